@@ -1,0 +1,56 @@
+.DEFAULT_GOAL := help
+PYTHON ?= python3.11
+ifeq ($(shell command -v $(PYTHON) 2>/dev/null),)
+PYTHON := python3
+endif
+VENV := .venv
+PY := $(VENV)/bin/python
+PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
+
+.PHONY: help up install install-dev test test-scale check format bench lock clean
+
+help: ## List the verbs of this file
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: install ## Install what is missing and start Daybook
+	@exec $(PY) manage.py up
+
+install: $(VENV)/.runtime ## Make .venv and install the locked dependencies
+
+install-dev: $(VENV)/.dev ## The same and the tools of a contributor
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: requirements/runtime.txt | $(VENV)/bin/python
+	$(PY) -m pip install $(PIP_FLAGS) -r requirements/runtime.txt
+	@touch $@
+
+$(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
+	$(PY) -m pip install $(PIP_FLAGS) -r requirements/dev.txt
+	@touch $@
+
+test: install-dev ## The whole test suite on SQLite
+	$(PY) -m pytest
+
+test-scale: install-dev ## The suite on PostgreSQL and Redis
+	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
+	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run} REQUIRE_SERVICES=1 $(PY) -m pytest
+
+check: install-dev ## Lint, format, types, import directions, missing migrations
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/lint-imports
+	$(PY) manage.py makemigrations --check --dry-run
+	$(VENV)/bin/mypy .
+
+format: install-dev ## Mend what can be mended by itself
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+lock: install-dev ## Renew the locked dependencies
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in
+	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/dev.txt requirements/dev.in
+
+clean: ## Remove the environment and caches (never DAYBOOK_HOME)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

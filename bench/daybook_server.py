@@ -1,0 +1,136 @@
+"""Daybook for a benchmark: the product's own `manage.py up` on a fresh, temporary DAYBOOK_HOME.
+
+Written against the public contract only (commands, environment, agents file, `/api`), so it measures
+what a user gets. Two agents: `assistant` has injection and memory tools, `plain` has neither; neither
+schedules reviews, whose cost is measured elsewhere.
+"""
+
+import json
+import secrets
+import shutil
+import tempfile
+import urllib.error
+import urllib.request
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from processes import (
+    REPO,
+    BenchError,
+    Server,
+    clean_environment,
+    free_port,
+    product_python,
+    server_start,
+    server_wait,
+)
+
+READY_SECONDS = 60.0
+# The upstream counts by model name, so it can say what each agent sent.
+INJECTING_MODEL, PLAIN_MODEL = "scripted-daybook", "scripted-daybook-plain"
+
+# Less than all memories fit, so that a turn does both: a frozen block, and recall for the rest.
+FROZEN_CHARACTERS = 500
+
+MEMORIES = (
+    ("preference", "User is vegetarian and likes quick dinners"),
+    ("preference", "User prefers short answers without preamble"),
+    ("preference", "User uses a dark theme in every editor"),
+    ("preference", "User wants deployment notes as a numbered list"),
+    ("preference", "User likes to travel by train and avoids flying"),
+    ("fact", "User lives in Porto, near the river"),
+    ("fact", "User's sister is called Marta; her birthday is in May"),
+    ("fact", "User works as a platform engineer at a shipping company"),
+    ("fact", "User's manager is called Helena and likes plain wording"),
+    ("fact", "User runs half marathons and trains on Tuesdays"),
+    ("project", "The current project is a Python service named Tideline"),
+    ("project", "The release of Tideline was moved to the end of the month"),
+    ("project", "Planning meetings are on Monday at ten, Lisbon time"),
+    ("project", "The team tests with pytest and formats with ruff"),
+    ("project", "The staging database is restored every Sunday night"),
+    ("habit", "User cooks on weekends and orders food on Fridays"),
+    ("habit", "User reads on the train and takes notes by hand"),
+    ("habit", "User does not take calls before nine in the morning"),
+    ("habit", "User keeps gifts below forty euros"),
+    ("habit", "User writes commit messages in the imperative"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daybook:
+    """A running Daybook with a key of its first user."""
+
+    server: Server
+    key: str
+    home: Path
+
+    def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
+        """One request of the native API; BenchError with the answer when it is no success."""
+        request = urllib.request.Request(  # noqa: S310 (loopback)
+            self.server.url + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+                return dict(json.load(answer))
+        except urllib.error.HTTPError as exc:
+            said = exc.read(300).decode(errors="replace")
+            raise BenchError(f"Daybook answered {exc.code} to {method} {path}: {said}") from exc
+        except (OSError, ValueError) as exc:
+            raise BenchError(f"Daybook broke {method} {path}: {exc}") from exc
+
+    def stored_turns(self, session: str) -> int:
+        """How many turns the session holds by the native API; 0 when there is no answer in it."""
+        turns = self.call("GET", f"/api/sessions/{session}")["turns"]
+        messages = self.call("GET", f"/api/sessions/{session}/messages")["data"]
+        said = isinstance(messages, list) and any(message["role"] == "assistant" for message in messages)
+        return int(str(turns)) if said else 0
+
+
+def agents_file() -> str:
+    """The agents of the benchmark; JSON is YAML too."""
+    common = {"book": "main", "memory_review_interval": 0, "memory_review_idle_minutes": 0}
+    injecting = {
+        "model": INJECTING_MODEL,
+        "instructions": "You are a helpful assistant. Be brief and kind.",
+        "tools": [{"type": "memory"}],
+        "inject_memories": True,
+        "frozen_char_limit": FROZEN_CHARACTERS,
+    }
+    plain = {"model": PLAIN_MODEL, "instructions": "You are a helpful assistant.", "inject_memories": False}
+    return json.dumps({"agents": {"assistant": common | injecting, "plain": common | plain}}, indent=2)
+
+
+def daybook_start(stack: ExitStack, upstream: Server, *, server: str = "", memories: int = 20) -> Daybook:
+    """Start the product against `upstream`, wait until it is ready, and seed the memories.
+
+    `server` is DAYBOOK_SERVER ("" leaves the product's default). The stack stops it and removes its
+    home. BenchError, in one line, when it cannot start.
+    """
+    if not (REPO / "manage.py").exists():
+        raise BenchError("Daybook cannot start: there is no manage.py in this tree")
+    home = Path(tempfile.mkdtemp(prefix="daybook-bench-"))
+    stack.callback(shutil.rmtree, home, ignore_errors=True)
+    (home / "agents.yaml").write_text(agents_file())
+    port, key = free_port(), "dbk_" + secrets.token_urlsafe(32)
+    env = clean_environment(
+        DAYBOOK_HOME=str(home / "var"),
+        DAYBOOK_AGENTS=str(home / "agents.yaml"),
+        DAYBOOK_API_KEY=key,
+        DAYBOOK_ADMIN_PASSWORD=secrets.token_urlsafe(18),
+        DAYBOOK_MODEL=INJECTING_MODEL,
+        OPENAI_BASE_URL=upstream.url + "/v1",
+        OPENAI_API_KEY="x",
+    )
+    if server:
+        env["DAYBOOK_SERVER"] = server
+    command = [product_python(), str(REPO / "manage.py"), "up", "--port", str(port)]
+    started = server_start(stack, "Daybook", command, port=port, log=home / "up.log", env=env)
+    server_wait(started, "/readyz", seconds=READY_SECONDS)
+    daybook = Daybook(server=started, key=key, home=home)
+    for category, content in MEMORIES[:memories]:
+        daybook.call("POST", "/api/memories", {"content": content, "category": category, "target": "user"})
+    return daybook

@@ -1,0 +1,15 @@
+"""The ASGI application: what daphne, uvicorn and tests serve."""
+
+import os
+
+import django
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+django.setup(set_prefix=False)
+
+from channels.routing import ProtocolTypeRouter  # noqa: E402 - models can be imported only after the set-up
+
+from config.asgi_handler import HttpApplication  # noqa: E402
+from gateway.routing import websocket_application  # noqa: E402
+
+application = ProtocolTypeRouter({"http": HttpApplication(), "websocket": websocket_application})

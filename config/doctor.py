@@ -1,0 +1,173 @@
+"""What `doctor` looks at: one finding per check, in the order in which an operator would look."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import openai
+import redis
+from django.conf import settings
+from django.core import checks
+from django.db import DatabaseError, connection
+from django.db.models import Model
+from django.utils import timezone
+from django_q.brokers import get_broker
+
+from config import heartbeat
+from config.health import pending_migrations
+from gateway.models import Run
+from reviews.models import ReviewRun
+
+_UPSTREAM_SECONDS = 5.0
+_LITTLE_SPACE = 500_000_000  # bytes
+
+
+class Level(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One line of the report. `text` never holds a key or a password."""
+
+    check: str
+    level: Level
+    text: str
+
+
+def findings() -> Iterator[Finding]:
+    """Every check in turn. Those that need a database are left out where there is none."""
+    yield _configuration()
+    yield _disk()
+    database = _database()
+    yield database
+    if database.level is not Level.FAILED:
+        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews):
+            yield _asking_the_database(check)
+    yield _queue()
+    yield from _upstreams()
+
+
+def _configuration() -> Finding:
+    # Wrong variables never come this far: the settings refuse them.
+    serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
+    if serious:
+        return Finding(
+            "configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious)
+        )
+    kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
+    queue = "Redis" if settings.REDIS_URL else "the database"
+    return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")
+
+
+def _disk() -> Finding:
+    home = settings.DAYBOOK_HOME
+    try:
+        with tempfile.TemporaryFile(dir=home) as file:
+            file.write(b"daybook")
+            file.flush()
+        free = shutil.disk_usage(home).free
+    except OSError as error:
+        return Finding("disk", Level.FAILED, f"{home} can't be written: {error.strerror}")
+    level = Level.WARNING if free < _LITTLE_SPACE else Level.OK
+    return Finding("disk", level, f"{home} can be written, {free // 1_000_000} MB are free")
+
+
+def _database() -> Finding:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        return Finding("database", Level.FAILED, f"does not answer: {_first_line(error)}")
+    return Finding("database", Level.OK, "answers")
+
+
+def _asking_the_database(check: Callable[[], Finding]) -> Finding:
+    try:
+        return check()
+    except DatabaseError as error:
+        return Finding(
+            check.__name__.strip("_").replace("_", " "), Level.FAILED, f"unknown: {_first_line(error)}"
+        )
+
+
+def _migrations() -> Finding:
+    pending = pending_migrations()
+    if pending:
+        return Finding(
+            "migrations",
+            Level.FAILED,
+            f"{len(pending)} pending ({', '.join(pending[:3])}…): start `up` or `migrate`",
+        )
+    return Finding("migrations", Level.OK, "none pending")
+
+
+def _worker() -> Finding:
+    if heartbeat.alive():
+        return Finding("worker", Level.OK, "was heard lately")
+    silence = heartbeat.stale_after().total_seconds()
+    return Finding("worker", Level.FAILED, f"none was heard for {silence:.0f} s; `up` or `worker` starts one")
+
+
+def _stuck_runs() -> Finding:
+    return _stuck("stuck runs", Run, Run.State.RUNNING)
+
+
+def _stuck_reviews() -> Finding:
+    return _stuck("stuck reviews", ReviewRun, ReviewRun.State.RUNNING)
+
+
+def _stuck(check: str, model: type[Model], running: Any) -> Finding:
+    # The sweeps end what has run out; what they leave for that long is stuck.
+    before = timezone.now() - heartbeat.stale_after()
+    stuck = model._default_manager.filter(state=running, lease_expires_at__lt=before).count()
+    if stuck:
+        return Finding(
+            check,
+            Level.FAILED,
+            f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?",
+        )
+    return Finding(check, Level.OK, "none")
+
+
+def _queue() -> Finding:
+    try:
+        get_broker().ping()
+    except redis.RedisError as error:
+        return Finding("queue", Level.FAILED, f"Redis does not answer: {type(error).__name__}")
+    return Finding("queue", Level.OK, "answers")
+
+
+def _upstreams() -> Iterator[Finding]:
+    if "default" not in settings.DAYBOOK_UPSTREAMS:
+        yield Finding("upstream", Level.OK, "none is configured: the built-in demo model answers")
+    for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
+        yield upstream_finding(f"upstream {name}" if name != "default" else "upstream", **upstream)
+
+
+def upstream_finding(check: str, *, url: str, key: str) -> Finding:
+    """Ask an upstream for its models, once, for five seconds at most."""
+    client = openai.OpenAI(base_url=url, api_key=key or "none", timeout=_UPSTREAM_SECONDS, max_retries=0)
+    try:
+        with client:
+            client.models.list()
+    except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
+        return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
+    except openai.APIStatusError as error:
+        return Finding(
+            check, Level.WARNING, f"{url} answers {error.status_code} to the question for its models"
+        )
+    except openai.APIConnectionError:
+        return Finding(check, Level.FAILED, f"{url} does not answer")
+    except openai.OpenAIError as error:
+        return Finding(check, Level.WARNING, f"{url} gives no list of models ({type(error).__name__})")
+    return Finding(check, Level.OK, f"{url} answers")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -1,0 +1,165 @@
+"""The typed environment: every variable Daybook reads, its default, and what is allowed.
+Read once, by config.settings; nothing else looks at os.environ."""
+
+import os
+import re
+import secrets
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY)$")
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+class ConfigurationError(Exception):
+    """A variable that is not usable. The message is one line: name, what was given, what is allowed."""
+
+
+class Environment(BaseSettings):
+    """Variables are named DAYBOOK_<FIELD>, except those that carry an alias."""
+
+    model_config = SettingsConfigDict(env_prefix="DAYBOOK_", extra="ignore", populate_by_name=True)
+
+    home: Path = Field(Path("var"), description="Folder for everything Daybook keeps.")
+    host: str = Field("127.0.0.1", min_length=1, description="Address the web server binds.")
+    port: int = Field(8000, ge=0, le=65535, description="Port the web server binds; 0 takes a free one.")
+    server: Literal["daphne", "uvicorn"] = Field("daphne", description="ASGI server.")
+    database_url: str = Field("", alias="DATABASE_URL", description="PostgreSQL URL; empty: SQLite in the home.")
+    redis_url: SecretStr = Field(SecretStr(""), alias="REDIS_URL", description="Redis for queue and push.")
+    openai_base_url: str = Field("", alias="OPENAI_BASE_URL", description="Address of the default upstream.")
+    openai_api_key: SecretStr = Field(SecretStr(""), alias="OPENAI_API_KEY", description="Key of the default upstream.")
+    model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
+    agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
+    secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; made and kept in the home if unset.")
+    secret_key_fallbacks: str = Field("", description="Older secret keys, separated by commas.")
+    admin_user: str = Field("admin", min_length=1, description="Name of the first administrator.")
+    admin_password: SecretStr = Field(SecretStr(""), description="Password of the first administrator.")
+    api_key: SecretStr = Field(SecretStr(""), description="First API key of the first administrator.")
+    allowed_hosts: str = Field("", description="Host names, separated by commas.")
+    trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
+    max_body: int = Field(20_000_000, ge=1_000, description="Largest request body in bytes.")
+    max_message: int = Field(200_000, ge=1, description="Largest user message in characters.")
+    log: Literal["console", "json"] = Field("console", description="Form of the log.")
+    workers: int = Field(2, ge=1, le=64, description="Worker processes of the queue.")
+    db_threads: int = Field(1, ge=0, le=64, description="Database threads of the web process; 0 runs inline.")
+    sweep_seconds: float = Field(5.0, ge=0.05, le=3600, description="Pause between sweeps in the worker.")
+    sqlite_synchronous: Literal["NORMAL", "FULL"] = Field("NORMAL", description="FULL also survives power cuts.")
+    run_seconds: float = Field(600, ge=1, le=86400, description="Longest time of one run.")
+    run_steps: int = Field(8, ge=1, le=100, description="Most model steps of one run.")
+    answer_bytes: int = Field(1_000_000, ge=1_000, description="Largest answer of one run in bytes.")
+    upstream_connect_seconds: float = Field(10, gt=0, description="Time to connect to an upstream.")
+    upstream_idle_seconds: float = Field(120, gt=0, description="Longest silence of an upstream.")
+    detach_seconds: float = Field(60, ge=0, description="How long an answer goes on with nobody watching.")
+    snapshot_bytes: int = Field(256_000_000, ge=1_000_000, description="Memory for book views in one process.")
+    snapshot_sessions: int = Field(10_000, ge=1, description="Session snapshots kept in one process.")
+    snapshot_idle_seconds: float = Field(3600, ge=1, description="Idle time after which a snapshot is dropped.")
+    recall_lane_seconds: float = Field(0.5, gt=0, description="Deadline of each lane of recall.")
+    keywords_seconds: float = Field(3, gt=0, description="Deadline of the request that finds keywords.")
+    push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
+    notification_days: int = Field(14, ge=1, description="Days that notifications are kept.")
+    undo_days: int = Field(30, ge=1, description="Days that deleted memories can be put back.")
+    max_entry: int = Field(4_000, ge=100, le=100_000, description="Largest memory in characters.")
+    metrics: bool = Field(False, description="Serve /metrics.")
+
+    @field_validator("openai_base_url")
+    @classmethod
+    def _http_address(cls, value: str) -> str:
+        return _checked_url(value)
+
+    @field_validator("trusted_origins")
+    @classmethod
+    def _origins(cls, value: str) -> str:
+        for origin in split_list(value):
+            if urlsplit(origin).scheme not in {"http", "https"}:
+                raise ValueError("allowed are origins such as https://chat.example.org, separated by commas")
+        return value
+
+
+def _checked_url(value: str) -> str:
+    parts = urlsplit(value)
+    if value and (parts.scheme not in {"http", "https"} or not parts.netloc):
+        raise ValueError("allowed are http:// and https:// addresses")
+    return value.rstrip("/")
+
+
+def split_list(value: str) -> list[str]:
+    """Values of a comma separated list, without blanks."""
+    return [item.strip() for item in value.split(",") if item.strip()]
+
+
+def load_environment() -> Environment:
+    """Read and check the environment. Raises ConfigurationError with one line for the first wrong value."""
+    try:
+        return Environment()
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        info = Environment.model_fields.get(field)
+        name = (info.alias if info and info.alias else None) or (
+            field if field.isupper() else f"DAYBOOK_{field.upper()}"
+        )
+        # A value may be a secret or hold one (DATABASE_URL): only short plain ones are repeated.
+        given = repr(first["input"]) if _printable(name, first["input"]) else "a value that is not shown"
+        allowed = first["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(f"{name} is {given}; {allowed[0].lower()}{allowed[1:]}.") from None
+
+
+def _printable(name: str, value: object) -> bool:
+    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL", name)
+
+
+def allowed_hosts(env: Environment) -> list[str]:
+    """Loopback and the bound host unless DAYBOOK_ALLOWED_HOSTS says otherwise."""
+    named = split_list(env.allowed_hosts)
+    if named:
+        return named
+    return [*_LOOPBACK, *([env.host] if env.host not in {"0.0.0.0", "::"} else [])]  # noqa: S104 - compared, not bound
+
+
+def secret_key(env: Environment, home: Path) -> str:
+    """The signing key: from the environment, else kept in the home (one machine only)."""
+    given = env.secret_key.get_secret_value()
+    if given:
+        return given
+    if env.database_url or env.redis_url.get_secret_value():
+        raise ConfigurationError(
+            "DAYBOOK_SECRET_KEY is not set; with DATABASE_URL or REDIS_URL it must be, the same for every process."
+        )
+    path = home / "secret_key"
+    try:
+        return path.read_text().strip()
+    except FileNotFoundError:
+        key = secrets.token_urlsafe(48)
+        # O_EXCL: of two processes that start together one writes, the other reads.
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return path.read_text().strip()
+        with os.fdopen(descriptor, "w") as file:
+            file.write(key)
+        return key
+
+
+def upstreams(env: Environment) -> dict[str, dict[str, str]]:
+    """Named upstreams `{name: {url, key}}`. "default" is OPENAI_*; no address at all means the demo model."""
+    found: dict[str, dict[str, str]] = {}
+    key = env.openai_api_key.get_secret_value()
+    if env.openai_base_url or key:
+        found["default"] = {"url": env.openai_base_url or "https://api.openai.com/v1", "key": key}
+    for variable, value in os.environ.items():
+        if (match := _UPSTREAM.match(variable)) and value:
+            name, field = match[1].lower(), match[2].lower()
+            if field == "url":
+                try:
+                    value = _checked_url(value)
+                except ValueError as error:
+                    raise ConfigurationError(f"{variable} is a value that is not shown; {error}.") from None
+            found.setdefault(name, {"url": "", "key": ""})[field] = value
+    for name, upstream in found.items():
+        if not upstream["url"]:
+            raise ConfigurationError(f"DAYBOOK_UPSTREAM_{name.upper()}_URL is not set, but its key is; set both.")
+    return found

@@ -1,0 +1,27 @@
+"""`manage.py doctor`: is everything as it should be? Exit code 0, or 1 if a check failed."""
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from config.doctor import Level, findings
+
+
+class Command(BaseCommand):
+    help = "Check configuration, disk, database, migrations, worker, queue, upstreams and stuck runs."
+    requires_system_checks: list[str] = []  # they are the first finding
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        failed = False
+        styles = {
+            Level.OK: self.style.SUCCESS,
+            Level.WARNING: self.style.WARNING,
+            Level.FAILED: self.style.ERROR,
+        }
+        for finding in findings():
+            failed = failed or finding.level is Level.FAILED
+            self.stdout.write(
+                f"{styles[finding.level](f'{finding.level.value:8}')} {finding.check}: {finding.text}"
+            )
+        sys.exit(1 if failed else 0)

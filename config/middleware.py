@@ -1,0 +1,98 @@
+"""Middlewares. Under ASGI each of Django's own costs a thread hop per request, so API requests pass them by:
+an API request meets only RequestBoundary."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.middleware.common import CommonMiddleware
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from servestatic.middleware import ServeStaticMiddleware
+
+from gateway.requests import is_api, request_id, request_id_for
+
+logger = logging.getLogger("daybook.http")
+GetResponse = Callable[[HttpRequest], Any]
+
+_STRICT = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
+)
+# The admin theme ships Alpine's eval build and inline styles; the API docs page loads nothing from elsewhere either.
+_ADMIN = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+
+
+def _policy(path: str) -> str:
+    return _ADMIN if path.startswith("/admin/") else _STRICT
+
+
+class RequestBoundary:
+    """The outermost: gives the request its id and every answer its headers."""
+
+    async_capable = True
+    sync_capable = True
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        self.is_async = iscoroutinefunction(get_response)
+        if self.is_async:
+            markcoroutinefunction(self)
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
+        if self.is_async:
+            return self._call_async(request)
+        self._enter(request)
+        return self._leave(request, self.get_response(request))
+
+    async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
+        self._enter(request)
+        return self._leave(request, await self.get_response(request))
+
+    @staticmethod
+    def _enter(request: HttpRequest) -> None:
+        request_id.set(request_id_for(request))
+
+    @staticmethod
+    def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        headers = response.headers
+        headers["x-request-id"] = request_id.get()
+        headers["X-Content-Type-Options"] = "nosniff"
+        if not is_api(request.path_info):
+            headers.setdefault("Content-Security-Policy", _policy(request.path_info))
+            headers.setdefault("X-Frame-Options", "DENY")
+        return response
+
+
+def _for_pages(base: type) -> type:
+    """The middleware, passed by when the path is an API's. `process_view` becomes a coroutine, or Django would give
+    it a thread of its own for every request."""
+
+    class ForPages(base):  # type: ignore[misc]  # a dynamic base
+        def __call__(self, request: HttpRequest) -> Any:
+            return self.get_response(request) if is_api(request.path_info) else super().__call__(request)
+
+        if hasattr(base, "process_view"):
+
+            async def process_view(self, request: HttpRequest, *view: Any) -> HttpResponse | None:
+                return None if is_api(request.path_info) else super().process_view(request, *view)
+
+    ForPages.__name__ = ForPages.__qualname__ = f"Page{base.__name__}"
+    return ForPages
+
+
+PageSecurity = _for_pages(SecurityMiddleware)
+PageStatic = _for_pages(ServeStaticMiddleware)
+PageSessions = _for_pages(SessionMiddleware)
+PageCommon = _for_pages(CommonMiddleware)
+PageCsrf = _for_pages(CsrfViewMiddleware)
+PageAuthentication = _for_pages(AuthenticationMiddleware)
+PageMessages = _for_pages(MessageMiddleware)

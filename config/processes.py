@@ -1,0 +1,92 @@
+"""Processes that must not outlive the one that made them, and signals read as plain events.
+Linux ends a child with its parent when asked to. macOS has nothing like it: there, kill -9 of the supervisor
+may leave its children behind, and every other way of stopping still leaves none."""
+
+import ctypes
+import os
+import select
+import signal
+import socket
+import sys
+from collections.abc import Iterable
+from types import FrameType
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+_forking_pid = 0
+
+
+def die_with_parent(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent (a process id) ends. Exits if it already has.
+
+    The kernel watches the thread that made this process, so children are started from main threads only."""
+    if _libc is not None and _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
+    if os.getppid() != parent:  # it went before we asked
+        os._exit(1)
+
+
+def forks_die_with_parent() -> None:
+    """From now on every process forked from this one, and from those in turn, ends with its parent."""
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
+
+
+def _before_fork() -> None:
+    global _forking_pid
+    _forking_pid = os.getpid()
+
+
+def _after_fork() -> None:
+    die_with_parent(_forking_pid)
+
+
+class SignalInbox:
+    """Signals as bytes in a socket. Nothing happens inside a handler, so nothing can deadlock there.
+
+    One per process, made in the main thread. A hang-up that nohup told us to ignore stays ignored."""
+
+    def __init__(self, *numbers: signal.Signals) -> None:
+        self._reader, self._writer = socket.socketpair()
+        self._reader.setblocking(False)
+        self._writer.setblocking(False)
+        self._before = {
+            number: signal.signal(number, _noted)
+            for number in numbers
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN
+        }
+        self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=self._forget)
+
+    def fileno(self) -> int:
+        """For select and multiprocessing.connection.wait."""
+        return self._reader.fileno()
+
+    def wait(self, seconds: float) -> set[int]:
+        """The signals that came since the last call; waits up to `seconds` for the first."""
+        readable, _, _ = select.select([self._reader], [], [], seconds)
+        return set(self._reader.recv(4096)) if readable else set()
+
+    def close(self) -> None:
+        """Put back the handlers as they were."""
+        signal.set_wakeup_fd(self._wakeup_before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+        self._reader.close()
+        self._writer.close()
+
+    def _forget(self) -> None:
+        # A forked child shares the socket: its signals would be taken for ours.
+        if self._before:
+            signal.set_wakeup_fd(-1)
+            for number in self._before:
+                signal.signal(number, signal.SIG_DFL)
+
+
+def _noted(number: int, frame: FrameType | None) -> None:
+    """The handler; the interpreter has already written the number into the socket."""
+
+
+def is_stop(signals: Iterable[int]) -> bool:
+    """Whether one of them asks for the end: Ctrl-C, a service manager's SIGTERM, or a closed terminal."""
+    return not {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}.isdisjoint(signals)

@@ -1,0 +1,65 @@
+"""The listening socket and the choice of the ASGI server.
+The socket is made before anything is started: a busy port is known at once, a free one stays ours."""
+
+import errno
+import os
+import socket
+from collections.abc import Callable
+
+from django.utils.module_loading import import_string
+
+from config.environment import ConfigurationError
+
+# By name: each server brings an event loop library of its own, and a process needs one of them.
+SERVERS = {
+    "daphne": "config.serve_daphne.serve",
+    "uvicorn": "config.serve_uvicorn.serve",
+}
+_BACKLOG = 2048
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
+
+
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens on host and port (0: a free one). Raises ConfigurationError with one line."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except socket.gaierror as error:
+        raise ConfigurationError(f"DAYBOOK_HOST is {host!r}; it is no address ({error.strerror}).") from None
+    listener = socket.socket(family, kind, protocol)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind(address)
+        listener.listen(_BACKLOG)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRINUSE:
+            text = f"DAYBOOK_PORT is {port}; another program already listens there (on {host})."
+        elif error.errno == errno.EACCES:
+            text = f"DAYBOOK_PORT is {port}; this user may not listen there ({host})."
+        else:
+            text = f"DAYBOOK_HOST is {host!r}; it can't be listened on ({os.strerror(error.errno or 0)})."
+        raise ConfigurationError(text) from None
+    listener.setblocking(False)
+    return listener
+
+
+def reachable(listener: socket.socket) -> tuple[str, int]:
+    """Host and port to reach a listener from this machine."""
+    host, port = listener.getsockname()[:2]
+    return _ANY.get(host, host), port
+
+
+def address(listener: socket.socket) -> str:
+    """The same as a URL for people."""
+    host, port = reachable(listener)
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def serve(name: str, listener: socket.socket) -> None:
+    """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
+    run: Callable[[socket.socket], None] = import_string(SERVERS[name])
+    run(listener)

@@ -1,0 +1,204 @@
+"""Django settings. The only place that knows whether Daybook runs embedded or at scale."""
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import dj_database_url
+
+from config.environment import (
+    ConfigurationError,
+    allowed_hosts,
+    load_environment,
+    secret_key,
+    split_list,
+    upstreams,
+)
+from config.logs import logging_config
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+ENV = load_environment()
+
+DAYBOOK_HOME = (ENV.home if ENV.home.is_absolute() else BASE_DIR / ENV.home).resolve()
+try:
+    DAYBOOK_HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
+except OSError as error:
+    raise ConfigurationError(f"DAYBOOK_HOME is '{DAYBOOK_HOME}'; it must be a folder that can be written ({error.strerror}).") from None
+
+SECRET_KEY = secret_key(ENV, DAYBOOK_HOME)
+SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
+DEBUG = False
+ALLOWED_HOSTS = allowed_hosts(ENV)
+TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
+CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
+
+INSTALLED_APPS = [
+    "unfold",
+    "unfold.contrib.filters",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "servestatic.runserver_nostatic",
+    "django.contrib.staticfiles",
+    "channels",
+    "ninja",
+    "django_q",
+    "django_htmx",
+    "memories",
+    "gateway",
+    "reviews",
+    "config",
+]
+
+# Django's own middlewares cost a thread hop each under ASGI: config.middleware lets API requests pass by them.
+MIDDLEWARE = [
+    "config.middleware.RequestBoundary",
+    "config.middleware.PageSecurity",
+    "config.middleware.PageStatic",
+    "config.middleware.PageSessions",
+    "config.middleware.PageCommon",
+    "config.middleware.PageCsrf",
+    "config.middleware.PageAuthentication",
+    "config.middleware.PageMessages",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = ENV.redis_url.get_secret_value()
+
+
+def _database() -> dict[str, Any]:
+    if ENV.database_url:
+        try:
+            config: dict[str, Any] = dict(dj_database_url.parse(ENV.database_url, conn_max_age=300, conn_health_checks=True))
+        except (ValueError, KeyError):
+            config = {}
+        if config.get("ENGINE") != "django.db.backends.postgresql":
+            raise ConfigurationError("DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name.")
+        return config
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": DAYBOOK_HOME / "daybook.sqlite3",
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": 10,
+            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={ENV.sqlite_synchronous};",
+        },
+        # A file: an in-memory database isn't reliably shared between the threads of a live server.
+        "TEST": {"NAME": DAYBOOK_HOME / "test.sqlite3"},
+    }
+
+
+DATABASES = {"default": _database()}
+
+Q_CLUSTER: dict[str, Any] = {
+    "name": "daybook",
+    "workers": ENV.workers,
+    "queue_limit": ENV.workers,
+    # Backstops only: a review has its own deadline, and attempts are counted in its claim.
+    "timeout": 3600,
+    "retry": 7200,
+    "max_attempts": 1,
+    "ack_failures": True,
+    "catch_up": False,
+    "save_limit": 250,
+    "poll": 0.1,
+    "label": "Queue",
+}
+if REDIS_URL:
+    Q_CLUSTER["redis"] = REDIS_URL
+    CHANNEL_LAYERS: dict[str, Any] = {
+        "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+    }
+else:
+    Q_CLUSTER["orm"] = "default"
+    CHANNEL_LAYERS = {
+        "default": {"BACKEND": "memories.datagrams.DatagramChannelLayer", "CONFIG": {"folder": DAYBOOK_HOME / "sockets"}}
+    }
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+LOGIN_URL = "/login/"
+LOGIN_REDIRECT_URL = "/"
+LOGOUT_REDIRECT_URL = "/login/"
+SESSION_COOKIE_NAME = "daybook_session"
+CSRF_COOKIE_NAME = "daybook_csrf"
+SESSION_COOKIE_SAMESITE = "Lax"
+# Cookies are marked secure when every origin that people use is https.
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
+    urlsplit(origin).scheme == "https" for origin in TRUSTED_ORIGINS
+)
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
+SECURE_REFERRER_POLICY = "same-origin"
+
+DAYBOOK_MAX_BODY = ENV.max_body
+DAYBOOK_MAX_MESSAGE = ENV.max_message
+DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+STATIC_URL = "/static/"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+SERVESTATIC_USE_FINDERS = True
+SERVESTATIC_ALLOW_ALL_ORIGINS = False
+
+LOGGING = logging_config(ENV.log)
+LOGGING_CONFIG = "logging.config.dictConfig"
+
+# ---- Daybook -------------------------------------------------------------------------------------------------------
+DAYBOOK_SERVER = ENV.server
+DAYBOOK_HOST = ENV.host
+DAYBOOK_PORT = ENV.port
+DAYBOOK_MODEL = ENV.model
+DAYBOOK_AGENTS = ENV.agents
+DAYBOOK_PACKAGED_AGENTS = BASE_DIR / "agents.yaml"
+DAYBOOK_ADMIN_USER = ENV.admin_user
+DAYBOOK_ADMIN_PASSWORD = ENV.admin_password.get_secret_value()
+DAYBOOK_API_KEY = ENV.api_key.get_secret_value()
+DAYBOOK_UPSTREAMS = upstreams(ENV)
+# Model calls are refused unless they go to a configured upstream or the demo model; tests allow loopback only.
+DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
+DB_THREADS = ENV.db_threads
+SWEEP_SECONDS = ENV.sweep_seconds
+RUN_SECONDS = ENV.run_seconds
+RUN_STEPS = ENV.run_steps
+ANSWER_BYTES = ENV.answer_bytes
+UPSTREAM_CONNECT_SECONDS = ENV.upstream_connect_seconds
+UPSTREAM_IDLE_SECONDS = ENV.upstream_idle_seconds
+DETACH_SECONDS = ENV.detach_seconds
+SNAPSHOT_BYTES = ENV.snapshot_bytes
+SNAPSHOT_SESSIONS = ENV.snapshot_sessions
+SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
+NOTIFICATION_DAYS = ENV.notification_days
+UNDO_DAYS = ENV.undo_days
+MAX_ENTRY = ENV.max_entry
+METRICS = ENV.metrics
+# Deadlines of recall, in seconds.
+RECALL_LANE_SECONDS = ENV.recall_lane_seconds
+KEYWORDS_SECONDS = ENV.keywords_seconds
+PUSH_POLL_SECONDS = ENV.push_poll_seconds

@@ -1,0 +1,137 @@
+"""Starts the web server and the worker as two children, tells when they are ready, and ends them together.
+A child that ends by itself ends everything: half a Daybook would look alive and lose reviews."""
+
+import http.client
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from config.processes import SignalInbox, is_stop
+
+GRACE_SECONDS = 6.0  # the worker gives a running task 3 of them, the web server its open streams 2
+READY_SECONDS = 90.0
+_PROBE_SECONDS = 1.0
+_PAUSE_SECONDS = 0.05
+_ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a second time
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """What /readyz says. `reasons` tell why not."""
+
+    ready: bool
+    reasons: tuple[str, ...] = ()
+
+
+def readiness(host: str, port: int) -> Readiness:
+    """Ask /readyz once, for about a second at most. Never raises for a server that does not answer."""
+    connection = http.client.HTTPConnection(host, port, timeout=_PROBE_SECONDS)
+    try:
+        connection.request("GET", "/readyz")
+        response = connection.getresponse()
+        body = response.read()
+        if response.status == http.client.OK:
+            return Readiness(ready=True)
+        return Readiness(ready=False, reasons=tuple(json.loads(body)["reasons"]))
+    except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
+        return Readiness(ready=False, reasons=("the web server does not answer",))
+    finally:
+        connection.close()
+
+
+def ending(returncode: int) -> str:
+    """How a process ended, for people."""
+    return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
+
+
+class Supervisor:
+    """Children by name; a context manager that leaves none of them running.
+
+    `tell` gets one line for the operator about anything that went wrong; `grace` is in seconds."""
+
+    def __init__(self, *, tell: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
+        self._tell = tell
+        self._grace = grace
+        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        hang_up = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+        self._inbox = SignalInbox(signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, *hang_up)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def start(
+        self, name: str, command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()
+    ) -> int:
+        """Start a child in a session of its own, so that Ctrl-C reaches only us. Returns its process id."""
+        child = subprocess.Popen(  # noqa: S603 - the command is ours
+            command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
+        )
+        self._children[name] = child
+        return child.pid
+
+    def watch(
+        self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS
+    ) -> int:
+        """Return 0 when a signal asks for the end, 1 when something failed. Calls `on_ready` once."""
+        deadline = time.monotonic() + within
+        ready = False
+        while True:
+            # SIGCHLD wakes us; the long pause is for a signal that was merged with another.
+            if is_stop(self._inbox.wait(5.0 if ready else _PAUSE_SECONDS)):
+                return 0
+            if dead := self._ended():
+                name, returncode = dead
+                self._tell(f"The {name} ended unexpectedly ({ending(returncode)}); stopping everything.")
+                return 1
+            if ready:
+                continue
+            state = probe()
+            if state.ready:
+                ready = True
+                on_ready()
+            elif time.monotonic() > deadline:
+                self._tell(
+                    f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything."
+                )
+                return 1
+
+    def _ended(self) -> tuple[str, int] | None:
+        for name, child in self._children.items():
+            if (returncode := child.poll()) is not None:
+                return name, returncode
+        return None
+
+    def stop(self) -> None:
+        """End every child: politely; after the grace period or a second Ctrl-C by killing its group."""
+        for child in self._children.values():
+            child.terminate()  # does nothing to a child that is gone
+        begun = time.monotonic()
+        while any(child.poll() is None for child in self._children.values()):
+            passed = time.monotonic() - begun
+            impatient = signal.SIGINT in self._inbox.wait(0.5) and passed > _ECHO_SECONDS
+            if impatient or passed > self._grace:
+                break
+        for child in self._children.values():
+            _kill_group(child.pid)  # also what a child that is gone has left behind
+            child.wait()
+        self._children.clear()
+        self._inbox.close()
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        return  # nobody is left in it
+    except PermissionError:
+        if sys.platform != "darwin":  # macOS says so of a group that holds only the dead
+            raise

@@ -1,0 +1,120 @@
+"""The worker process: django-q2's cluster and, beside it, the loop of sweeps with the heartbeat.
+django-q2 looks at its own schedules only every 30 s and waits for running tasks for ever; this doesn't."""
+
+import logging
+import signal
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import wait
+
+from django.conf import settings
+from django.db import close_old_connections, connections
+from django_q.cluster import Cluster
+
+from config import heartbeat
+from config.processes import SignalInbox, forks_die_with_parent, is_stop
+from config.sweeps import SWEEPS, Sweep
+from memories.ids import uuid7
+
+logger = logging.getLogger("daybook.worker")
+sweep_logger = logging.getLogger("daybook.sweep")
+TASK_GRACE_SECONDS = 3.0
+
+
+class SweepLoop:
+    """Runs the sweeps and the heartbeat in a thread of its own, every settings.SWEEP_SECONDS.
+
+    A failing sweep is logged and does not stop the others; next time everything is tried again."""
+
+    def __init__(self, sweeps: Sequence[Sweep]) -> None:
+        self.worker_id = uuid7()
+        self._sweeps = sweeps
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="daybook-sweeps", daemon=True)
+
+    def start(self) -> None:
+        """Begin, with a round at once."""
+        self._thread.start()
+
+    def is_alive(self) -> bool:
+        """Whether the thread runs."""
+        return self._thread.is_alive()
+
+    def stop(self, within: float) -> None:
+        """End after the sweep that runs now; waits up to `within` seconds for it."""
+        self._stopping.set()
+        self._thread.join(within)
+
+    def round(self) -> None:
+        """One heartbeat and one call of each sweep."""
+        for step in (self._beat, *self._sweeps):
+            if self._stopping.is_set():
+                return
+            self._guarded(step)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self.round()
+                self._stopping.wait(settings.SWEEP_SECONDS)
+            self._guarded(self._end)
+        finally:
+            connections.close_all()
+
+    def _guarded(self, step: Sweep) -> None:
+        close_old_connections()  # one that failed in the last step is replaced
+        try:
+            step()
+        except Exception:  # whatever it was, the others must run and this one must be tried again
+            sweep_logger.exception(
+                "%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS
+            )
+
+    def _beat(self) -> None:
+        heartbeat.beat(self.worker_id)
+
+    def _end(self) -> None:
+        heartbeat.end(self.worker_id)
+
+
+def run_worker() -> int:
+    """Work until SIGTERM or SIGINT. Returns the exit code: 1 if queue or sweeps ended by themselves."""
+    forks_die_with_parent()
+    connections.close_all()  # a connection must not be shared with forks
+    cluster = Cluster()
+    inbox = SignalInbox(
+        signal.SIGTERM, signal.SIGINT
+    )  # in place of the cluster's handlers, which wait without limit
+    cluster.start()
+    sweeps = SweepLoop(SWEEPS)
+    sweeps.start()  # a thread, so only after the fork
+    try:
+        return _watch(cluster, inbox, sweeps)
+    finally:
+        _stop_cluster(cluster)
+        sweeps.stop(within=1.0)
+
+
+def _watch(cluster: Cluster, inbox: SignalInbox, sweeps: SweepLoop) -> int:
+    while True:
+        wait([inbox.fileno(), cluster.sentinel.sentinel], timeout=1.0)
+        if is_stop(inbox.wait(0)):
+            return 0
+        if not cluster.sentinel.is_alive():
+            logger.error("The queue ended unexpectedly (exit code %s).", cluster.sentinel.exitcode)
+            return 1
+        if not sweeps.is_alive():
+            logger.error("The loop of sweeps ended unexpectedly.")
+            return 1
+
+
+def _stop_cluster(cluster: Cluster) -> None:
+    """Give running tasks some seconds, then kill the queue: their leases run out, and sweeps take them up."""
+    guard = cluster.sentinel
+    if guard.is_alive():
+        cluster.stop_event.set()
+        guard.join(TASK_GRACE_SECONDS)
+    if guard.is_alive():
+        logger.warning("A task still ran after %s s and was cut off.", TASK_GRACE_SECONDS)
+        guard.kill()  # its processes go with it
+        guard.join()

@@ -1,0 +1,110 @@
+"""Agents in the admin: one form, made from the settings' own schema,
+saved by the same service as the agents file."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.http import HttpRequest
+from pydantic import ValidationError
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.agents import AgentSettings, AgentsFile
+from gateway.models import Agent
+from gateway.services import agent_save
+from memories.admin.marks import moment
+from memories.admin.refusals import RefusableForm, ServiceAdmin
+
+_SECTIONS = (
+    ("Model", ("model", "upstream", "instructions", "context_token_limit")),
+    ("Memory", ("tools", "book", "memory_search")),
+)
+
+
+class _AgentForm(RefusableForm):
+    name = forms.CharField(
+        max_length=64,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="What clients send as model. It cannot be changed later.",
+    )
+
+    class Meta:
+        model = Agent
+        fields = ("name",)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        agent: Agent | None = kwargs.get("instance")
+        if agent is not None:
+            kwargs["initial"] = {**schema_initial(AgentSettings, agent.settings), **kwargs.get("initial", {})}
+        super().__init__(*args, **kwargs)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        name = self.instance.name or str(cleaned.get("name", ""))
+        try:
+            AgentsFile.model_validate({"agents": {name: self.settings()}})
+        except ValidationError as error:
+            for field, message in schema_errors(error, skip=2):
+                place = "name" if field == "[key]" else field
+                self.add_error(place if place in self.fields else None, message)
+        return cleaned
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that were typed, as the service takes them."""
+        return schema_values(AgentSettings, self.cleaned_data)
+
+
+AgentForm: type[_AgentForm] = type("AgentForm", (_AgentForm,), dict(schema_fields(AgentSettings)))
+
+
+def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
+    """Every setting in one section: the named ones, those of reviews and of limits, and what is new."""
+    names = list(AgentSettings.model_fields)
+    named = {name for _, section in _SECTIONS for name in section}
+    reviews = tuple(name for name in names if name.startswith("memory_review_"))
+    limits = tuple(name for name in names if name.endswith("_char_limit"))
+    rest = tuple(name for name in names if name not in named and name not in reviews and name not in limits)
+    model, memory = _SECTIONS
+    sections = (model, (memory[0], memory[1] + rest), ("Reviews", reviews), ("Budgets", limits))
+    return ((None, {"fields": ("name",)}), *((title, {"fields": fields}) for title, fields in sections))
+
+
+@admin.register(Agent)
+class AgentAdmin(ServiceAdmin):
+    """Named configurations. An agent with sessions stays: their transcripts name it."""
+
+    form = AgentForm
+    list_display = ("name", "model_name", "book", "memory", "reviews", "version", "changed")
+    search_fields = ("name", "book")
+    ordering = ("name",)
+    fieldsets = _fieldsets()
+
+    @admin.display(description="Model")
+    def model_name(self, agent: Agent) -> str:
+        return AgentSettings.model_validate(agent.settings).model or "the default"
+
+    @admin.display(description="Memory")
+    def memory(self, agent: Agent) -> str:
+        settings = AgentSettings.model_validate(agent.settings)
+        parts = ["tools"] * settings.memory_tools + ["injected"] * settings.inject_memories
+        return ", ".join(parts) or "off"
+
+    @admin.display(description="Reviews")
+    def reviews(self, agent: Agent) -> str:
+        every = AgentSettings.model_validate(agent.settings).memory_review_interval
+        return "after every turn" if every == 1 else f"after every {every} turns" if every else "off"
+
+    @admin.display(description="Changed")
+    def changed(self, agent: Agent) -> str:
+        return moment(agent.updated_at)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Agent | None = None) -> tuple[str, ...]:
+        return ("name",) if obj else ()
+
+    def has_delete_permission(self, request: HttpRequest, obj: Agent | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Agent, form: Any, change: bool) -> None:
+        """Raises InvalidRequest, which the form shows."""
+        obj.pk = agent_save(obj.name, form.settings()).pk

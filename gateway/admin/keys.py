@@ -1,0 +1,151 @@
+"""API keys in the admin: made (shown once), looked at, revoked.
+A key is never changed, and its hash never shown."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from django.views.decorators.http import require_POST
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+
+from gateway.keys import api_key_create, api_key_revoke
+from gateway.models import Agent, ApiKey
+from memories.admin.access import deed_record
+from memories.admin.base import row_by_id
+from memories.admin.filters import ChoiceFilter
+from memories.admin.marks import badge, moment
+from memories.admin.refusals import RefusableForm, ServiceAdmin
+
+
+class KeyStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {"valid": "Valid", "revoked": "Revoked"}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[ApiKey]) -> QuerySet[ApiKey]:
+        value = self.value()
+        return queryset.filter(revoked_at__isnull=value == "valid") if value in self.words else queryset
+
+
+def _agent_names() -> list[tuple[str, str]]:
+    return [(name, name) for name in Agent.objects.order_by("name").values_list("name", flat=True)]
+
+
+class ApiKeyForm(RefusableForm):
+    agents = forms.MultipleChoiceField(
+        required=False,
+        choices=_agent_names,
+        widget=UnfoldAdminCheckboxSelectMultipleWidget,
+        help_text="The agents it may use; none ticked: all.",
+    )
+
+    class Meta:
+        model = ApiKey
+        fields = ("owner", "name", "read_only", "trusted", "agents", "requests_per_minute")
+
+
+@admin.register(ApiKey)
+class ApiKeyAdmin(ServiceAdmin):
+    """Who may call the APIs for whom."""
+
+    form = ApiKeyForm
+    list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
+    list_select_related = ("owner__user",)
+    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    search_fields = ("name", "prefix")
+    autocomplete_fields = ("owner",)
+    add_fieldsets = (
+        (None, {"fields": ("owner", "name", ("read_only", "trusted"), "agents", "requests_per_minute")}),
+    )
+    fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
+    readonly_fields = ("prefix", "state", "scope", "created", "last_used")
+    change_form_template = "admin/gateway/apikey/change_form.html"
+
+    @admin.display(description="State")
+    def state(self, key: ApiKey) -> SafeString:
+        return (
+            badge(f"Revoked {moment(key.revoked_at)}", "muted", "block")
+            if key.revoked_at
+            else badge("Valid", "ok", "check")
+        )
+
+    @admin.display(description="May")
+    def scope(self, key: ApiKey) -> str:
+        parts = ["read only" if key.read_only else "read and write"]
+        parts += ["name end users"] * key.trusted
+        parts += [f"agents: {', '.join(key.agents)}" if key.agents else "all agents"]
+        parts += [f"{key.requests_per_minute} requests a minute"] if key.requests_per_minute else []
+        return "; ".join(parts)
+
+    @admin.display(description="Last used")
+    def last_used(self, key: ApiKey) -> str:
+        return moment(key.last_used_at)
+
+    @admin.display(description="Created")
+    def created(self, key: ApiKey) -> str:
+        return moment(key.created_at)
+
+    def has_change_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
+        return False
+
+    def has_revoke_permission(self, request: HttpRequest) -> bool:
+        """Revoking is the one change there is."""
+        return bool(request.user.has_perm("gateway.change_apikey"))
+
+    def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
+        """Raises InvalidRequest, which the form shows."""
+        key, plain = api_key_create(**form.cleaned_data)
+        # The admin logs and redirects with obj, so it must carry what the service chose.
+        obj.pk, obj.prefix = key.pk, key.prefix
+        words = format_html(
+            "The new key is <code>{}</code>. Copy it now: it is not shown again, and kept nowhere.", plain
+        )
+        self.message_user(request, words, messages.WARNING)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The key's page, with a button to revoke it."""
+        return super().changeform_view(
+            request,
+            object_id,
+            form_url,
+            {**(extra_context or {}), "may_revoke": self.has_revoke_permission(request)},
+        )
+
+    def get_urls(self) -> list[URLPattern]:
+        revoke = path(
+            "<path:object_id>/revoke/",
+            self.admin_site.admin_view(self.revoke_view),
+            name="gateway_apikey_revoke",
+        )
+        return [revoke, *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST: revoke the key. It stays listed."""
+        if not self.has_revoke_permission(request):
+            raise PermissionDenied
+        key = row_by_id(self.get_queryset(request), unquote(object_id))
+        if key is None:
+            raise Http404
+        api_key_revoke(key)
+        deed_record(request, ApiKey, "Revoked.", [key])
+        self.message_user(request, f"Revoked {key}.", messages.SUCCESS)
+        return HttpResponseRedirect(reverse("admin:gateway_apikey_change", args=[key.pk]))

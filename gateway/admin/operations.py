@@ -1,0 +1,130 @@
+"""What an operator looks at: the workers, and the settings of consolidation and model roles."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib import admin
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.safestring import SafeString
+from pydantic import BaseModel, ValidationError
+
+from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.agents import MemorySettings, ModelRoles
+from gateway.models import Configuration, Worker
+from gateway.services import configuration_save
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.marks import badge, moment
+from memories.admin.refusals import RefusableForm, ServiceAdmin
+
+# A worker beats every few seconds; one that was silent this long is taken for gone.
+SILENT = timedelta(minutes=1)
+_PARTS: dict[str, tuple[str, type[BaseModel]]] = {
+    "memories": ("Consolidation", MemorySettings),
+    "model_roles": ("Model roles", ModelRoles),
+}
+
+
+@admin.register(Worker)
+class WorkerAdmin(ReadOnlyAdmin):
+    """Worker commands and their heartbeats."""
+
+    list_display = ("name", "state", "started", "beat")
+
+    @admin.display(description="Worker")
+    def name(self, worker: Worker) -> str:
+        return str(worker)
+
+    @admin.display(description="State")
+    def state(self, worker: Worker) -> SafeString:
+        alive = timezone.now() - worker.beat_at < SILENT
+        return badge("Alive", "ok", "check") if alive else badge("Silent", "warn", "schedule")
+
+    @admin.display(description="Started")
+    def started(self, worker: Worker) -> str:
+        return moment(worker.started_at)
+
+    @admin.display(description="Last heartbeat")
+    def beat(self, worker: Worker) -> str:
+        return moment(worker.beat_at)
+
+
+class _ConfigurationForm(RefusableForm):
+    class Meta:
+        model = Configuration
+        fields = ()
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        stored = dict(Configuration.objects.filter(section__in=_PARTS).values_list("section", "value"))
+        initial: dict[str, Any] = {}
+        for section, (_, model) in _PARTS.items():
+            initial |= schema_initial(model, stored.get(section, {}), f"{section}_")
+        kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
+        super().__init__(*args, **kwargs)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        for section, (_, model) in _PARTS.items():
+            try:
+                model.model_validate(self.part(section))
+            except ValidationError as error:
+                for field, message in schema_errors(error):
+                    place = f"{section}_{field}"
+                    self.add_error(place if place in self.fields else None, message)
+        return cleaned
+
+    def part(self, section: str) -> dict[str, Any]:
+        """What was typed for one section."""
+        return schema_values(_PARTS[section][1], self.cleaned_data, f"{section}_")
+
+
+_FIELDS = {
+    name: field
+    for section, (_, model) in _PARTS.items()
+    for name, field in schema_fields(model, f"{section}_").items()
+}
+for _name, _field in _FIELDS.items():
+    _field.label = (_field.label or "").removeprefix("Memories ")
+ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_ConfigurationForm,), dict(_FIELDS))
+
+
+@admin.register(Configuration)
+class ConfigurationAdmin(ServiceAdmin):
+    """Memory settings: one form for the sections of the agents file that are no agents; the same rows."""
+
+    form = ConfigurationForm
+    fieldsets = tuple(
+        (title, {"fields": tuple(f"{section}_{name}" for name in model.model_fields)})
+        for section, (title, model) in _PARTS.items()
+    )
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Configuration | None = None) -> bool:
+        return False
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """There is one form, so the list leads to it."""
+        return HttpResponseRedirect(reverse("admin:gateway_configuration_change", args=["memories"]))
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Configuration | None:
+        """The form's row, also before anything was ever saved."""
+        if object_id != "memories":
+            return None
+        return Configuration.objects.filter(section=object_id).first() or Configuration(section=object_id)
+
+    def save_model(self, request: HttpRequest, obj: Configuration, form: Any, change: bool) -> None:
+        """Raises InvalidRequest, which the form shows."""
+        with transaction.atomic():
+            for section, (_, model) in _PARTS.items():
+                value = model.model_validate(form.part(section)).model_dump(
+                    mode="json", exclude_defaults=True
+                )
+                configuration_save(section, value)

@@ -1,0 +1,99 @@
+"""Form fields made from a pydantic model's JSON Schema: types, help texts, choices and limits are said once,
+in the model. What the fields gather is checked by the model itself, so that form and agents file agree."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from django import forms
+from django.utils.html import escape
+from pydantic import BaseModel, ValidationError
+from unfold.widgets import (
+    UnfoldAdminCheckboxSelectMultipleWidget,
+    UnfoldAdminDecimalFieldWidget,
+    UnfoldAdminExpandableTextareaWidget,
+    UnfoldAdminIntegerFieldWidget,
+    UnfoldAdminSelectWidget,
+    UnfoldAdminTextInputWidget,
+    UnfoldBooleanSwitchWidget,
+)
+
+# Texts that may be longer than this get more than a line.
+_LINE = 1000
+
+
+def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:
+    """A form field for each field of the model, by `prefix` + name, in the model's order."""
+    schema = model.model_json_schema(by_alias=False)
+    return {
+        f"{prefix}{name}": _field(name, part, schema.get("$defs", {}))
+        for name, part in schema["properties"].items()
+    }
+
+
+def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """What a form gathered, as the model takes it. Fields that failed are left out."""
+    schema = model.model_json_schema(by_alias=False)
+    values: dict[str, Any] = {}
+    for name, part in schema["properties"].items():
+        if f"{prefix}{name}" in cleaned:
+            value = cleaned[f"{prefix}{name}"]
+            values[name] = [{"type": kind} for kind in value] if part.get("type") == "array" else value
+    return values
+
+
+def schema_initial(model: type[BaseModel], stored: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Initial values of the form: what is stored, with the model's defaults."""
+    values = model.model_validate(dict(stored)).model_dump(mode="json")
+    return {
+        f"{prefix}{name}": [item["type"] for item in value] if isinstance(value, list) else value
+        for name, value in values.items()
+    }
+
+
+def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, str]]:
+    """(field, message) for each thing the model refused; `skip` parts of the path lead to the field."""
+    for item in error.errors():
+        path = [str(part) for part in item["loc"][skip:]]
+        yield (path[0] if path else ""), item["msg"].removeprefix("Value error, ")
+
+
+def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -> forms.Field:
+    common: dict[str, Any] = {
+        "label": name.replace("_", " ").capitalize(),
+        "help_text": escape(part.get("description", "")),  # the admin shows help texts as HTML
+        "initial": part.get("default"),
+        "required": False,
+    }
+    if "enum" in part:
+        choices = [(value, value) for value in part["enum"]]
+        return forms.ChoiceField(
+            **{**common, "required": True}, choices=choices, widget=UnfoldAdminSelectWidget
+        )
+    kind = part.get("type")
+    if kind == "boolean":
+        return forms.BooleanField(**common, widget=UnfoldBooleanSwitchWidget)
+    if kind in {"integer", "number"}:
+        limits: dict[str, Any] = {"min_value": part.get("minimum"), "max_value": part.get("maximum")}
+        if kind == "integer":
+            return forms.IntegerField(
+                **{**common, "required": True}, **limits, widget=UnfoldAdminIntegerFieldWidget
+            )
+        return forms.FloatField(
+            **{**common, "required": True}, **limits, widget=UnfoldAdminDecimalFieldWidget
+        )
+    if kind == "array":
+        return forms.MultipleChoiceField(
+            **common, choices=_kinds(part, definitions), widget=UnfoldAdminCheckboxSelectMultipleWidget
+        )
+    longest = part.get("maxLength")
+    widget = (
+        UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
+    )
+    return forms.CharField(**common, max_length=longest, widget=widget)
+
+
+def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A list of objects that differ by their `type`: the types to tick."""
+    item = definitions[part["items"]["$ref"].rsplit("/", 1)[-1]]["properties"]["type"]
+    kinds = item.get("enum") or [item["const"]]
+    return [(kind, item.get("description", kind)) for kind in kinds]

@@ -1,0 +1,253 @@
+"""Sessions, with their transcripts, and runs: to look at. What was said stays as it was said."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
+
+from gateway.admin.transcript import transcript
+from gateway.models import Run, Session
+from memories.admin.base import ReadOnlyAdmin, row_by_id
+from memories.admin.filters import ChoiceFilter, DayFilter, IdFilter
+from memories.admin.marks import badge, moment
+from memories.ids import parse_uuid
+
+_RUN_TONES = {
+    Run.State.RUNNING: ("accent", "play_arrow"),
+    Run.State.COMPLETED: ("ok", "check"),
+    Run.State.FAILED: ("danger", "error"),
+    Run.State.STOPPED: ("warn", "stop"),
+    Run.State.AWAITING_CLIENT_TOOLS: ("accent", "hourglass_empty"),
+}
+
+
+def run_badge(run: Run) -> SafeString:
+    """The badge of a run's state."""
+    tone, icon = _RUN_TONES[Run.State(run.state)]
+    return badge(run.get_state_display(), tone, icon)
+
+
+def pretty(value: Any) -> SafeString | str:
+    """A JSON value to read."""
+    if value in (None, "", [], {}):
+        return "–"
+    return format_html(
+        '<pre class="db-json">{}</pre>', json.dumps(value, ensure_ascii=False, indent=2, default=str)
+    )
+
+
+class SessionStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {str(value): str(label) for value, label in Session.State.choices}
+
+
+class RunStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {str(value): str(label) for value, label in Run.State.choices}
+
+
+class SessionIdFilter(IdFilter):
+    title = "session"
+    parameter_name = "session"
+    column = "session_id"
+
+
+@admin.register(Session)
+class SessionAdmin(ReadOnlyAdmin):
+    """Conversations, and how far their next review is."""
+
+    records_opening = True
+    list_display = (
+        "name",
+        "owner",
+        "agent",
+        "state_badge",
+        "turns",
+        "turns_since_memory_review",
+        "last_active",
+    )
+    list_select_related = ("owner__user", "agent")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ("agent", AutocompleteSelectFilter),
+        SessionStateFilter,
+        ("temporary", BooleanRadioFilter),
+        ("last_active_at", DayFilter),
+    )
+    search_fields = ("title", "external_id")
+    search_help_text = "Title, a client's name for it, or its id"
+    change_form_template = "admin/gateway/session/change_form.html"
+    fields = (
+        ("owner", "agent"),
+        ("state_badge", "temporary"),
+        ("turns", "turns_since_memory_review"),
+        ("reviewed_through", "message_seq"),
+        ("created", "last_active"),
+        ("id", "external_id"),
+        "related",
+    )
+    readonly_fields = ("state_badge", "created", "last_active", "related", "id")
+
+    @admin.display(description="Session")
+    def name(self, session: Session) -> str:
+        return session.title or f"Untitled, {moment(session.created_at)}"
+
+    @admin.display(description="State")
+    def state_badge(self, session: Session) -> SafeString:
+        return (
+            badge("Active", "ok", "check")
+            if session.state == Session.State.ACTIVE
+            else badge("Ended", "muted", "block")
+        )
+
+    @admin.display(description="Last active")
+    def last_active(self, session: Session) -> str:
+        return moment(session.last_active_at)
+
+    @admin.display(description="Started")
+    def created(self, session: Session) -> str:
+        return moment(session.created_at)
+
+    @admin.display(description="See also")
+    def related(self, session: Session) -> SafeString:
+        runs = f"{reverse('admin:gateway_run_changelist')}?session={session.pk}"
+        return format_html('<a class="db-link" href="{}">its runs</a>', runs)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
+    ) -> tuple[QuerySet[Session], bool]:
+        if key := parse_uuid(search_term.strip()):
+            return queryset.filter(pk=key), False
+        found: tuple[QuerySet[Session], bool] = super().get_search_results(request, queryset, search_term)
+        return found
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Session | None:
+        rows: QuerySet[Session] = self.get_queryset(request)
+        return row_by_id(rows.select_related("owner__user", "agent"), object_id)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The session's facts and a page of its transcript (`?from=` a message's number)."""
+        session = self.get_object(request, unquote(object_id)) if object_id else None
+        context = dict(extra_context or {})
+        if session is not None and self.has_view_permission(request, session):
+            first = request.GET.get("from", "")
+            context["transcript"] = transcript(
+                session, first=int(first) if first.isdecimal() and len(first) < 10 else 1
+            )
+            context["title"] = self.name(session)
+        return super().changeform_view(request, object_id, form_url, context)
+
+
+@admin.register(Run)
+class RunAdmin(ReadOnlyAdmin):
+    """Executions of turns: what they cost, what they were given, and why they failed."""
+
+    records_opening = True
+    list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "error_code", "started")
+    list_select_related = ("owner__user", "session")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        RunStateFilter,
+        SessionIdFilter,
+        ("started_at", DayFilter),
+    )
+    search_fields = ("request_id",)
+    search_help_text = "Request id, or the run's id"
+    fields = (
+        ("session_link", "turn"),
+        ("owner", "state_badge"),
+        ("counted", "superseded"),
+        ("model", "request_id"),
+        ("started", "seconds"),
+        "error_json",
+        "usage_json",
+        "recalled_json",
+        "trace_json",
+        ("lease_expires_at", "stop_requested"),
+    )
+    readonly_fields = (
+        "session_link",
+        "state_badge",
+        "started",
+        "seconds",
+        "error_json",
+        "usage_json",
+        "recalled_json",
+        "trace_json",
+    )
+
+    @admin.display(description="Turn")
+    def turn_of(self, run: Run) -> str:
+        return f"Turn {run.turn} of {run.session.title or 'an untitled session'}"
+
+    @admin.display(description="Session")
+    def session_link(self, run: Run) -> SafeString:
+        link = reverse("admin:gateway_session_change", args=[run.session_id])
+        return format_html('<a class="db-link" href="{}">{}</a>', link, run.session.title or run.session_id)
+
+    @admin.display(description="State")
+    def state_badge(self, run: Run) -> SafeString:
+        return run_badge(run)
+
+    @admin.display(description="Tokens")
+    def tokens(self, run: Run) -> str:
+        total = run.usage.get("total_tokens") if isinstance(run.usage, dict) else None
+        return f"{total:,}" if isinstance(total, int) else "–"
+
+    @admin.display(description="Seconds")
+    def seconds(self, run: Run) -> str:
+        return f"{(run.finished_at - run.started_at).total_seconds():.1f}" if run.finished_at else "–"
+
+    @admin.display(description="Error")
+    def error_code(self, run: Run) -> str:
+        error = run.error or {}
+        return (
+            str(error.get("code") or error.get("error", {}).get("code", "–"))
+            if isinstance(error, dict)
+            else "–"
+        )
+
+    @admin.display(description="Started")
+    def started(self, run: Run) -> str:
+        return moment(run.started_at)
+
+    @admin.display(description="Error")
+    def error_json(self, run: Run) -> SafeString | str:
+        return pretty(run.error)
+
+    @admin.display(description="Usage")
+    def usage_json(self, run: Run) -> SafeString | str:
+        return pretty(run.usage)
+
+    @admin.display(description="Given from memory")
+    def recalled_json(self, run: Run) -> SafeString | str:
+        return pretty(run.recalled)
+
+    @admin.display(description="Trace")
+    def trace_json(self, run: Run) -> SafeString | str:
+        return pretty(run.trace)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
+    ) -> tuple[QuerySet[Run], bool]:
+        if key := parse_uuid(search_term.strip()):
+            return queryset.filter(pk=key), False
+        # Equality, not a substring: request ids are looked up, not guessed.
+        return (queryset.filter(request_id=search_term.strip()) if search_term.strip() else queryset), False

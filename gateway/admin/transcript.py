@@ -1,0 +1,86 @@
+"""A session's transcript as an administrator sees it: everything that was stored, in order, with what was
+superseded or failed; one query a page, however long it is."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from gateway.models import Message, Run, Session
+
+PAGE = 200
+# Words for who spoke; the person is not the reader here.
+WHO = {
+    Message.Role.USER: ("edit", "Person"),
+    Message.Role.ASSISTANT: ("chat_bubble", "Agent"),
+    Message.Role.TOOL: ("build", "Tool"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One message, ready to be shown. `turn` is 0 for what no run said."""
+
+    seq: int
+    who: str
+    icon: str
+    at: datetime
+    text: str
+    calls: list[str]
+    attachments: int
+    turn: int
+    run_id: UUID | None
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A page of lines, oldest first; `later` is where the next page starts, if there is one."""
+
+    lines: list[Line]
+    later: int | None
+
+
+def transcript(session: Session, *, first: int = 1, last: int | None = None) -> Transcript:
+    """Messages from number `first` on, at most PAGE, up to number `last` where it is given."""
+    messages = Message.objects.filter(owner_id=session.owner_id, session=session, seq__gte=first)
+    if last is not None:
+        messages = messages.filter(seq__lte=last)
+    rows = list(messages.select_related("run").order_by("seq")[: PAGE + 1])
+    later = rows[PAGE].seq if len(rows) > PAGE else None
+    return Transcript(lines=[_line(row) for row in rows[:PAGE]], later=later)
+
+
+def _line(message: Message) -> Line:
+    icon, who = WHO[Message.Role(message.role)]
+    run = message.run
+    return Line(
+        seq=message.seq,
+        who=who,
+        icon=icon,
+        at=message.created_at,
+        text=message.text,
+        calls=[_call(call) for call in message.tool_calls or []],
+        attachments=sum(
+            1 for part in message.parts or [] if isinstance(part, dict) and part.get("type") != "text"
+        ),
+        turn=run.turn if run else 0,
+        run_id=message.run_id,
+        note=_note(message, run),
+    )
+
+
+def _call(call: Any) -> str:
+    function = call.get("function", call) if isinstance(call, dict) else {}
+    return f"{function.get('name', 'tool')}({function.get('arguments', '')})"
+
+
+def _note(message: Message, run: Run | None) -> str:
+    notes = []
+    if message.kind != Message.Kind.CHAT:
+        notes.append(message.get_kind_display())
+    if run is not None and run.superseded:
+        notes.append("Superseded")
+    if run is not None and run.state in {Run.State.FAILED, Run.State.STOPPED}:
+        notes.append(run.get_state_display())
+    return ", ".join(notes)

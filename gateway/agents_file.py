@@ -1,0 +1,72 @@
+"""The agents file: agents and memory settings as text. Read with `agents apply`, printed with `agents export`."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import yaml
+from django.conf import settings
+
+from gateway.agents import AgentSettings, AgentsFile, MemorySettings, ModelRoles
+from gateway.models import Agent, Configuration
+from gateway.services import agents_apply, settings_check
+from memories.errors import InvalidRequest
+
+_APPLIED = "agents_file"
+
+
+def parse(text: str) -> AgentsFile:
+    """Read and check a file's text. Raises InvalidRequest that names the key, and nothing is applied."""
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" in line {mark.line + 1}" if mark else ""
+        raise InvalidRequest(f"This is not valid YAML{where}. Nothing was applied.") from None
+    if data is None:
+        data = {}
+    if not isinstance(data, dict):
+        raise InvalidRequest("The file is a mapping with `agents`, `memories`, `model_roles` and `prices`. Nothing was applied.")
+    checked: AgentsFile = settings_check(AgentsFile, data, where="")
+    return checked
+
+
+def apply_file(path: Path) -> list[str]:
+    """Apply a file. Returns the names of its agents. Raises InvalidRequest."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"{path} cannot be read: {error}. Nothing was applied.") from None
+    return agents_apply(parse(text))
+
+
+def bootstrap_agents() -> list[str]:
+    """At `up`: apply DAYBOOK_AGENTS if its content changed since it was last applied; the packaged file only when
+    there are no agents at all. Returns the names of the agents applied. Raises InvalidRequest."""
+    if settings.DAYBOOK_AGENTS is None:
+        return [] if Agent.objects.exists() else apply_file(settings.DAYBOOK_PACKAGED_AGENTS)
+    path = Path(settings.DAYBOOK_AGENTS)
+    try:
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InvalidRequest(f"DAYBOOK_AGENTS is '{path}', which cannot be read: {error.strerror}.") from None
+    row = Configuration.objects.filter(section=_APPLIED).first()
+    if row and row.value.get("sha256") == digest:
+        return []
+    names = apply_file(path)
+    Configuration.objects.update_or_create(section=_APPLIED, defaults={"value": {"sha256": digest}})
+    return names
+
+
+def export() -> str:
+    """All agents and memory settings as a file's text; applying it changes nothing."""
+    sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED)}
+    data: dict[str, Any] = {
+        "agents": {
+            agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json") for agent in Agent.objects.order_by("name")
+        },
+        "memories": MemorySettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
+        "model_roles": ModelRoles.model_validate(sections.get("model_roles", {})).model_dump(mode="json"),
+        "prices": sections.get("prices", {}),
+    }
+    return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,59 @@
+"""Errors as JSON: one handler for everything an API raises. No answer holds a stack trace or what was sent."""
+
+import json
+import logging
+from typing import Any
+
+from django.core.exceptions import RequestDataTooBig
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from memories.errors import DomainError, InvalidRequest, NotFound, TooLarge, Unauthorized
+
+logger = logging.getLogger("daybook.api")
+
+
+class InternalError(DomainError):
+    """Something we did not expect."""
+
+    code, http_type, http_status = "internal_error", "api_error", 500
+
+
+def error_response(error: DomainError) -> HttpResponse:
+    """The JSON answer of an error."""
+    response = HttpResponse(json.dumps(error.as_json()), content_type="application/json", status=error.http_status)
+    if retry_after := error.details.get("retry_after"):
+        response["Retry-After"] = str(retry_after)
+    return response
+
+
+def as_domain_error(error: Exception) -> DomainError:
+    """The expected refusal for what Django, ninja and pydantic raise."""
+    if isinstance(error, DomainError):
+        return error
+    if isinstance(error, ValidationError):
+        first: dict[str, Any] = error.errors[0] if error.errors else {}
+        path = ".".join(str(part) for part in first.get("loc", ()) if part not in {"body", "payload", "data"})
+        return InvalidRequest(f"{path or 'body'}: {first.get('msg', 'not valid')}.", param=path or None)
+    if isinstance(error, AuthenticationError):
+        return Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")
+    if isinstance(error, Http404):
+        return NotFound("There is nothing here.")
+    if isinstance(error, RequestDataTooBig):
+        return TooLarge("This request is larger than the gateway takes.")
+    if isinstance(error, HttpError):
+        known = InvalidRequest("The body is not valid JSON.") if error.status_code == 400 else None
+        return known or InvalidRequest(str(error))
+    logger.error("an API request failed", exc_info=error)
+    return InternalError("Something went wrong in the gateway. The x-request-id of this answer names it in the log.")
+
+
+def install_handlers(api: NinjaAPI) -> None:
+    """Give an API the one handler."""
+
+    def respond(request: HttpRequest, error: Any) -> HttpResponse:
+        return error_response(as_domain_error(error))
+
+    for kind in (DomainError, ValidationError, AuthenticationError, Http404, HttpError, RequestDataTooBig, Exception):
+        api.add_exception_handler(kind, respond)

@@ -1,0 +1,232 @@
+"""/api/sessions: sessions, their transcripts and their turns."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+from ninja import Router, Schema, Status
+
+from gateway import live, runs, services, sse
+from memories.pages import DEFAULT_LIMIT, list_json, number
+from gateway.models import Message, Session
+from gateway.requests import request_id
+from gateway.runs import Caller, agent_find
+from gateway.turn_json import run_json
+from gateway.turns import TurnOptions
+from memories.database import in_thread
+from memories.errors import InvalidRequest, NotFound, TooLarge
+from memories.ids import parse_uuid
+from memories.models import Owner
+from memories.snapshot import snapshots
+from memories.threads import thread_cache
+
+router = Router()
+
+
+class SessionIn(Schema):
+    agent: str
+    title: str = ""
+    temporary: bool = False
+
+
+class SessionPatch(Schema):
+    title: str
+
+
+class TurnIn(Schema):
+    content: str
+    stream: bool = False
+    replaces: str | None = None
+
+
+@router.post("/sessions", response={201: Any})
+async def session_create(request: HttpRequest, body: SessionIn) -> Status:
+    """Begin a session with an agent."""
+    return Status(201, await in_thread(_create, request.auth, body))
+
+
+@router.get("/sessions")
+async def session_list(request: HttpRequest, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+    """The owner's sessions, newest first."""
+    return await in_thread(_list, request.auth, limit, after)
+
+
+@router.get("/sessions/{session_id}")
+async def session_get(request: HttpRequest, session_id: str) -> dict[str, Any]:
+    """One session."""
+    return session_json(await in_thread(_session, request.auth, session_id))
+
+
+@router.patch("/sessions/{session_id}")
+async def session_patch(request: HttpRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
+    """Rename a session."""
+    return session_json(await in_thread(_rename, request.auth, session_id, body.title))
+
+
+@router.delete("/sessions/{session_id}", response={204: None})
+async def session_delete(request: HttpRequest, session_id: str) -> Status:
+    """Delete a session and its transcript; the memories it gave stay."""
+    session = await in_thread(_session, request.auth, session_id)
+    await in_thread(services.session_delete, session)
+    _forget(session.pk)
+    return Status(204, None)
+
+
+@router.post("/sessions/{session_id}/end")
+async def session_end(request: HttpRequest, session_id: str) -> dict[str, Any]:
+    """End a session; its snapshot is dropped."""
+    session = await in_thread(_session, request.auth, session_id)
+    ended = await in_thread(services.session_end, session)
+    _forget(session.pk)
+    return session_json(ended)
+
+
+@router.get("/sessions/{session_id}/messages")
+async def message_list(request: HttpRequest, session_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+    """The transcript, oldest first, without anything that was injected."""
+    return await in_thread(_messages, request.auth, session_id, limit, after)
+
+
+@router.post("/sessions/{session_id}/turns", response={200: Any})
+async def turn_create(request: HttpRequest, session_id: str, body: TurnIn) -> Any:
+    """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
+    _check_content(body.content)
+    replaces = parse_uuid(body.replaces) if body.replaces else None
+    if body.replaces and replaces is None:
+        raise NotFound("There is no such turn in this session to replace.")
+    context = await in_thread(
+        runs.open_native,
+        request.auth,
+        session_id=parse_uuid(session_id),
+        content=body.content,
+        replaces=replaces,
+        request_id=request_id.get(),
+    )
+    turn = live.LiveTurn(context)
+    turn.start(TurnOptions(stream=True))
+    if body.stream:
+        return _streamed(context.session_id, context.run_id, turn.watch(0))
+    async with aclosing(turn.watch(0)) as events:
+        async for _, (name, data) in events:
+            if name == "done":
+                return data
+            if name == "error":
+                raise turn.failure or NotFound("The turn has gone.")
+    raise NotFound("The turn has gone.")
+
+
+@router.get("/sessions/{session_id}/turns/{turn_id}")
+async def turn_get(request: HttpRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+    """One turn."""
+    return await in_thread(_turn, request.auth, session_id, turn_id)
+
+
+@router.get("/sessions/{session_id}/turns/{turn_id}/events")
+async def turn_events(request: HttpRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
+    """The rest of a running turn as server-sent events, from the number `after` on."""
+    row = await in_thread(runs.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    running = live.find(row.pk)
+    events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
+    return _streamed(row.session_id, row.pk, events)
+
+
+@router.post("/sessions/{session_id}/turns/{turn_id}/stop")
+async def turn_stop(request: HttpRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+    """Stop answering; what was said so far is kept."""
+    row = await in_thread(runs.stop, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    if running := live.find(row.pk):
+        running.stop()
+    return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """A session as the API shows it. The row comes with its agent."""
+    return {
+        "id": str(session.pk),
+        "object": "session",
+        "agent": session.agent.name,
+        "title": session.title,
+        "state": session.state,
+        "temporary": session.temporary,
+        "turns": session.turns,
+        "turns_since_memory_review": session.turns_since_memory_review,
+        "created_at": session.created_at,
+        "last_active_at": session.last_active_at,
+    }
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """A message as the API shows it. The row comes with its run."""
+    return {
+        "id": str(message.seq),
+        "object": "message",
+        "role": message.role,
+        "content": message.parts or message.text,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id or None,
+        "kind": message.kind,
+        "turn_id": str(message.run_id) if message.run_id else None,
+        "superseded": bool(message.run and message.run.superseded),
+        "created_at": message.created_at,
+    }
+
+
+def _check_content(content: str) -> None:
+    if not content.strip():
+        raise InvalidRequest("The message is empty. Write something first.", param="content")
+    if len(content) > settings.DAYBOOK_MAX_MESSAGE:
+        raise TooLarge(
+            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(content)}. Send it in parts.",
+            param="content", limit=settings.DAYBOOK_MAX_MESSAGE,
+        )
+
+
+def _streamed(session_id: UUID, run_id: UUID, events: AsyncIterator[tuple[int, live.Note]]) -> HttpResponseBase:
+    async def stream() -> AsyncIterator[bytes]:
+        yield sse.event("started", {"turn": {"id": str(run_id), "session_id": str(session_id), "state": "running"}})
+        async with aclosing(events) as watched:  # type: ignore[type-var]  # an async generator
+            async for at, (name, data) in watched:
+                yield sse.event(name, data, id=at)
+
+    response = sse.response(stream())
+    response["x-daybook-session"] = str(session_id)
+    response["x-daybook-run"] = str(run_id)
+    return response
+
+
+def _session(caller: Caller, session_id: str) -> Session:
+    return services.session_get(caller.owner_id, parse_uuid(session_id))
+
+
+def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
+    agent = agent_find(caller, body.agent)
+    owner = Owner.objects.get(pk=caller.owner_id)
+    return session_json(services.session_create(owner, agent, title=body.title, temporary=body.temporary))
+
+
+def _list(caller: Caller, limit: int, after: str | None) -> dict[str, Any]:
+    rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
+    return list_json(rows, limit=limit, after=after, key="id", show=session_json, parse=parse_uuid)
+
+
+def _rename(caller: Caller, session_id: str, title: str) -> Session:
+    return services.session_rename(_session(caller, session_id), title)
+
+
+def _messages(caller: Caller, session_id: str, limit: int, after: str | None) -> dict[str, Any]:
+    session = _session(caller, session_id)
+    rows = Message.objects.filter(owner_id=caller.owner_id, session=session).select_related("run")
+    return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
+
+
+def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
+    return run_json(runs.run_get(caller.owner_id, parse_uuid(session_id), parse_uuid(turn_id)))
+
+
+def _forget(session_id: UUID) -> None:
+    snapshots.drop(session_id)
+    thread_cache.drop(session_id)
+

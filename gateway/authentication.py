@@ -1,0 +1,169 @@
+"""Who asks: an API key or, for the native API, a session cookie with CSRF. Authentication ends in a Caller with an owner;
+nothing below knows a Django user."""
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth import get_user
+from django.contrib.sessions.backends.db import SessionStore
+from django.db import close_old_connections
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja.security.base import AuthBase
+from ninja.utils import check_csrf
+
+from gateway.keys import key_hash
+from gateway.models import ApiKey
+from gateway.runs import Caller
+from memories.database import in_thread
+from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
+from memories.models import Owner
+from memories.services import owner_for_end_user, owner_for_user
+
+END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_CACHE_SECONDS = 60.0
+_CACHE_SIZE = 10_000
+_USE_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    caller: Caller
+    at: float
+
+
+_keys: "OrderedDict[tuple[str, str, str], _Known]" = OrderedDict()
+
+
+def forget_keys() -> None:
+    """Empty the cache of keys (a key was made, changed or revoked in this process; tests)."""
+    _keys.clear()
+
+
+def given_key(request: HttpRequest) -> str:
+    """The key a request carries: Authorization: Bearer, X-API-Key or api-key; "" for none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return token.strip()
+    return request.headers.get("x-api-key", "") or request.headers.get("api-key", "")
+
+
+def end_user(request: HttpRequest) -> tuple[str, str]:
+    """`(namespace, external id)` of the end user a request names, or two empty strings."""
+    for header, namespace in END_USER_HEADERS.items():
+        if value := request.headers.get(header, "").strip():
+            return namespace, value
+    return "", ""
+
+
+async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
+    """The caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths whose
+    opening transaction looks at the key again. Raises Unauthorized, Forbidden."""
+    plain = given_key(request)
+    if not plain:
+        raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
+    place = (key_hash(plain), *end_user(request))
+    known = _keys.get(place) if cached else None
+    now = time.monotonic()
+    if known is None or now - known.at > _CACHE_SECONDS:
+        known = _Known(await in_thread(find_caller, *place), now)
+        _keys[place] = known
+        if len(_keys) > _CACHE_SIZE:
+            _keys.popitem(last=False)
+    return known.caller
+
+
+def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
+    """Look a key up. Raises Unauthorized, Forbidden."""
+    key = ApiKey.objects.select_related("owner__user").filter(sha256=sha256, revoked_at__isnull=True).first()
+    if key is None or (key.owner.user and not key.owner.user.is_active):
+        raise Unauthorized("This API key is not known here, or it was revoked.")
+    if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+    owner_id = _owner_of(key, namespace, external_id)
+    return Caller(
+        owner_id=owner_id,
+        actor=f"key:{key.pk}",
+        key_id=key.pk,
+        agents=tuple(key.agents),
+        read_only=key.read_only,
+        trusted=key.trusted,
+    )
+
+
+def _owner_of(key: ApiKey, namespace: str, external_id: str) -> UUID:
+    if not external_id:
+        return key.owner_id
+    if not key.trusted:
+        if namespace == "daybook":
+            raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
+        return key.owner_id
+    return owner_for_end_user(parent=key.owner, namespace=namespace, external_id=external_id).pk
+
+
+def find_caller_by_cookie(request: HttpRequest) -> Caller:
+    """The caller of a session cookie. Raises Unauthorized."""
+    close_old_connections()
+    request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
+    user = get_user(request)
+    if not user.is_authenticated or not user.is_active:
+        raise Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")
+    owner = owner_for_user(user)
+    return Caller(owner_id=owner.pk, actor=f"user:{user.pk}")
+
+
+def require_json(request: HttpRequest, *, also: str = "") -> None:
+    """Raises UnsupportedMediaType for a body that is not JSON."""
+    if request.method not in _WRITES or request.headers.get("content-length", "0") in {"", "0"}:
+        return
+    kind = (request.content_type or "").lower()
+    if kind != "application/json" and not kind.endswith("+json") and kind != also:
+        raise UnsupportedMediaType("Send JSON with Content-Type: application/json.")
+
+
+def require_writer(caller: Caller) -> None:
+    """Raises Forbidden for a read-only key."""
+    if caller.read_only:
+        raise Forbidden("This key may only read.")
+
+
+class KeyAuth(AuthBase):
+    """For /v1 and /mcp: keys only."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    is_async = True
+
+    async def __call__(self, request: HttpRequest) -> Caller:
+        require_json(request)
+        return await caller_by_key(request, cached=request.method == "POST")
+
+
+class NativeAuth(AuthBase):
+    """For /api: a key, or the session cookie with CSRF. A wrong key never falls back to the cookie."""
+
+    openapi_type = "http"
+    openapi_scheme = "bearer"
+    is_async = True
+
+    async def __call__(self, request: HttpRequest) -> Caller:
+        if given_key(request):
+            require_json(request, also="application/x-ndjson")
+            caller = await caller_by_key(request, cached=False)
+            if request.method in _WRITES:
+                require_writer(caller)
+            return caller
+        caller = await in_thread(find_caller_by_cookie, request)
+        if refused := check_csrf(request):
+            raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
+        require_json(request, also="application/x-ndjson")
+        return caller
+
+
+def as_end_user(caller: Caller, owner: Owner) -> Caller:
+    """The same key, speaking for another owner."""
+    return replace(caller, owner_id=owner.pk)

@@ -1,0 +1,42 @@
+"""What a turn is executed with: plain frozen values, read in the opening transaction; no model instance leaves it."""
+
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from gateway.agents import AgentSettings
+from memories.snapshot import BookState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    """An agent as it was when the run opened."""
+
+    name: str
+    version: int
+    settings: AgentSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnContext:
+    """One open run: session, agent, book, transcript and the lease that must be shown to close it."""
+
+    owner_id: UUID
+    session_id: UUID
+    run_id: UUID
+    lease_token: UUID
+    turn: int
+    counted: bool
+    temporary: bool
+    agent: AgentConfig
+    book: BookState | None  # None: nothing of memory is read or written in this run
+    messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
+    client_system: str = ""  # the client's own leading system text
+    user_text: str
+    user_canonical: str  # as it identifies the turn
+    user_seq: int
+    first_seq: int  # number of the oldest message of `messages` that is ours; older ones are out of the window
+    newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
+    chain_before: str = ""
+    request_id: str
+    resumed: dict[str, Any] = field(default_factory=dict)  # what an earlier part of this run left (client tools)

@@ -1,0 +1,72 @@
+"""The demo model's wire: an HTTP transport that answers like an OpenAI-compatible server, inside this process."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx2
+
+from gateway.demo.brain import Answer, answer
+from memories.ids import uuid7
+
+_PACE = 0.01
+
+
+class DemoTransport(httpx2.AsyncBaseTransport):
+    """Serves POST /chat/completions (streamed or not) and GET /models."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/models"):
+            return httpx2.Response(200, json={"object": "list", "data": [{"id": "demo", "object": "model"}]})
+        body = json.loads(await request.aread())
+        said = answer(body.get("messages", []), {tool["function"]["name"] for tool in body.get("tools", [])})
+        head = {"id": f"chatcmpl-{uuid7().hex}", "created": int(time.time()), "model": "demo"}
+        usage = _usage(body, said)
+        if not body.get("stream"):
+            message: dict[str, Any] = {"role": "assistant", "content": said.text or None}
+            if said.calls:
+                message["tool_calls"] = _calls(said)
+            choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if said.calls else "stop"}
+            return httpx2.Response(200, json=head | {"object": "chat.completion", "choices": [choice], "usage": usage})
+        head["object"] = "chat.completion.chunk"
+        return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(head, said, usage))
+
+
+class _Stream(httpx2.AsyncByteStream):
+    def __init__(self, head: dict[str, Any], said: Answer, usage: dict[str, int]) -> None:
+        self._head, self._said, self._usage = head, said, usage
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield self._event({"role": "assistant", "content": ""})
+        for word in self._said.text.splitlines(keepends=True):
+            for piece in word.split(" "):
+                await asyncio.sleep(_PACE)  # as a person sees a model think; also lets a stop come in between
+                yield self._event({"content": piece if piece.endswith("\n") else piece + " "})
+        if self._said.calls:
+            calls = [call | {"index": index} for index, call in enumerate(_calls(self._said))]
+            yield self._event({"tool_calls": calls})
+        yield self._event({}, finish="tool_calls" if self._said.calls else "stop")
+        yield _line(self._head | {"choices": [], "usage": self._usage})
+        yield b"data: [DONE]\n\n"
+
+    def _event(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        return _line(self._head | {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def _calls(said: Answer) -> list[dict[str, Any]]:
+    return [
+        {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for index, (name, arguments) in enumerate(said.calls)
+    ]
+
+
+def _usage(body: dict[str, Any], said: Answer) -> dict[str, int]:
+    # About four characters a token: good enough to show where usage appears.
+    prompt, completion = len(json.dumps(body.get("messages", []))) // 4, max(1, len(said.text) // 4)
+    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

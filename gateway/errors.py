@@ -1,0 +1,27 @@
+"""The gateway's own refusals; the tree and the codes are in memories.errors."""
+
+from memories.errors import Conflict, UpstreamError, UpstreamTimeout
+
+
+class SessionBusy(Conflict):
+    """Another run of this session is open; details name it."""
+
+
+class SessionEnded(Conflict):
+    """The session was ended; a new one is needed."""
+
+
+class RunSuperseded(Conflict):
+    """The run's lease went to somebody else; what it said is kept, but it is not the turn's answer."""
+
+
+class UpstreamRefused(UpstreamError):
+    """The upstream answered with an error status; details: status."""
+
+
+class UpstreamUnreachable(UpstreamError):
+    """No connection to the upstream, or it broke off."""
+
+
+class UpstreamSilent(UpstreamTimeout):
+    """The upstream said nothing for too long."""

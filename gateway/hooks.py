@@ -1,0 +1,42 @@
+"""What the floors above fill in when Django starts: who wants to know that a turn is complete.
+The gateway calls them; it imports nothing of theirs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from gateway.agents import AgentSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnCompleted:
+    """A completed, counted user turn, told inside its closing transaction, with the session's row locked."""
+
+    owner_id: UUID
+    session_id: UUID
+    run_id: UUID
+    agent_name: str
+    settings: AgentSettings
+    book_id: UUID
+    book_epoch: int
+    turns_since_review: int
+    last_seq: int
+    reviewed_through: int
+    completed_at: datetime
+
+
+# Each returns True when it has taken care of the turns so far, and the session's counter starts anew.
+TurnListener = Callable[[TurnCompleted], bool]
+_listeners: list[TurnListener] = []
+
+
+def on_turn_completed(listener: TurnListener) -> None:
+    """Register a listener; called from an AppConfig's ready()."""
+    if listener not in _listeners:
+        _listeners.append(listener)
+
+
+def turn_completed(event: TurnCompleted) -> bool:
+    """Tell every listener. True when one of them says that the counter is to be reset."""
+    return any([listener(event) for listener in _listeners])

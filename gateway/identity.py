@@ -1,0 +1,126 @@
+"""Which session is it? Clients that resend everything name none; the conversation's own words do (pure functions).
+
+Canonical messages are user and assistant texts: white space folded, consecutive ones of a role joined, parts that are
+no text as hashes; system, developer and tool messages are ignored, and so are `/memory` commands with their answers.
+`chain(n) = H(chain(n-1), user_n, assistant_n)`, `chain(0) = H(owner, agent)`."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from gateway.command_words import is_command
+
+Message = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A resent conversation `[u1 a1 … un]`, reduced to what identifies it."""
+
+    chain_before: str  # chain(n-1): everything before the last user message
+    chain_earlier: str  # chain(n-2)
+    user_key: str  # of the last user message
+    previous_user_key: str  # of the user message before it
+    previous_answer: str  # canonical text of a(n-1)
+    last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
+    turns_before: int  # n - 1
+
+
+def digest(*parts: str) -> str:
+    """SHA-256 over parts that cannot run into each other."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+def chain_start(owner_id: UUID, agent_name: str) -> str:
+    """chain(0)."""
+    return digest(str(owner_id), agent_name)
+
+
+def chain_next(chain: str, user: str, assistant: str) -> str:
+    """chain(n) from chain(n-1) and canonical texts."""
+    return digest(chain, user, assistant)
+
+
+def pair_key(user: str, assistant: str) -> str:
+    """What a client that cut off older messages still shows us: the latest pair, in canonical texts."""
+    return digest(user, assistant)
+
+
+def fold(text: str) -> str:
+    """White space folded."""
+    return " ".join(text.split())
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content; parts that are no text are left out."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text")
+    return ""
+
+
+def canonical_content(content: Any) -> str:
+    """Content as it identifies a message: folded text, other parts as hashes."""
+    if not isinstance(content, list):
+        return fold(text_of(content))
+    pieces = []
+    for part in content:
+        if isinstance(part, dict) and part.get("type") == "text":
+            pieces.append(fold(str(part.get("text", ""))))
+        else:
+            pieces.append(digest(json.dumps(part, sort_keys=True)))
+    return " ".join(piece for piece in pieces if piece)
+
+
+def canonical(messages: Sequence[Message]) -> list[tuple[str, str]]:
+    """`(role, text)` with alternating roles, starting with the user. A user's `/memory` command goes with its answer."""
+    found: list[tuple[str, str]] = []
+    after_command = False
+    for message in messages:
+        role = message.get("role")
+        if role not in {"user", "assistant"}:
+            continue
+        text = canonical_content(message.get("content"))
+        if role == "user":
+            after_command = is_command(text)
+        if after_command:
+            continue
+        if found and found[-1][0] == role:
+            found[-1] = (role, fold(f"{found[-1][1]} {text}"))
+        elif text or role == "user":
+            found.append((role, text))
+    if found and found[0][0] == "assistant":
+        found.insert(0, ("user", ""))
+    return found
+
+
+def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
+    """Reduce a request's messages. The last user message is the new one; what follows it does not identify."""
+    turns = canonical(messages)
+    while turns and turns[-1][0] == "assistant":
+        turns.pop()
+    user = turns.pop()[1] if turns else ""
+    chain = earlier = chain_start(owner_id, agent_name)
+    previous = ("", "")
+    for index in range(0, len(turns) - 1, 2):
+        previous = (turns[index][1], turns[index + 1][1])
+        earlier, chain = chain, chain_next(chain, *previous)
+    before = len(turns) // 2
+    return Conversation(
+        chain_before=chain,
+        chain_earlier=earlier,
+        user_key=digest(user),
+        previous_user_key=digest(previous[0]),
+        previous_answer=previous[1],
+        last_pair=pair_key(*previous) if before else "",
+        turns_before=before,
+    )

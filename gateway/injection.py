@@ -1,0 +1,116 @@
+"""What a run is given from memory: its session's snapshot, the recall of this turn, and the messages built from both.
+With a warm snapshot nothing here touches the database."""
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from gateway import identity
+from gateway.context import TurnContext
+from gateway.upstream import ModelRequest, model
+from memories.database import in_thread
+from memories.errors import DomainError
+from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
+from memories.search.keywords import extract_keywords
+from memories.snapshot import SessionSnapshot, snapshots
+from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
+from prompts.files import prompt_file
+
+_SEPARATORS = re.compile(r"[,\s]+")
+_MOST_KEYWORDS = 24
+
+
+async def prepare(context: TurnContext) -> Injection:
+    """Everything of memory for this run, once; its steps reuse it. Injection off: nothing, and no work."""
+    agent = context.agent.settings
+    if context.book is None or not agent.inject_memories:
+        return NO_INJECTION
+    snapshot = await _snapshot(context)
+    thread = await _thread(context)
+    keywords, trace = await _keywords(context)
+    injection = await recall(
+        snapshot=snapshot,
+        thread=thread,
+        query=context.user_text,
+        keywords=keywords,
+        limits=RecallSettings(
+            max_memories=agent.max_inject_memories, search=agent.memory_search, lane_seconds=settings.RECALL_LANE_SECONDS
+        ),
+    )
+    injection.trace.update(trace)
+    return injection
+
+
+def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
+    """The request's messages: one system message, the transcript, and the recall just before the last user message."""
+    parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
+    system = "\n\n".join(part for part in parts if part)
+    messages = [{"role": "system", "content": system}] if system else []
+    messages.extend(context.messages)
+    if injection.recall:
+        last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
+        messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
+    return messages
+
+
+async def _snapshot(context: TurnContext) -> SessionSnapshot:
+    assert context.book is not None  # noqa: S101 - prepare() returned before
+    version, agent = context.agent.version, context.agent.settings
+    warm = snapshots.warm(context.session_id, context.book, version)
+    if warm is not None:
+        return warm
+    return await in_thread(
+        snapshots.build, context.session_id, context.book, version,
+        max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit,
+    )
+
+
+async def _thread(context: TurnContext) -> ThreadView | None:
+    if context.newest_record is None:
+        return None
+    turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, context.newest_record)
+    if turns is None:
+        turns = await in_thread(thread_cache.read, context.owner_id, context.session_id)
+    window = {identity.fold(identity.text_of(message.get("content"))) for message in context.messages}
+    # A turn that is being replaced, and what followed it, has left the conversation.
+    return outside_window([turn for turn in turns if turn.turn < context.turn], window)
+
+
+async def _keywords(context: TurnContext) -> tuple[list[str], dict[str, Any]]:
+    """Search words of the last user message: by rule, or from one extra request that falls back to the rule."""
+    if context.agent.settings.inject_memories_strategy == "local":
+        return extract_keywords(context.user_text), {}
+    request = ModelRequest(
+        upstream=context.agent.settings.upstream,
+        model=context.agent.settings.model or settings.DAYBOOK_MODEL,
+        messages=(
+            {"role": "system", "content": prompt_file("keywords").text},
+            {"role": "user", "content": context.user_text},
+        ),
+        request_id=context.request_id,
+    )
+    try:
+        async with asyncio.timeout(settings.KEYWORDS_SECONDS):
+            answer = await model().complete(request)
+        words = parse_keywords(answer)
+    except TimeoutError:
+        return extract_keywords(context.user_text), {"keywords": {"strategy": "llm", "fallback": "timeout"}}
+    except (DomainError, ValueError) as error:
+        kind = getattr(error, "code", "unusable_answer")
+        return extract_keywords(context.user_text), {"keywords": {"strategy": "llm", "fallback": kind}}
+    return words, {"keywords": {"strategy": "llm", "found": len(words)}}
+
+
+def parse_keywords(answer: dict[str, Any]) -> list[str]:
+    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for an unusable one."""
+    content = answer["choices"][0].get("message", {}).get("content")
+    if content is None:
+        raise ValueError("no text")
+    words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(str(content))]
+    found = list(dict.fromkeys(word for word in words if word))
+    if len(found) > _MOST_KEYWORDS:
+        raise ValueError("prose instead of keywords")
+    return found

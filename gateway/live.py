@@ -1,0 +1,149 @@
+"""Native turns run in a task of their own, so that a browser that goes away only detaches.
+Watchers are fed from the task's own process; any other process reads the text that is flushed to the run's row.
+An event's number is the length of the text so far: `after=N` works everywhere, and a reload starts at 0."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+
+from gateway import runs
+from gateway.api.errors import as_domain_error
+from gateway.context import TurnContext
+from gateway.models import Run
+from gateway.turn_json import done_json, run_json
+from gateway.turns import Delta, Done, Recalled, ToolUsed, Turn, TurnOptions
+from memories.database import in_thread
+from memories.errors import DomainError
+
+logger = logging.getLogger("daybook.live")
+
+FLUSH_SECONDS = 0.5
+Note = tuple[str, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class LiveTurn:
+    """A native turn that runs in this process."""
+
+    context: TurnContext
+    text: str = ""
+    notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text then, event)
+    final: Note | None = None
+    failure: DomainError | None = None
+    watchers: int = 0
+    _changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _task: "asyncio.Task[None] | None" = None
+
+    def start(self, options: TurnOptions) -> None:
+        """Begin; the turn goes on whoever watches."""
+        _live[self.context.run_id] = self
+        self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
+
+    def stop(self) -> None:
+        """Stop answering; what was said so far is kept."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def watch(self, after: int) -> AsyncIterator[tuple[int, Note]]:
+        """`(number, event)` from the text's position `after` on, until the turn is over."""
+        self.watchers += 1
+        noted, said = 0, after
+        try:
+            while True:
+                self._changed.clear()
+                while noted < len(self.notes):
+                    at, note = self.notes[noted]
+                    noted += 1
+                    if at >= after:
+                        yield at, note
+                if said < len(self.text):
+                    piece, said = self.text[said:], len(self.text)
+                    yield said, ("delta", {"text": piece})
+                if self.final is not None and noted == len(self.notes) and said >= len(self.text):
+                    yield len(self.text), self.final
+                    return
+                if self.final is None:
+                    await self._changed.wait()
+        finally:
+            self.watchers -= 1
+
+    async def _run(self, options: TurnOptions) -> None:
+        flusher = asyncio.create_task(self._flush())
+        try:
+            async with aclosing(Turn(self.context, options).events()) as events:
+                async for event in events:
+                    self._take(event)
+        except asyncio.CancelledError:
+            row = await in_thread(runs.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
+            self.final = ("done", await in_thread(run_json, row))
+        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; the watchers must hear of the end
+            self.failure = as_domain_error(error)
+            self.final = ("error", self.failure.as_json()["error"] | {"run_id": str(self.context.run_id)})
+        finally:
+            flusher.cancel()
+            self._changed.set()
+            _live.pop(self.context.run_id, None)
+
+    def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
+        if isinstance(event, Delta):
+            self.text += event.text
+        elif isinstance(event, Recalled):
+            items = [item.as_json() | {"content": item.text} for item in event.injection.recalled]
+            self.notes.append((len(self.text), ("recalled", {"recalled": items})))
+        elif isinstance(event, ToolUsed):
+            note = {"name": event.name, "arguments": event.arguments, "result": event.result}
+            self.notes.append((len(self.text), ("tool", note)))
+        else:
+            self.final = ("done", done_json(self.context, event))
+        self._changed.set()
+
+    async def _flush(self) -> None:
+        """Keep the row's text and lease fresh; notice a stop from another process, and that nobody watches."""
+        unwatched, flushed = 0.0, ""
+        while True:
+            await asyncio.sleep(FLUSH_SECONDS)
+            unwatched = 0.0 if self.watchers else unwatched + FLUSH_SECONDS
+            stop = await in_thread(runs.heartbeat, self.context, self.text)
+            flushed = self.text
+            if stop or unwatched > settings.DETACH_SECONDS:
+                logger.info("run %s stops: %s", self.context.run_id, "asked to" if stop else f"nobody watches ({len(flushed)})")
+                self.stop()
+                return
+
+
+_live: dict[UUID, LiveTurn] = {}
+
+
+def find(run_id: UUID) -> LiveTurn | None:
+    """The live turn of this process, or None."""
+    return _live.get(run_id)
+
+
+async def watch_elsewhere(owner_id: UUID, session_id: UUID, run_id: UUID, after: int) -> AsyncIterator[tuple[int, Note]]:
+    """The same events of a turn that runs in another process, or is over, from its row."""
+    said = after
+    while True:
+        row = await in_thread(runs.run_get, owner_id, session_id, run_id)
+        if len(row.text) > said:
+            piece, said = row.text[said:], len(row.text)
+            yield said, ("delta", {"text": piece})
+        if row.state != Run.State.RUNNING:
+            name = "error" if row.state == Run.State.FAILED else "done"
+            yield said, (name, (row.error or {}) | {"run_id": str(run_id)} if name == "error" else await in_thread(run_json, row))
+            return
+        await asyncio.sleep(FLUSH_SECONDS)
+
+
+async def end_all() -> None:
+    """Stop every live turn of this process (tests, shutdown) and wait until they are closed."""
+    for live in list(_live.values()):
+        live.stop()
+        if live._task is not None:
+            with suppress(asyncio.CancelledError):
+                await live._task

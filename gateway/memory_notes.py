@@ -1,0 +1,181 @@
+"""What memory did for an answer, for the page: which memories it was given and why, and what it wrote.
+Both are read for many runs at once; undone groups of writes are followed to their newest undo."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+
+from gateway.models import Message, Run
+from gateway.word_diff import Piece, word_diff
+from gateway.words import why_words
+from memories.ids import parse_uuid
+from memories.models import ChangeSet, Memory, Revision
+
+_UNDO_STEPS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedMemory:
+    """A memory or an earlier passage that an answer was given, and why."""
+
+    text: str
+    why: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteLine:
+    """One memory in a note: what changed, and what an editor needs to know of it."""
+
+    number: int
+    pieces: Sequence[Piece]
+    struck: bool
+    content: str
+    version: int
+    editable: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryNote:
+    """One group of writes. `undo` is the change set whose undo takes it back, or puts it back when `undone_at` is set."""
+
+    title: str
+    lines: Sequence[NoteLine]
+    undo: UUID
+    undone_at: datetime | None = None
+    undone_by: str = ""
+
+
+def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMemory]]:
+    """By run: what was injected into it, in the order it was."""
+    wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
+    numbers = {_number(item.get("memory_id")) for _, item in wanted} - {None}
+    rows = {m.number: m for m in Memory.objects.filter(owner_id=owner_id, number__in=numbers)} if numbers else {}
+    turn_ids = {parse_uuid(item["turn_id"]) for _, item in wanted if item.get("turn_id")} - {None}
+    turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
+    texts = _first_words(owner_id, turns) if turns else {}
+    found: dict[UUID, list[UsedMemory]] = defaultdict(list)
+    for run, item in wanted:
+        run_id = parse_uuid(item["turn_id"]) if item.get("turn_id") else None
+        if run_id is not None and run_id in turns:
+            text = str(item.get("content") or texts.get(run_id, ""))
+            found[run.pk].append(UsedMemory(text=text, why=f"Said earlier in this conversation, turn {turns[run_id].turn}.", quoted=True))
+            continue
+        memory = rows.get(_number(item.get("memory_id")) or 0)
+        text = str(item.get("content") or (memory.content if memory else ""))
+        if text:
+            why = why_words(
+                lane=str(item.get("lane", "")),
+                why=str(item.get("why") or ""),
+                pinned=memory.pinned if memory else False,
+                usage_count=memory.usage_count if memory else 0,
+            )
+            found[run.pk].append(UsedMemory(text=text, why=why))
+    return found
+
+
+def _number(value: Any) -> int | None:
+    return int(value) if str(value).isdecimal() else None
+
+
+def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]:
+    said = Message.objects.filter(owner_id=owner_id, run_id__in=list(runs), role=Message.Role.USER)
+    return {run_id: text[:200] for run_id, text in said.values_list("run_id", "text")}
+
+
+def notes_of_runs(owner_id: UUID, session_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[MemoryNote]]:
+    """By run: the memory writes of its turn, also those of an earlier answer that it took the place of."""
+    if not runs:
+        return {}
+    by_turn = {run.turn: run.pk for run in runs}
+    same_turns = Run.objects.filter(owner_id=owner_id, session_id=session_id, turn__in=list(by_turn))
+    shown_at = {run_id: by_turn[turn] for run_id, turn in same_turns.values_list("pk", "turn")}
+    sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind=ChangeSet.Kind.TOOL).order_by("id")
+    found: dict[UUID, list[MemoryNote]] = defaultdict(list)
+    for change_set, note in _notes(owner_id, sets):
+        if change_set.run_id is not None:
+            found[shown_at[change_set.run_id]].append(note)
+    return found
+
+
+def notes_of_review(owner_id: UUID, review_id: UUID) -> list[MemoryNote]:
+    """What a review wrote, for the toast."""
+    kinds = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
+    sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=kinds).order_by("id")
+    return [note for _, note in _notes(owner_id, sets)]
+
+
+def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, MemoryNote]]:
+    ids = [change_set.pk for change_set in sets]
+    if not ids:
+        return []
+    revisions = Revision.objects.filter(owner_id=owner_id, change_set_id__in=ids).select_related("memory").order_by("id")
+    grouped: dict[UUID, dict[UUID, list[Revision]]] = defaultdict(lambda: defaultdict(list))
+    for revision in revisions:
+        grouped[revision.change_set_id][revision.memory_id].append(revision)
+    tips = _undo_tips(owner_id, ids)
+    return [
+        (change_set, _note(change_set, list(grouped[change_set.pk].values()), *tips[change_set.pk]))
+        for change_set in sets
+        if grouped[change_set.pk]
+    ]
+
+
+def _undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
+    """For each change set the newest of undo, put back, undo again … (None: untouched), and whether it is undone now."""
+    tips: dict[UUID, tuple[ChangeSet | None, bool]] = {pk: (None, False) for pk in ids}
+    root_of = {pk: pk for pk in ids}
+    for _ in range(_UNDO_STEPS):
+        steps = list(ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)).order_by("id"))
+        if not steps:
+            break
+        following: dict[UUID, UUID] = {}
+        for step in steps:
+            root = root_of[step.undoes_id] if step.undoes_id else step.pk
+            tips[root] = (step, not tips[root][1])
+            following[step.pk] = root
+        root_of = following
+    return tips
+
+
+def _note(change_set: ChangeSet, memories: list[list[Revision]], tip: ChangeSet | None, undone: bool) -> MemoryNote:
+    lines = [_line(revisions, undone) for revisions in memories]
+    verbs = {_verb(revisions) for revisions in memories}
+    verb = verbs.pop() if len(verbs) == 1 else "changed"
+    title = f"Memory {verb}" if len(lines) == 1 else f"{len(lines)} memories {verb}"
+    by_owner = tip is not None and tip.actor.startswith("user:")
+    return MemoryNote(
+        title=title,
+        lines=lines,
+        undo=tip.pk if tip else change_set.pk,
+        undone_at=tip.created_at if tip and undone else None,
+        undone_by=("you" if by_owner else "somebody else") if tip and undone else "",
+    )
+
+
+def _verb(revisions: list[Revision]) -> str:
+    first, last = revisions[0], revisions[-1]
+    if last.after.get("deleted_at"):
+        return "deleted"
+    return "saved" if first.before is None or first.before.get("deleted_at") else "updated"
+
+
+def _line(revisions: list[Revision], undone: bool) -> NoteLine:
+    first, last, memory = revisions[0], revisions[-1], revisions[0].memory
+    verb = _verb(revisions)
+    after = str(last.after.get("content", ""))
+    before = str((first.before or {}).get("content", ""))
+    pieces = word_diff(before, after) if verb == "updated" and before != after else (Piece("same", after),)
+    return NoteLine(
+        number=memory.number,
+        pieces=pieces,
+        struck=verb == "deleted" or undone,
+        content=memory.content,
+        version=memory.version,
+        editable=memory.deleted_at is None and not undone,
+    )

@@ -1,0 +1,62 @@
+"""What every page of Daybook shows around its own content: whose it is, which tab, whether the demo model answers."""
+
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from memories.models import Owner
+from memories.outbox import current_number
+from memories.services import owner_for_user
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The frame of a page."""
+
+    name: str
+    initials: str
+    demo: bool
+    notification: int
+    time_zone: str
+
+
+def page(request: HttpRequest) -> dict[str, object]:
+    """Context processor: `page` for gateway/base.html, worked out only where a template asks for it."""
+    return {"page": SimpleLazyObject(lambda: _page(request))}
+
+
+def _page(request: HttpRequest) -> Page | None:
+    if not request.user.is_authenticated:
+        return None
+    owner = owner_for_user(request.user)
+    name = _full_name(request.user)
+    return Page(
+        name=name,
+        initials=_initials(name),
+        demo="default" not in settings.DAYBOOK_UPSTREAMS,
+        notification=current_number(owner.pk),
+        time_zone=owner.time_zone,
+    )
+
+
+def zone_of(owner: Owner) -> ZoneInfo:
+    """The owner's time zone; UTC when the stored name is unknown here."""
+    try:
+        return ZoneInfo(owner.time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def _full_name(user: AbstractBaseUser) -> str:
+    full = getattr(user, "get_full_name", None)
+    return (full() if callable(full) else "") or user.get_username()
+
+
+def _initials(name: str) -> str:
+    words = name.replace("@", " ").replace(".", " ").replace("_", " ").split()
+    letters = [word[0] for word in (words[:1] + words[-1:] if len(words) > 1 else words)]
+    return "".join(letters).upper()[:2] or "?"

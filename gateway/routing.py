@@ -1,0 +1,38 @@
+"""Websocket addresses, and who may open one: a browser of this host, or a client without Origin that shows a key."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import URLRouter
+from channels.security.websocket import WebsocketDenier
+from django.conf import settings
+from django.urls import path
+
+from gateway.consumers import NotificationConsumer
+
+Application = Callable[[dict[str, Any], Any, Any], Awaitable[Any]]
+
+
+class OriginCheck:
+    """Admits the host itself, trusted origins, and clients that send no Origin (the consumer asks those for a key).
+    Channels' own validator admits everything when ALLOWED_HOSTS is `*` and refuses clients without Origin."""
+
+    def __init__(self, application: Any) -> None:
+        self.application = application
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+        headers = dict(scope.get("headers", []))
+        origin, host = headers.get(b"origin", b"").decode("latin1"), headers.get(b"host", b"").decode("latin1")
+        if not origin:
+            # No browser: a cookie alone must not be enough.
+            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
+        elif urlsplit(origin).netloc != host and origin not in settings.TRUSTED_ORIGINS:
+            return await WebsocketDenier()(scope, receive, send)
+        return await self.application(scope, receive, send)
+
+
+websocket_application = OriginCheck(
+    AuthMiddlewareStack(URLRouter([path("ws/notifications/", NotificationConsumer.as_asgi())]))
+)

@@ -1,0 +1,443 @@
+"""Runs, write side: the two transactions of a turn, and what happens between them.
+`open_native` and `open_v1` read what a turn needs and record that it began; `close` stores what was said, counts the
+turn, records it and tells the hook. Each is one synchronous function: one thread hop, one transaction.
+Called by gateway.turns through memories.database.in_thread. Lock order: session (run) → book → memories → owner."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import Subquery
+from django.utils import timezone
+
+from gateway import identity
+from gateway.agents import AgentSettings
+from gateway.context import AgentConfig, TurnContext
+from gateway.errors import RunSuperseded, SessionBusy
+from gateway.hooks import TurnCompleted, turn_completed
+from gateway.models import Agent, ApiKey, Message, Run, Session
+from gateway.services import require_active
+from memories.errors import ModelNotFound, NotFound, Unauthorized
+from memories.ids import uuid7
+from memories.models import Book, ThreadRecord
+from memories.services import book_expire, book_get_or_create
+from memories.snapshot import BookState
+from memories.threads import record_run
+
+LEASE_MARGIN = timedelta(seconds=30)
+CLIENT_TOOLS_WAIT = timedelta(hours=1)
+TITLE_CHARS = 60
+# The window is cut by tokens later; rows beyond this many are out of it in any case.
+WINDOW_ROWS = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who asks: the owner, and the key if it was one (whose revocation the opening transaction looks at again)."""
+
+    owner_id: UUID
+    actor: str
+    key_id: UUID | None = None
+    agents: tuple[str, ...] = ()
+    read_only: bool = False
+    trusted: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """What a run has said and done so far; handed to `close`."""
+
+    text: str = ""
+    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
+    usage: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    recalled: list[dict[str, Any]] = field(default_factory=list)
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+@transaction.atomic
+def open_native(
+    caller: Caller, *, session_id: UUID | None, content: str, replaces: UUID | None, request_id: str
+) -> TurnContext:
+    """Open a run in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    session = _lock_session(caller, session_id)
+    require_active(session)
+    require_agent(caller, session.agent.name)
+    release_expired(session)
+    replaced = _replaced_run(session, replaces)
+    rows = _window(session, before=replaced)
+    transcript = tuple(_as_openai(row) for row in rows)
+    turns_before = identity.read_conversation(
+        caller.owner_id, session.agent.name, [*transcript, {"role": "user", "content": content}]
+    )
+    run = _insert_run(
+        caller,
+        session,
+        turn=replaced.turn if replaced else session.turns + 1,
+        counted=not (replaced and replaced.state == Run.State.COMPLETED),
+        conversation=turns_before,
+        request_id=request_id,
+    )
+    if replaced:
+        _supersede(session, replaced)
+    message = _insert_messages(session, run.pk, [{"role": "user", "content": content}])[-1]
+    if not session.title:
+        session.title = title_of(content)
+    _touch(session)
+    return _context(
+        caller, session, run,
+        messages=(*transcript, {"role": "user", "content": content}),
+        user=message,
+        first_seq=rows[0].seq if rows else message.seq,
+        conversation=turns_before,
+    )
+
+
+@transaction.atomic
+def open_in(
+    caller: Caller,
+    session: Session,
+    *,
+    messages: Sequence[dict[str, Any]],
+    client_system: str,
+    conversation: identity.Conversation,
+    regenerates: Run | None,
+    request_id: str,
+    idempotency_key: str = "",
+) -> TurnContext:
+    """Open a run for a request that carries its whole context, in the session that gateway.resolve found or made."""
+    spoken = [message for message in messages if message.get("role") in set(Message.Role.values)]
+    last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
+    user = spoken[last_user]
+    run = _insert_run(
+        caller,
+        session,
+        turn=regenerates.turn if regenerates else session.turns + 1,
+        counted=not (regenerates and regenerates.state == Run.State.COMPLETED),
+        conversation=conversation,
+        request_id=request_id,
+        idempotency_key=idempotency_key,
+    )
+    if regenerates:
+        _supersede(session, regenerates)
+    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole.
+    history = spoken[:last_user] if session.message_seq == 0 else []
+    stored = _insert_messages(session, run.pk, [*history, user], history=len(history))
+    if history:
+        session.reviewed_through = stored[-1].seq - 1
+    if not session.title:
+        session.title = title_of(stored[-1].text)
+    _touch(session)
+    return _context(
+        caller, session, run, messages=tuple(messages), client_system=client_system,
+        user=stored[-1], first_seq=stored[-1].seq, conversation=conversation,
+    )
+
+
+@transaction.atomic
+def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
+    """Store what was said and end the run; returns the session's turns since the last review.
+    Only a completed run counts, is recorded and is told to the hook.
+
+    Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
+    now = timezone.now()
+    session = Session.objects.select_for_update().filter(pk=context.session_id).first()
+    chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
+    ended = state != Run.State.AWAITING_CLIENT_TOOLS
+    closed = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token).update(
+        state=state,
+        text=said.text,
+        usage=said.usage,
+        model=said.model,
+        recalled=said.recalled,
+        trace=said.trace,
+        error=error,
+        chain_after=chain_after,
+        lease_token=None,
+        lease_expires_at=None if ended else now + CLIENT_TOOLS_WAIT,
+        finished_at=now if ended else None,
+    )
+    if closed != 1 or session is None:
+        Run.objects.filter(pk=context.run_id).update(text=said.text, superseded=True)
+        raise RunSuperseded(
+            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+        )
+    if said.messages:
+        _insert_messages(session, context.run_id, said.messages)
+    if state == Run.State.COMPLETED:
+        _complete(context, session, said, chain_after, now)
+    session.last_active_at = now
+    session.save()
+    return session.turns_since_memory_review
+
+
+def heartbeat(context: TurnContext, text: str) -> bool:
+    """Flush what was said so far and renew the lease. True when somebody asked to stop, or the run is not ours."""
+    mine = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token)
+    if mine.update(text=text, lease_expires_at=_lease_end()) != 1:
+        return True
+    return mine.filter(stop_requested=True).exists()
+
+
+def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+    """Ask a run to stop; it is looked at when its text is flushed. Raises NotFound."""
+    run = run_get(owner_id, session_id, run_id)
+    Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
+    return run
+
+
+def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+    """A turn of the owner's session. Raises NotFound."""
+    run = Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first() if session_id and run_id else None
+    if run is None:
+        raise NotFound("There is no such turn in this session.")
+    return run
+
+
+def expire_runs(now: datetime) -> int:
+    """Give up open runs whose lease ran out (their process died); their text is kept. Returns how many."""
+    expired = Run.objects.filter(state=Run.State.RUNNING, lease_expires_at__lt=now)
+    return expired.update(
+        state=Run.State.FAILED,
+        lease_token=None,
+        lease_expires_at=None,
+        finished_at=now,
+        error={"code": "upstream_error", "message": "The process that answered this turn went away."},
+    )
+
+
+def require_agent(caller: Caller, name: str) -> None:
+    """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
+    if caller.agents and name not in caller.agents:
+        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+
+
+def agent_find(caller: Caller, name: str) -> Agent:
+    """The agent a client named as `model`. Raises ModelNotFound."""
+    require_agent(caller, name)
+    agent = Agent.objects.filter(name=name).first()
+    if agent is None:
+        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+    return agent
+
+
+def require_key(caller: Caller) -> None:
+    """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
+    if caller.key_id and not ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True).exists():
+        raise Unauthorized("This API key was revoked.")
+
+
+def title_of(content: str) -> str:
+    """A first title: the beginning of the first message."""
+    words = identity.fold(content)
+    return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
+
+
+def _lock_session(caller: Caller, session_id: UUID | None) -> Session:
+    rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
+    if caller.key_id:
+        valid = ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True).values("pk")
+        rows = rows.annotate(key_valid=Subquery(valid))
+    session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
+    if caller.key_id and session.key_valid is None:
+        raise Unauthorized("This API key was revoked.")
+    return session
+
+
+def release_expired(session: Session) -> None:
+    """Give up an open run of the session whose lease ran out. Raises SessionBusy while one is really open."""
+    open_run = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING).first()
+    if open_run is None:
+        return
+    if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
+        raise SessionBusy("An answer is still being written in this session. Wait for it or stop it.", run_id=str(open_run.pk))
+    expire_runs(timezone.now())
+
+
+def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:
+    if replaces is None:
+        return None
+    run = Run.objects.filter(owner_id=session.owner_id, session=session, pk=replaces, superseded=False).first()
+    if run is None:
+        raise NotFound("There is no such turn in this session to replace.")
+    return run
+
+
+def _supersede(session: Session, replaced: Run) -> None:
+    """A regenerated or edited turn, and what followed it, leave the conversation; they stay readable."""
+    later = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False, turn__gte=replaced.turn)
+    later.exclude(state=Run.State.RUNNING).update(superseded=True)
+    session.turns = replaced.turn - 1
+
+
+def _window(session: Session, *, before: Run | None) -> list[Message]:
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
+    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
+    if before is not None:
+        rows = rows.exclude(run__turn__gte=before.turn)
+    return list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
+
+
+def _as_openai(row: Message) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
+    if row.tool_calls:
+        message["tool_calls"] = row.tool_calls
+        message["content"] = row.text or None
+    if row.tool_call_id:
+        message["tool_call_id"] = row.tool_call_id
+    return message
+
+
+def _insert_run(
+    caller: Caller,
+    session: Session,
+    *,
+    turn: int,
+    counted: bool,
+    conversation: identity.Conversation,
+    request_id: str,
+    idempotency_key: str = "",
+) -> Run:
+    return Run.objects.create(
+        owner_id=caller.owner_id,
+        session=session,
+        turn=turn,
+        counted=counted,
+        lease_token=uuid7(),
+        lease_expires_at=_lease_end(),
+        chain_before=conversation.chain_before,
+        user_key=conversation.user_key,
+        request_id=request_id,
+        idempotency_key=idempotency_key[:255],
+    )
+
+
+def _insert_messages(session: Session, run_id: UUID, messages: Sequence[dict[str, Any]], *, history: int = 0) -> list[Message]:
+    """Append messages; the first `history` of them came with the client and belong to no run."""
+    rows = []
+    for index, message in enumerate(messages):
+        session.message_seq += 1
+        content = message.get("content")
+        rows.append(
+            Message(
+                owner_id=session.owner_id,
+                session=session,
+                run_id=None if index < history else run_id,
+                seq=session.message_seq,
+                role=message["role"],
+                kind=Message.Kind.HISTORY if index < history else message.get("kind", Message.Kind.CHAT),
+                text=identity.text_of(content),
+                parts=content if isinstance(content, list) else None,
+                tool_calls=message.get("tool_calls"),
+                tool_call_id=str(message.get("tool_call_id", "")),
+            )
+        )
+    return Message.objects.bulk_create(rows)
+
+
+def _touch(session: Session) -> None:
+    session.last_active_at = timezone.now()
+    session.save()
+
+
+def _context(
+    caller: Caller,
+    session: Session,
+    run: Run,
+    *,
+    messages: tuple[dict[str, Any], ...],
+    user: Message,
+    first_seq: int,
+    conversation: identity.Conversation,
+    client_system: str = "",
+) -> TurnContext:
+    agent = session.agent
+    checked = agent_settings(agent)
+    book = None if session.temporary else book_state(caller.owner_id, agent.book)
+    newest = None
+    if book and checked.inject_memories:
+        records = ThreadRecord.objects.filter(owner_id=caller.owner_id, session_id=session.pk)
+        newest = records.order_by("-id").values_list("id", flat=True).first()
+    assert run.lease_token is not None  # noqa: S101 - set two lines before; narrows the type
+    return TurnContext(
+        owner_id=caller.owner_id,
+        session_id=session.pk,
+        run_id=run.pk,
+        lease_token=run.lease_token,
+        turn=run.turn,
+        counted=run.counted,
+        temporary=session.temporary,
+        agent=AgentConfig(name=agent.name, version=agent.version, settings=checked),
+        book=book,
+        messages=messages,
+        client_system=client_system,
+        user_text=user.text,
+        user_canonical=identity.canonical_content(user.parts or user.text),
+        user_seq=user.seq,
+        first_seq=first_seq,
+        newest_record=newest,
+        chain_before=conversation.chain_before,
+        request_id=run.request_id,
+    )
+
+
+_checked: dict[tuple[UUID, int], AgentSettings] = {}
+
+
+def agent_settings(agent: Agent) -> AgentSettings:
+    """The checked settings of a row; kept by its version, which grows with every change."""
+    found = _checked.get((agent.pk, agent.version))
+    if found is None:
+        found = _checked[agent.pk, agent.version] = AgentSettings.model_validate(agent.settings)
+    return found
+
+
+def book_state(owner_id: UUID, name: str) -> BookState:
+    """The book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
+    book = Book.objects.filter(owner_id=owner_id, name=name).first() or book_get_or_create(owner_id, name)
+    if book.next_expiry_at and book.next_expiry_at <= timezone.now():
+        book = book_expire(book)
+    return BookState(book_id=book.pk, owner_id=owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+
+
+def _chain_after(context: TurnContext, said: Said) -> str:
+    return identity.chain_next(context.chain_before, context.user_canonical, identity.fold(said.text))
+
+
+def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> None:
+    session.turns = max(session.turns, context.turn)
+    session.chain = chain_after
+    session.last_pair = identity.pair_key(context.user_canonical, identity.fold(said.text))
+    if context.temporary or context.book is None:
+        return
+    if context.user_text.strip() and said.text.strip():
+        record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id)
+    if not context.counted:
+        return
+    session.turns_since_memory_review += 1
+    event = TurnCompleted(
+        owner_id=context.owner_id,
+        session_id=session.pk,
+        run_id=context.run_id,
+        agent_name=context.agent.name,
+        settings=context.agent.settings,
+        book_id=context.book.book_id,
+        book_epoch=context.book.epoch,
+        turns_since_review=session.turns_since_memory_review,
+        last_seq=session.message_seq,
+        reviewed_through=session.reviewed_through,
+        completed_at=now,
+    )
+    if turn_completed(event):
+        session.turns_since_memory_review = 0
+
+
+def _lease_end() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.RUN_SECONDS) + LEASE_MARGIN
+

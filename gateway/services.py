@@ -1,0 +1,139 @@
+"""The gateway, write side: agents, configuration and sessions. Runs and messages are written by gateway.runs,
+keys by gateway.keys."""
+
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from pydantic import ValidationError
+
+from gateway.agents import AgentSettings, AgentsFile
+from gateway.errors import SessionEnded
+from gateway.models import Agent, Configuration, Session
+from memories.errors import InvalidRequest, NotFound
+from memories.models import Memory, Owner, ThreadRecord
+from memories.services import book_limits_set
+
+MAX_TITLE = 200
+
+
+def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> Any:
+    """Validate settings against their pydantic model. Raises InvalidRequest that names the key's path."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        path = ".".join([where, *(str(part) for part in first["loc"])]).strip(".")
+        raise InvalidRequest(f"{path}: {first['msg']}. Nothing was applied.", param=path) from None
+
+
+@transaction.atomic
+def agent_save(name: str, settings: dict[str, Any]) -> Agent:
+    """Make or change an agent; its version grows when something changed. Raises InvalidRequest."""
+    checked = settings_check(AgentsFile, {"agents": {name: settings}}, where="").agents[name]
+    stored = checked.model_dump(mode="json", exclude_defaults=True)
+    agent, made = Agent.objects.select_for_update().get_or_create(name=name, defaults={"settings": stored, "book": checked.book})
+    if not made and agent.settings != stored:
+        agent.settings, agent.book = stored, checked.book
+        agent.version += 1
+        agent.updated_at = timezone.now()
+        agent.save()
+    _book_limits_renew()
+    return agent
+
+
+@transaction.atomic
+def agents_apply(file: AgentsFile) -> list[str]:
+    """Upsert everything a checked agents file says; agents it leaves out stay. Returns the names of its agents."""
+    for name, settings in file.agents.items():
+        agent_save(name, settings.model_dump(mode="json", exclude_defaults=True))
+    for section in ("memories", "model_roles"):
+        part = getattr(file, section)
+        if part is not None:
+            configuration_save(section, part.model_dump(mode="json", exclude_defaults=True))
+    if file.prices is not None:
+        configuration_save("prices", {name: price.model_dump(mode="json") for name, price in file.prices.items()})
+    return list(file.agents)
+
+
+def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
+    """Store one of the file's other sections. Raises InvalidRequest."""
+    settings_check(AgentsFile, {section: value}, where="")
+    row, _ = Configuration.objects.update_or_create(section=section, defaults={"value": value, "updated_at": timezone.now()})
+    return row
+
+
+def _book_limits_renew() -> None:
+    """A book's budget is the largest limit among the agents that name it; any 0 means none."""
+    limits: dict[str, tuple[int, int]] = {}
+    for agent in Agent.objects.all():
+        checked = AgentSettings.model_validate(agent.settings)
+        user, memory = limits.get(agent.book, (1, 1))
+        limits[agent.book] = (_larger(user, checked.user_char_limit), _larger(memory, checked.memory_char_limit))
+    book_limits_set(limits)
+
+
+def _larger(one: int, other: int) -> int:
+    return 0 if 0 in (one, other) else max(one, other)
+
+
+def session_create(owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False, external_id: str | None = None) -> Session:
+    """A new session of this owner. Raises InvalidRequest for a title that is too long."""
+    return Session.objects.create(owner=owner, agent=agent, title=clean_title(title), temporary=temporary, external_id=external_id)
+
+
+def session_rename(session: Session, title: str) -> Session:
+    """Give a session a title. Raises InvalidRequest."""
+    session.title = clean_title(title)
+    session.save(update_fields=["title"])
+    return session
+
+
+def session_end(session: Session) -> Session:
+    """End a session: its transcript stays, its turns are over."""
+    Session.objects.filter(pk=session.pk).update(state=Session.State.ENDED)
+    session.state = Session.State.ENDED
+    return session
+
+
+@transaction.atomic
+def session_delete(session: Session) -> None:
+    """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
+    Session.objects.select_for_update().filter(pk=session.pk).first()
+    ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
+    Memory.objects.filter(owner_id=session.owner_id, session_id=session.pk).update(session_id=None)
+    session.delete()
+
+
+def session_get(owner_id: UUID, session_id: UUID | None) -> Session:
+    """The owner's session, with its agent. Raises NotFound, also for somebody else's."""
+    session = Session.objects.select_related("agent").filter(owner_id=owner_id, pk=session_id).first() if session_id else None
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
+    return session
+
+
+def require_active(session: Session) -> None:
+    """Raises SessionEnded."""
+    if session.state != Session.State.ACTIVE:
+        raise SessionEnded("This session was ended. Start a new one.", session_id=str(session.pk))
+
+
+def clean_title(title: str) -> str:
+    """A title as stored: one line. Raises InvalidRequest."""
+    title = " ".join(title.split())
+    if len(title) > MAX_TITLE:
+        raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")
+    return title
+
+
+def counter_reset(session_id: UUID) -> None:
+    """A review was scheduled: the counter starts anew."""
+    Session.objects.filter(pk=session_id).update(turns_since_memory_review=0)
+
+
+def counter_raise(session_id: UUID) -> None:
+    """One more user turn."""
+    Session.objects.filter(pk=session_id).update(turns_since_memory_review=F("turns_since_memory_review") + 1)

@@ -1,0 +1,130 @@
+"""One model step: what came over the wire, gathered. Text goes on as it comes; tool calls are kept until they are whole."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.upstream import ModelRequest, model
+from memories.errors import TooLarge, UpstreamTimeout
+from memories.tools import ToolCall
+
+_COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepResult:
+    """A finished step."""
+
+    text: str
+    calls: list[ToolCall]
+    usage: dict[str, int]
+    model: str
+    finish_reason: str
+    choice: dict[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class Step:
+    """A step that is under way. `deadline` is in the event loop's time."""
+
+    deadline: float
+    bytes_left: int
+    texts: list[str] = field(default_factory=list)
+    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    usage: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    finish_reason: str = ""
+    choice: dict[str, Any] = field(default_factory=dict)
+
+    def take(self, choice: dict[str, Any], part: dict[str, Any]) -> str:
+        """Take in a choice's delta or message; returns its text. Raises TooLarge."""
+        if reason := choice.get("finish_reason"):
+            self.finish_reason = reason
+        for position, call in enumerate(part.get("tool_calls") or ()):
+            self._take_call(call, position)
+        text = part.get("content") or ""
+        if text:
+            self.texts.append(text)
+            self.bytes_left -= len(text.encode())
+            if self.bytes_left < 0:
+                raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+        return text
+
+    def result(self) -> StepResult:
+        """What the step came to."""
+        calls = [
+            ToolCall(id=call["id"] or f"call_{index}", name=call["name"], arguments=call["arguments"])
+            for index, call in sorted(self.calls.items())
+            if call["name"]
+        ]
+        return StepResult(
+            text="".join(self.texts),
+            calls=_distinct(calls),
+            usage=self.usage,
+            model=self.model,
+            finish_reason=self.finish_reason or "stop",
+            choice=self.choice,
+        )
+
+    def _take_call(self, call: dict[str, Any], position: int) -> None:
+        gathered = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
+        function = call.get("function") or {}
+        gathered["id"] = call.get("id") or gathered["id"]
+        gathered["name"] += function.get("name") or ""
+        gathered["arguments"] += function.get("arguments") or ""
+
+
+async def stream_step(request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+    """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
+    async with aclosing(model().stream(request)) as stream:  # type: ignore[type-var]  # an async generator by contract
+        while True:
+            try:
+                async with asyncio.timeout_at(step.deadline):
+                    chunk = await anext(stream, None)
+            except TimeoutError:
+                raise UpstreamTimeout("The model server took too long to answer.") from None
+            if chunk is None:
+                return
+            step.model = chunk.get("model") or step.model
+            if usage := chunk.get("usage"):
+                step.usage = usage
+            for choice in chunk.get("choices") or ():
+                delta = choice.get("delta") or {}
+                if choice.get("index"):
+                    yield choice, ""  # further choices that a client asked for are its own affair
+                    continue
+                text = step.take(choice, delta)
+                if text or any(value for key, value in delta.items() if key not in {"role", "tool_calls", "content"}):
+                    yield choice, text
+
+
+async def complete_step(request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+    """The same in one piece. Raises DomainErrors."""
+    try:
+        async with asyncio.timeout_at(step.deadline):
+            answer = await model().complete(request)
+    except TimeoutError:
+        raise UpstreamTimeout("The model server took too long to answer.") from None
+    step.model = answer.get("model") or ""
+    step.usage = answer.get("usage") or {}
+    step.choice = answer
+    choice = answer["choices"][0]
+    yield choice, step.take(choice, choice.get("message") or {})
+
+
+def add_usage(total: dict[str, int], more: dict[str, Any]) -> dict[str, int]:
+    """The sum of two usages, of the figures every upstream gives."""
+    return {name: int(total.get(name, 0)) + int(more.get(name) or 0) for name in _COUNTED} if more or total else {}
+
+
+def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
+    """Some servers repeat their call ids; results are matched by id."""
+    seen: set[str] = set()
+    found = []
+    for index, call in enumerate(calls):
+        fresh = call.id if call.id not in seen else f"{call.id}_{index}"
+        seen.add(fresh)
+        found.append(ToolCall(id=fresh, name=call.name, arguments=call.arguments))
+    return found

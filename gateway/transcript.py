@@ -1,0 +1,140 @@
+"""A session's conversation as the chat page shows it: turns with their words, the memories that were used, and what
+memory did. Reads only; every query is the owner's; a page of turns costs the same few queries however long it is."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db.models import Q, QuerySet
+from django.utils.safestring import SafeString, mark_safe
+
+from gateway.markdown import render_markdown
+from gateway.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
+from gateway.models import Message, Run, Session
+from gateway.words import ErrorWords, error_words
+
+PAGE_TURNS = 20
+
+
+@dataclass(slots=True, kw_only=True)
+class TurnView:
+    """One turn on the page. `run_id` is None for words that a client brought along, and for commands."""
+
+    key: str
+    run_id: UUID | None = None
+    number: int = 0
+    state: str = Run.State.COMPLETED
+    command: bool = False
+    last: bool = False
+    said: str = ""
+    said_html: SafeString = field(default_factory=SafeString)
+    said_at: datetime | None = None
+    answer: str = ""
+    answer_html: SafeString = field(default_factory=SafeString)
+    answer_at: datetime | None = None
+    new_day: date | None = None
+    error: ErrorWords | None = None
+    used: Sequence[UsedMemory] = ()
+    notes: Sequence[MemoryNote] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A page of turns, oldest first; `earlier` says how many turns stand before them, and `before` where."""
+
+    turns: Sequence[TurnView]
+    earlier: int = 0
+    before: int = 0
+
+
+def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None) -> Conversation:
+    """The newest turns of a session, or the newest ones before message number `before`."""
+    said = _shown(session).filter(role=Message.Role.USER)
+    if before is not None:
+        said = said.filter(seq__lt=before)
+    starts = list(said.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
+    if not starts:
+        return Conversation(turns=_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ())
+    first = starts[-1]
+    messages = _shown(session).filter(seq__gte=first)
+    if before is not None:
+        messages = messages.filter(seq__lt=before)
+    turns = _views(session, messages.order_by("seq"), zone)
+    if turns and before is None:
+        turns[-1].last = True
+    return Conversation(turns=turns, earlier=said.filter(seq__lt=first).count(), before=first)
+
+
+def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | None:
+    """One turn, for the fragment that takes the place of a streamed answer; None where there is no such run."""
+    messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id).order_by("seq")
+    turns = _views(session, messages, zone)
+    if not turns:
+        return None
+    turn = turns[0]
+    turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
+    turn.new_day = None
+    return turn
+
+
+def _shown(session: Session) -> QuerySet[Message]:
+    current = Q(run__isnull=True) | Q(run__superseded=False)
+    return Message.objects.filter(current, owner_id=session.owner_id, session=session).exclude(role=Message.Role.TOOL)
+
+
+def _views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> list[TurnView]:
+    turns = _grouped(messages)
+    ids = [turn.run_id for turn in turns if turn.run_id]
+    runs = {run.pk: run for run in Run.objects.filter(owner_id=session.owner_id, session=session, pk__in=ids)}
+    used = used_in_runs(session.owner_id, list(runs.values()))
+    notes = notes_of_runs(session.owner_id, session.pk, list(runs.values()))
+    day: date | None = None
+    for turn in turns:
+        run = runs.get(turn.run_id) if turn.run_id else None
+        if run is not None:
+            _add_run(turn, run)
+            turn.used, turn.notes = used.get(run.pk, ()), notes.get(run.pk, ())
+        turn.said_html = _said_html(turn.said)
+        turn.answer_html = _safe(turn.answer)
+        at = turn.said_at or turn.answer_at
+        if at is not None and at.astimezone(zone).date() != day:
+            day = turn.new_day = at.astimezone(zone).date()
+    return turns
+
+
+def _grouped(messages: Iterable[Message]) -> list[TurnView]:
+    turns: list[TurnView] = []
+    answers: dict[str, list[str]] = defaultdict(list)
+    for message in messages:
+        if message.role == Message.Role.USER or not turns or turns[-1].run_id != message.run_id:
+            turns.append(TurnView(key=str(message.run_id or message.pk), run_id=message.run_id))
+        turn = turns[-1]
+        turn.command = message.kind == Message.Kind.COMMAND
+        if message.role == Message.Role.USER:
+            turn.said, turn.said_at = message.text, message.created_at
+        elif message.text:
+            answers[turn.key].append(message.text)
+            turn.answer_at = message.created_at
+    for turn in turns:
+        turn.answer = "\n\n".join(answers[turn.key])
+    return turns
+
+
+def _add_run(turn: TurnView, run: Run) -> None:
+    turn.number, turn.state = run.turn, run.state
+    turn.answer = turn.answer or run.text
+    turn.answer_at = turn.answer_at or run.finished_at or run.started_at
+    if run.state == Run.State.FAILED:
+        turn.error = error_words(run.error)
+
+
+def _said_html(text: str) -> SafeString:
+    # A person's words stay as typed; only a fence says that Markdown was meant.
+    return _safe(text) if "```" in text else SafeString()
+
+
+def _safe(text: str) -> SafeString:
+    return mark_safe(render_markdown(text)) if text else SafeString()  # noqa: S308 - sanitised by nh3

@@ -1,0 +1,46 @@
+"""A turn as the native API shows it."""
+
+from typing import Any
+
+from gateway.context import TurnContext
+from gateway.models import Run
+from gateway.turns import Done
+from memories.models import Revision
+from memories.tools import change_json
+
+
+def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
+    """A turn that has just ended, from what the engine holds: no query."""
+    return {
+        "id": str(context.run_id),
+        "object": "turn",
+        "session_id": str(context.session_id),
+        "turn": context.turn,
+        "state": done.state.value,
+        "content": done.said.text,
+        "recalled": done.said.recalled,
+        "memory_changes": done.changes,
+        "usage": done.said.usage,
+        "turns_since_memory_review": done.turns_since_review,
+        "error": None,
+    }
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """A turn from its row."""
+    revisions = (
+        Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk).select_related("memory").order_by("id")
+    )
+    return {
+        "id": str(run.pk),
+        "object": "turn",
+        "session_id": str(run.session_id),
+        "turn": run.turn,
+        "state": run.state,
+        "content": run.text,
+        "recalled": run.recalled,
+        "memory_changes": [change_json(revision) for revision in revisions],
+        "usage": run.usage,
+        "turns_since_memory_review": run.session.turns_since_memory_review,
+        "error": run.error,
+    }

@@ -1,0 +1,227 @@
+"""The turn engine: one user message and all that follows until the final answer.
+Called by gateway.api (both APIs) with an open TurnContext; asks gateway.injection what to send, streams model steps from
+gateway.upstream, runs our tools, and hands what was said to gateway.runs.close before the last event goes out."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from gateway import runs
+from gateway.context import TurnContext
+from gateway.errors import RunSuperseded
+from gateway.injection import build_messages, prepare
+from gateway.models import Run
+from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.upstream import ModelRequest
+from memories import tools as memory_tools
+from memories.database import in_thread
+from memories.errors import DomainError, UpstreamTimeout
+from memories.recall import Injection
+from memories.tools import ToolCall, ToolScope
+
+logger = logging.getLogger("daybook.turns")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOptions:
+    """What the client asked for beyond its message."""
+
+    stream: bool = True
+    parameters: dict[str, Any] = field(default_factory=dict)
+    client_tools: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Text as it came; `choice` is the upstream's choice around it, for clients that want all of it."""
+
+    text: str
+    choice: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the run was given from memory."""
+
+    injection: Injection
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """One of our tools ran."""
+
+    name: str
+    arguments: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The turn is over and stored. `choice` is the upstream's last choice (of a request that did not stream)."""
+
+    state: Run.State
+    said: runs.Said
+    changes: list[dict[str, Any]]
+    turns_since_review: int
+    client_calls: list[dict[str, Any]]
+    choice: dict[str, Any]
+    finish_reason: str
+
+
+Event = Delta | Recalled | ToolUsed | Done
+
+
+class Turn:
+    """The execution of one open run. `events` is iterated once; leaving it early stops the run."""
+
+    def __init__(self, context: TurnContext, options: TurnOptions) -> None:
+        self.context = context
+        self.options = options
+        self.said = runs.Said()
+        self.changes: list[dict[str, Any]] = []
+        self._closed = False
+        self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Deltas and notes as they happen, then one Done, after the closing commit.
+
+        Raises DomainErrors after the run was closed as failed. Cancelled or left early, it closes as stopped."""
+        try:
+            injection = await prepare(self.context)
+            self.said.recalled = [item.as_json() for item in injection.recalled]
+            self.said.trace = {"recall": injection.trace, "steps": 0}
+            if injection.recalled:
+                yield Recalled(injection)
+            messages = build_messages(self.context, injection)
+            async for event in self._run_steps(messages):
+                yield event
+        except DomainError as error:
+            await self._close_failed(error)
+            raise
+        except Exception:
+            logger.exception("run %s failed", self.context.run_id)
+            await self._close_failed(DomainError("Something went wrong in the gateway. Your message is kept."))
+            raise
+        finally:
+            if not self._closed:
+                # Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile.
+                self._keep_partial()
+                await asyncio.shield(self._close(Run.State.STOPPED))
+
+    async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncIterator[Event]:
+        tools = self._our_tools()
+        ours = {tool["function"]["name"] for tool in tools}
+        for number in range(1, settings.RUN_STEPS + 1):
+            last = number == settings.RUN_STEPS
+            request = self._request(messages, () if last else tools)
+            step = Step(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.said.text.encode()))
+            self.said.trace["steps"] = number
+            async for choice, text in self._step(request, step):
+                self.said.text += text
+                yield Delta(text, choice)
+            result = step.result()
+            self.said.model = result.model or self.said.model
+            self.said.usage = add_usage(self.said.usage, result.usage)
+            own_calls = [call for call in result.calls if call.name in ours]
+            client_calls = [call for call in result.calls if call.name not in ours]
+            answers: dict[str, str] = {}
+            if own_calls:
+                answers = await self._run_tools(own_calls)
+                for call in own_calls:
+                    yield ToolUsed(call.name, call.arguments, answers[call.id])
+            self._note_step(messages, result, own_calls, client_calls, answers)
+            if client_calls or not own_calls:
+                yield await self._finish(result, client_calls)
+                return
+        raise UpstreamTimeout("The model made too many steps without an answer.")
+
+    def _step(self, request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+        return stream_step(request, step) if self.options.stream else complete_step(request, step)
+
+    def _our_tools(self) -> tuple[dict[str, Any], ...]:
+        if not self.context.agent.settings.memory_tools or self.context.book is None:
+            return ()
+        taken = {tool.get("function", {}).get("name") for tool in self.options.client_tools}
+        return tuple(tool for tool in memory_tools.definitions() if tool["function"]["name"] not in taken)
+
+    def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
+        agent = self.context.agent.settings
+        return ModelRequest(
+            upstream=agent.upstream,
+            model=agent.model or settings.DAYBOOK_MODEL,
+            messages=tuple(messages),
+            tools=(*self.options.client_tools, *tools),
+            parameters=self.options.parameters,
+            request_id=self.context.request_id,
+        )
+
+    async def _run_tools(self, calls: list[ToolCall]) -> dict[str, str]:
+        assert self.context.book is not None  # noqa: S101 - our tools are offered with a book only
+        scope = ToolScope(
+            book=self.context.book,
+            search=self.context.agent.settings.memory_search,
+            session_id=self.context.session_id,
+            run_id=self.context.run_id,
+        )
+        step = await in_thread(memory_tools.run_calls, calls, scope)
+        self.changes.extend(step.changes)
+        return step.results
+
+    def _note_step(
+        self,
+        messages: list[dict[str, Any]],
+        result: StepResult,
+        own_calls: list[ToolCall],
+        client_calls: list[ToolCall],
+        answers: dict[str, str],
+    ) -> None:
+        """Append the step to the request's messages and to what will be stored."""
+        step: list[dict[str, Any]] = []
+        calls = [*own_calls, *client_calls]
+        if result.text or calls:
+            message: dict[str, Any] = {"role": "assistant", "content": result.text or None}
+            if calls:
+                message["tool_calls"] = [call_json(call) for call in calls]
+            step.append(message)
+        step.extend({"role": "tool", "tool_call_id": call.id, "content": answers[call.id]} for call in own_calls)
+        messages.extend(step)
+        self.said.messages.extend(step)
+
+    async def _finish(self, result: StepResult, client_calls: list[ToolCall]) -> Done:
+        state = Run.State.AWAITING_CLIENT_TOOLS if client_calls else Run.State.COMPLETED
+        turns_since_review = await asyncio.shield(self._close(state))
+        return Done(
+            state=state,
+            said=self.said,
+            changes=self.changes,
+            turns_since_review=turns_since_review,
+            client_calls=[call_json(call) for call in client_calls],
+            choice=result.choice,
+            finish_reason=result.finish_reason,
+        )
+
+    def _keep_partial(self) -> None:
+        stored = "".join(str(m.get("content") or "") for m in self.said.messages if m["role"] == "assistant")
+        if rest := self.said.text[len(stored) :]:
+            self.said.messages.append({"role": "assistant", "content": rest})
+
+    async def _close_failed(self, error: DomainError) -> None:
+        self.said.messages = []
+        problem = {"code": error.code, "message": str(error)}
+        try:
+            await asyncio.shield(self._close(Run.State.FAILED, problem))
+        except RunSuperseded:
+            logger.warning("run %s was given up before it failed", self.context.run_id)
+
+    async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
+        self._closed = True
+        return await in_thread(runs.close, self.context, self.said, state=state, error=error)
+
+
+def call_json(call: ToolCall) -> dict[str, Any]:
+    """A tool call as OpenAI messages hold it."""
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -1,0 +1,204 @@
+"""The chat page and its fragments. Everything that changes something goes through the native API; these only show."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from functools import wraps
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.utils.dateparse import parse_datetime
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+
+from gateway.agents import AgentSettings
+from gateway.memory_notes import notes_of_review
+from gateway.models import Agent, Run, Session
+from gateway.pages import page, zone_of
+from gateway.session_list import session_page, title_of, titled
+from gateway.transcript import Conversation, conversation, turn_of_run
+from gateway.words import ERROR_WORDS, day_words, margin_day
+from memories.models import Owner
+from memories.services import owner_for_user
+
+# The page's own list; the answers come from whatever is registered for the command.
+COMMANDS = (
+    ("/memory view", "Show exactly what the agent is given"),
+    ("/memory rebuild", "Consolidate past sessions now"),
+    ("/memory enqueue", "Consolidate at the next opportunity"),
+    ("/memory clear", "Delete this book’s memories, after you confirm"),
+    ("/memory reset", "Delete memories and documents, after you confirm"),
+    ("/memory help", "All memory commands"),
+)
+EXAMPLES = (
+    "I prefer short answers with the command first. Keep that in mind.",
+    "Plan a vegetarian dinner for six, no hazelnuts.",
+    "What do you remember about me so far?",
+)
+_CHARACTERS_PER_TOKEN = 4
+_MAX_SEARCH = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who looks at a page, and where their clock stands."""
+
+    owner: Owner
+    zone: ZoneInfo
+
+
+View = Callable[..., HttpResponse]
+
+
+def _for_reader(view: View) -> View:
+    """Give the view its reader, and the page the reader's clock."""
+
+    @wraps(view)
+    def with_reader(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:  # the decorators above have seen to it
+            return HttpResponse(status=401)
+        owner = owner_for_user(request.user)
+        zone = zone_of(owner)
+        with timezone.override(zone):
+            return view(request, Reader(owner, zone), *args, **kwargs)
+
+    return with_reader
+
+
+def _page_view(view: View) -> View:
+    return never_cache(require_GET(login_required(_for_reader(view))))
+
+
+def _fragment_view(view: View) -> View:
+    """Part of a page: somebody who was signed out is told so, instead of being given the sign-in page to put in it."""
+    return never_cache(require_GET(_for_reader(view)))
+
+
+@_page_view
+def chat(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """`/`: the session used last, or the first page."""
+    newest = _sessions(reader).order_by("-last_active_at", "-id").first()
+    return _chat_page(request, reader, newest)
+
+
+@_page_view
+def chat_new(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """`/new/`: a session that begins with its first message."""
+    return _chat_page(request, reader, None)
+
+
+@_page_view
+def chat_session(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
+    """`/c/<session>/`: one session; 404 for somebody else's."""
+    session = _sessions(reader).filter(pk=session_id).first()
+    if session is None:
+        return render(request, "gateway/not_found.html", page(request), status=404)
+    return _chat_page(request, reader, session)
+
+
+@_fragment_view
+def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """The list of sessions, or its next stretch (`before`), or what a search (`q`) finds in it."""
+    search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
+    before = _moment(request.GET.get("before", ""))
+    listed = session_page(reader.owner.pk, reader.zone, search=search, before=before)
+    context = {"sessions": listed, "search": search, "more": before is not None, "current": request.GET.get("current", "")}
+    return render(request, "gateway/sessions.html", context)
+
+
+@_fragment_view
+def turn_fragment(request: HttpRequest, reader: Reader, session_id: UUID, run_id: UUID) -> HttpResponse:
+    """One turn as the page shows it."""
+    session = _sessions(reader).filter(pk=session_id).first()
+    turn = turn_of_run(session, run_id, reader.zone) if session else None
+    if session is None or turn is None:
+        return HttpResponse(status=404)
+    return render(request, "gateway/turn.html", {"turn": turn, "session": session, "fill": context_fill(session)})
+
+
+@_fragment_view
+def earlier_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
+    """The turns before message number `before`."""
+    session = _sessions(reader).filter(pk=session_id).first()
+    before = request.GET.get("before", "")
+    if session is None or not before.isdecimal():
+        return HttpResponse(status=404)
+    shown = conversation(session, reader.zone, before=min(int(before), 2**31))
+    return render(request, "gateway/turns.html", {"conversation": _with_days(shown, reader), "session": session})
+
+
+@_fragment_view
+def review_fragment(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
+    """What a review wrote, for its toast; empty when there is nothing of it."""
+    return render(request, "gateway/review_entries.html", {"notes": notes_of_review(reader.owner.pk, review_id)})
+
+
+def context_fill(session: Session | None) -> int:
+    """How much of the agent's context the session fills, in whole percent.
+
+    The tokens of its newest completed run, as the model server counted them; else estimated from the characters."""
+    if session is None:
+        return 0
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.COMPLETED, superseded=False)
+    run = runs.order_by("-id").only("usage", "text").first()
+    if run is None:
+        return 0
+    tokens = int(run.usage.get("total_tokens") or run.usage.get("prompt_tokens") or len(run.text) // _CHARACTERS_PER_TOKEN)
+    limit = AgentSettings.model_validate(session.agent.settings).context_token_limit
+    return min(100, round(100 * tokens / limit))
+
+
+def _chat_page(request: HttpRequest, reader: Reader, session: Session | None) -> HttpResponse:
+    shown = conversation(session, reader.zone) if session else Conversation(turns=())
+    listed = session_page(reader.owner.pk, reader.zone)
+    now = timezone.now().astimezone(reader.zone)
+    agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))
+    context = {
+        "tab": "chat",
+        "session": session,
+        "title": title_of(session) if session else "",
+        "current": str(session.pk) if session else "",
+        "conversation": _with_days(shown, reader),
+        "sessions": listed,
+        "agents": agents,
+        "agent": session.agent.name if session else _wanted_agent(request, agents),
+        "temporary": session.temporary if session else request.GET.get("temporary") == "1",
+        "first": not listed.days,
+        "today": margin_day(now),
+        "day": day_words(now.date(), now.date()),
+        "fill": context_fill(session),
+        "commands": COMMANDS,
+        "examples": EXAMPLES,
+        "error_words": ERROR_WORDS.values(),
+        "max_message": settings.DAYBOOK_MAX_MESSAGE,
+    }
+    return render(request, "gateway/chat.html", page(request) | context)
+
+
+def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
+    wanted = request.GET.get("agent", "")
+    return wanted if wanted in agents else (agents[0] if agents else "")
+
+
+def _with_days(shown: Conversation, reader: Reader) -> dict[str, Any]:
+    today = timezone.now().astimezone(reader.zone).date()
+    turns = [(turn, day_words(turn.new_day, today) if turn.new_day else "") for turn in shown.turns]
+    return {"turns": turns, "earlier": shown.earlier, "before": shown.before}
+
+
+def _sessions(reader: Reader) -> Any:
+    return titled(Session.objects.filter(owner_id=reader.owner.pk)).select_related("agent")
+
+
+def _moment(text: str) -> datetime | None:
+    try:
+        moment = parse_datetime(text)
+    except ValueError:
+        return None
+    return moment if moment is not None and moment.tzinfo is not None else None

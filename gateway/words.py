@@ -1,0 +1,71 @@
+"""Words on the chat's pages that depend on a value: errors, days, and why a memory was used.
+Kept together so that the page, its fragments and the script say the same thing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorWords:
+    """An error in words: what happened, and what was kept or is to be done."""
+
+    code: str
+    headline: str
+    rest: str
+
+
+_KEPT = "Your message is kept."
+ERROR_WORDS: Mapping[str, ErrorWords] = {
+    words.code: words
+    for words in (
+        ErrorWords("upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."),
+        ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
+        ErrorWords("overloaded", "Too much at once.", _KEPT),
+        ErrorWords("rate_limited", "Too much at once.", _KEPT),
+        ErrorWords("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
+        ErrorWords("not_found", "There is nothing here.", "It may have been deleted."),
+        ErrorWords("model_not_found", "This agent is not there any more.", "Choose another one."),
+        ErrorWords("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
+        ErrorWords("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
+        ErrorWords("forbidden", "You may not do this.", "Ask whoever runs this Daybook."),
+        ErrorWords("blocked_by_scan", "Not saved.", "The scan found something that does not belong in a memory. Change the text and save again."),
+        ErrorWords("over_budget", "No room.", "Edit or delete a memory first."),
+        ErrorWords("connection", "The connection broke off.", "Your message is kept. Try again when you are connected."),
+        ErrorWords("error", "The answer could not be finished.", _KEPT),
+    )
+}
+
+
+def error_words(error: Mapping[str, Any] | None) -> ErrorWords:
+    """Words for a stored or sent error `{code, …}` (also nested below `error`); unknown codes get the general ones."""
+    inner = (error or {}).get("error", error) or {}
+    code = str(inner.get("code", "error")) if isinstance(inner, Mapping) else "error"
+    known = ERROR_WORDS.get(code)
+    return known if known else ErrorWords(code, ERROR_WORDS["error"].headline, ERROR_WORDS["error"].rest)
+
+
+def day_words(day: date, today: date) -> str:
+    """`Friday 20 November`, with the year when it is another one."""
+    year = "" if day.year == today.year else f" {day.year}"
+    return f"{day:%A} {day.day} {day:%B}{year}"
+
+
+def near_day_words(day: date, today: date) -> str:
+    """`Today`, `Yesterday`, else like day_words."""
+    return {0: "Today", 1: "Yesterday"}.get((today - day).days) or day_words(day, today)
+
+
+def margin_day(now: datetime) -> str:
+    """`Fri 20 Nov`, for the margin."""
+    return f"{now:%a} {now.day} {now:%b}"
+
+
+def why_words(*, lane: str, why: str, pinned: bool, usage_count: int) -> str:
+    """Why an answer was given a memory, as a sentence. `why` is recall's own reason, if it gave one."""
+    if lane == "frozen":
+        return "Pinned, so it is in every answer." if pinned else "Part of what every answer is given."
+    times = f" Used {usage_count} times." if usage_count > 1 else ""
+    reason = why.strip() or "Close in meaning to your question."
+    return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"

@@ -1,0 +1,94 @@
+"""What every page of the admin shares: no counting of tables, no delete or save that goes round a service."""
+
+from typing import Any, ClassVar, TypeVar
+
+from django.contrib import messages
+from django.contrib.admin import ShowFacets
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from unfold.admin import ModelAdmin
+
+from memories.admin.access import listing_record, opening_record
+from memories.admin.paging import LookAheadChangeList, LookAheadPaginator
+from memories.ids import parse_uuid
+
+Row = TypeVar("Row", bound=Model)
+
+
+def row_by_id(rows: QuerySet[Row], object_id: str) -> Row | None:
+    """The row with that UUID; None for another id, and for what is none."""
+    key = parse_uuid(object_id)
+    return rows.filter(pk=key).first() if key else None
+
+
+def staff_actor(request: HttpRequest) -> str:
+    """The actor of what a member of staff does here: `staff:ID`."""
+    return f"staff:{request.user.pk}"
+
+
+class DaybookAdmin(ModelAdmin):
+    """Lists newest first, by key: the one order that every table has an index for."""
+
+    paginator = LookAheadPaginator
+    show_full_result_count = False
+    show_facets = ShowFacets.NEVER  # facets count
+    sortable_by: ClassVar[tuple[str, ...]] = ()
+    ordering: ClassVar[tuple[str, ...]] = ("-pk",)
+    list_per_page = 50
+    list_filter_submit = True
+    list_disable_select_all = True
+    compressed_fields = True
+    warn_unsaved_form = True
+    empty_value_display = "–"
+    records_opening: ClassVar[bool] = False
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LookAheadChangeList]:
+        return LookAheadChangeList
+
+    def response_action(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        """Actions are for the rows that were ticked: “all of them” would be rows nobody has seen."""
+        if request.POST.get("select_across") not in (None, "", "0"):
+            self.message_user(request, "Choose the rows of one page.", messages.ERROR)
+            return None
+        response: HttpResponse | None = super().response_action(request, queryset)
+        return response
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The list; where it shows what owners said, that somebody looked is recorded."""
+        response: HttpResponse = super().changelist_view(request, extra_context)
+        context = getattr(response, "context_data", None) or {}
+        if self.records_opening and request.method == "GET" and "cl" in context:
+            listing_record(request, self.model, context["cl"].result_list)
+        return response
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """A row's page; the same."""
+        extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
+        response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
+        shown = (getattr(response, "context_data", None) or {}).get("original")
+        if self.records_opening and request.method == "GET" and shown is not None:
+            opening_record(request, shown)
+        return response
+
+
+class ReadOnlyAdmin(DaybookAdmin):
+    """A page to look at. Whatever permissions a user has, nothing is added, changed or deleted here."""
+
+    warn_unsaved_form = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False

@@ -1,0 +1,79 @@
+"""What a change did, in words: the old struck through, the new underlined, beside what stayed."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+_WORDS = re.compile(r"\s+|\w+(?:[:.,/'’-]\w+)*|[^\w\s]")
+# Past this many words a text is shown as replaced as a whole: comparing is quadratic.
+_LONGEST = 2000
+_FIELDS = {
+    "target": "About",
+    "category": "Category",
+    "keywords": "Keywords",
+    "pinned": "Pinned",
+    "expires_at": "Expires",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldChange:
+    """One field that a revision changed, in words for people."""
+
+    name: str
+    before: str
+    after: str
+
+
+def word_diff(before: str, after: str) -> SafeString:
+    """HTML of `after` with what went (`del`) and what came (`ins`); everything escaped."""
+    return format_html_join("", "{}", ((part,) for part in _parts(before, after)))
+
+
+def field_changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[FieldChange]:
+    """What a revision changed besides the words."""
+    if before is None:
+        return []
+    return [
+        FieldChange(name=label, before=_plain(before.get(name)), after=_plain(after.get(name)))
+        for name, label in _FIELDS.items()
+        if before.get(name) != after.get(name)
+    ]
+
+
+def revision_diff(before: dict[str, Any] | None, after: dict[str, Any]) -> SafeString:
+    """HTML of what a revision did to the words of a memory."""
+    words = str(after.get("content", ""))
+    if before is None:
+        return format_html("{}", words)
+    if after.get("deleted_at") and not before.get("deleted_at"):
+        return format_html("<del>{}</del>", words)
+    return word_diff(str(before.get("content", "")), words)
+
+
+def _parts(before: str, after: str) -> Iterator[SafeString]:
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    if len(old) > _LONGEST or len(new) > _LONGEST:
+        old, new = [before], [after]
+    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        gone, came = "".join(old[i:j]), "".join(new[k:m])
+        if kind == "equal":
+            yield format_html("{}", gone)
+            continue
+        if gone:
+            yield format_html("<del>{}</del>", gone)
+        if came:
+            yield format_html("<ins>{}</ins>", came)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,118 @@
+"""Filters of the lists. None of them counts, and none lists all owners."""
+
+from datetime import datetime, time, timedelta
+from typing import Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter, TextFilter
+from unfold.utils import parse_date_str
+
+from memories.admin.marks import ORIGINS, STATES, TARGETS, memory_state_query
+from memories.ids import parse_uuid
+
+
+class ChoiceFilter(DropdownFilter):
+    """A drop-down of `words` {value: what is shown} over the column `parameter_name`."""
+
+    words: dict[str, str]
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return list(self.words.items())
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return queryset.filter(**{self.parameter_name: value}) if value in self.words else queryset
+
+
+class OriginFilter(ChoiceFilter):
+    title = "origin"
+    parameter_name = "write_origin"
+    words = {origin: word for origin, (_, word) in ORIGINS.items()}
+
+
+class TargetFilter(ChoiceFilter):
+    title = "target"
+    parameter_name = "target"
+    words = TARGETS
+
+
+class MemoryStateFilter(ChoiceFilter):
+    """Live, pinned, blocked, expired or deleted; without a choice all but what is deleted is listed."""
+
+    title = "state"
+    parameter_name = "state"
+    all_option = ["", "Not deleted"]
+    words = {**{name: word for name, (_, word, _) in STATES.items()}, "all": "All"}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        if value == "all":
+            return queryset
+        return (
+            queryset.filter(memory_state_query(value))
+            if value in STATES
+            else queryset.filter(deleted_at__isnull=True)
+        )
+
+
+class DayFilter(RangeDateFilter):
+    """From one day to another, both included, in the current time zone. What is no date limits nothing."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        limits: dict[str, datetime] = {}
+        if first := self._day("_from"):
+            limits[f"{self.parameter_name}__gte"] = first
+        if last := self._day("_to"):
+            limits[f"{self.parameter_name}__lt"] = last + timedelta(days=1)
+        return queryset.filter(**limits)
+
+    def _day(self, end: str) -> datetime | None:
+        day = parse_date_str(str(self.used_parameters.get(f"{self.parameter_name}{end}") or ""))
+        return timezone.make_aware(datetime.combine(day, time.min)) if day else None
+
+
+class ExactTextFilter(TextFilter):
+    """A typed value that the column `column` must equal."""
+
+    column: str
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = (self.value() or "").strip()
+        return queryset.filter(**{self.column: value}) if value else queryset
+
+
+class IdFilter(ExactTextFilter):
+    """The same for an id; what is no id finds nothing."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = (self.value() or "").strip()
+        if not value:
+            return queryset
+        found = parse_uuid(value)
+        return queryset.filter(**{self.column: found}) if found else queryset.none()
+
+
+class CategoryFilter(ExactTextFilter):
+    title = "category"
+    parameter_name = "category"
+    column = "category"
+
+
+class ActorFilter(ExactTextFilter):
+    title = "actor (staff:1, user:2, model …)"
+    parameter_name = "actor"
+    column = "actor"
+
+
+class ChangeSetFilter(IdFilter):
+    title = "change set"
+    parameter_name = "change_set"
+    column = "change_set_id"
+
+
+class ReviewFilter(IdFilter):
+    title = "review"
+    parameter_name = "review"
+    column = "change_set__review_id"

@@ -1,0 +1,53 @@
+"""What the list and the page of a memory say of it, each value in words."""
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memories.admin.marks import TARGETS, mark, memory_badge, moment
+from memories.models import Memory
+
+_WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span>'
+
+
+class MemoryColumns:
+    """Columns by name, for a ModelAdmin of memories."""
+
+    @admin.display(description="Memory")
+    def words(self, memory: Memory) -> SafeString:
+        return format_html(_WORDS, memory.number, memory.content)
+
+    @admin.display(description="About")
+    def about(self, memory: Memory) -> str:
+        return TARGETS.get(memory.target, memory.target)
+
+    @admin.display(description="Written by")
+    def origin(self, memory: Memory) -> SafeString:
+        return mark(memory.write_origin)
+
+    @admin.display(description="State")
+    def state(self, memory: Memory) -> SafeString:
+        return memory_badge(memory)
+
+    @admin.display(description="Last use")
+    def used(self, memory: Memory) -> str:
+        times = "once" if memory.usage_count == 1 else f"{memory.usage_count} times"
+        return f"{moment(memory.last_used_at)} ({times})" if memory.last_used_at else "Not used yet"
+
+    @admin.display(description="Changed")
+    def changed(self, memory: Memory) -> str:
+        return moment(memory.updated_at)
+
+    @admin.display(description="Created")
+    def created(self, memory: Memory) -> str:
+        return moment(memory.created_at)
+
+    @admin.display(description="From")
+    def where_from(self, memory: Memory) -> SafeString | str:
+        if memory.session_id is None:
+            return "–"
+        return format_html(
+            '<a class="db-link" href="{}">the session it was said in</a>',
+            reverse("admin:gateway_session_change", args=[memory.session_id]),
+        )

@@ -1,0 +1,226 @@
+"""Memories in the admin: list, page with history beside the form, and deeds. Nothing is saved here:
+every change goes through memories.services, so that it is scanned, kept within budget and written down."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from memories.admin.access import deed_record
+from memories.admin.base import row_by_id, staff_actor
+from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
+from memories.admin.history import history_rows
+from memories.admin.marks import badge, memory_badge
+from memories.admin.memory_columns import MemoryColumns
+from memories.admin.memory_form import MemoryForm
+from memories.admin.memory_writes import (
+    Write,
+    allow_one,
+    delete_one,
+    memories_write,
+    memory_lines,
+    put_back_after,
+    restore_one,
+    staff_source,
+)
+from memories.admin.refusals import ServiceAdmin
+from memories.models import Memory, Revision
+from memories.services import book_writing
+
+
+@admin.register(Memory)
+class MemoryAdmin(MemoryColumns, ServiceAdmin):
+    """What is remembered about whom, and by whose hand."""
+
+    records_opening = True
+    form = MemoryForm
+    list_display = ("words", "owner", "book", "about", "category", "origin", "state", "used", "changed")
+    list_display_links = ("words",)
+    list_select_related = ("owner__user", "book")
+    list_filter = (
+        MemoryStateFilter,
+        ("owner", AutocompleteSelectFilter),
+        ("book", AutocompleteSelectFilter),
+        TargetFilter,
+        CategoryFilter,
+        OriginFilter,
+        ("created_at", DayFilter),
+        ("last_used_at", DayFilter),
+    )
+    search_fields = ("content",)
+    search_help_text = "Words of a memory, or its number"
+    autocomplete_fields = ("book",)
+    actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
+    change_form_template = "admin/memories/memory/change_form.html"
+    readonly_fields = ("number", "owner", "origin", "state", "where_from", "used", "created", "changed")
+    _WORDS = ("content", ("target", "category"), "keywords", "pinned", "expires_at", "version")
+    add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
+    fieldsets = (
+        (None, {"fields": _WORDS}),
+        (
+            "Facts",
+            {
+                "fields": (
+                    ("number", "state"),
+                    ("owner", "book"),
+                    ("origin", "where_from"),
+                    ("used", "created"),
+                    "changed",
+                )
+            },
+        ),
+    )
+
+    # -- who may
+    def has_delete_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
+        return False  # the built-in delete would go round the service; "Delete" below goes through it
+
+    def has_change_permission(self, request: HttpRequest, obj: Memory | None = None) -> bool:
+        allowed: bool = super().has_change_permission(request, obj)
+        return allowed and not (obj is not None and obj.deleted_at)
+
+    def has_remove_permission(self, request: HttpRequest) -> bool:
+        """May delete, and put back what was deleted."""
+        return bool(request.user.has_perm("memories.delete_memory"))
+
+    def has_edit_permission(self, request: HttpRequest) -> bool:
+        """May change words, and allow what the scan blocks."""
+        return bool(request.user.has_perm("memories.change_memory"))
+
+    # -- the list
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Memory], search_term: str
+    ) -> tuple[QuerySet[Memory], bool]:
+        if search_term.strip().isdecimal():
+            return queryset.filter(number=int(search_term) if len(search_term) < 19 else -1), False
+        found: tuple[QuerySet[Memory], bool] = super().get_search_results(request, queryset, search_term)
+        return found
+
+    # -- deeds on several
+    @admin.action(description="Delete", permissions=["remove"])
+    def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        self._write(request, list(self._with_books(queryset)), delete_one, "Deleted")
+
+    @admin.action(description="Restore what was deleted", permissions=["remove"])
+    def restore_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        self._write(request, list(self._with_books(queryset)), restore_one, "Restored")
+
+    @admin.action(description="Allow what the scan blocks", permissions=["edit"])
+    def allow_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
+        self._write(request, list(self._with_books(queryset)), allow_one, "Allowed")
+
+    @admin.action(description="Export (JSON Lines)", permissions=["view"])
+    def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> StreamingHttpResponse:
+        memories = list(self._with_books(queryset))
+        deed_record(request, Memory, "Exported.", memories)
+        return StreamingHttpResponse(
+            memory_lines(memories),
+            content_type="application/x-ndjson",
+            headers={"Content-Disposition": 'attachment; filename="memories.jsonl"'},
+        )
+
+    @staticmethod
+    def _with_books(queryset: QuerySet[Memory]) -> QuerySet[Memory]:
+        return queryset.select_related("owner__user", "book")
+
+    def _write(self, request: HttpRequest, memories: Sequence[Memory], write: Write, done: str) -> None:
+        outcome = memories_write(memories, write, actor=staff_actor(request))
+        if outcome.done:
+            count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
+            self.message_user(request, f"{done} {count}.", messages.SUCCESS)
+            deed_record(request, Memory, f"{done}.", memories)
+        for reason in outcome.left:
+            self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
+
+    # -- one memory
+    def get_urls(self) -> list[URLPattern]:
+        deed = path(
+            "<path:object_id>/deed/", self.admin_site.admin_view(self.deed_view), name="memories_memory_deed"
+        )
+        return [deed, *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def deed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST `verb` delete, restore or allow; restore takes a `revision` to go back to."""
+        memory = self.get_object(request, unquote(object_id))
+        if memory is None:
+            raise Http404
+        verb, revision_id = request.POST.get("verb", ""), request.POST.get("revision", "")
+        changes_words = verb == "allow" or bool(revision_id)
+        if not (self.has_edit_permission(request) if changes_words else self.has_remove_permission(request)):
+            raise PermissionDenied
+        write, done = self._deed(memory, verb, revision_id)
+        self._write(request, [memory], write, done)
+        return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[memory.pk]))
+
+    @staticmethod
+    def _deed(memory: Memory, verb: str, revision_id: str) -> tuple[Write, str]:
+        if verb == "restore" and revision_id:
+            revisions = Revision.objects.filter(memory=memory, owner_id=memory.owner_id)
+            revision = row_by_id(revisions, revision_id)
+            if revision is None:
+                raise Http404
+            return put_back_after(revision), "Restored"
+        deeds: dict[str, tuple[Write, str]] = {
+            "delete": (delete_one, "Deleted"),
+            "restore": (restore_one, "Restored"),
+            "allow": (allow_one, "Allowed"),
+        }
+        if verb not in deeds:
+            raise Http404
+        return deeds[verb]
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> tuple[str, ...]:
+        return (*self.readonly_fields, "book") if obj else self.readonly_fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
+        queryset: QuerySet[Memory] = super().get_queryset(request)
+        return queryset
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Memory | None:
+        return row_by_id(self._with_books(self.get_queryset(request)), object_id)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The form, with the memory's history beside it."""
+        memory = self.get_object(request, unquote(object_id)) if object_id else None
+        context = {**(extra_context or {}), **(self._page_context(request, memory) if memory else {})}
+        return super().changeform_view(request, object_id, form_url, context)
+
+    def _page_context(self, request: HttpRequest, memory: Memory) -> dict[str, Any]:
+        blocked = memory.blocked and not memory.deleted_at
+        return {
+            "title": f"Memory {memory.number}",
+            "history": history_rows(memory),
+            "state_badge": memory_badge(memory),
+            "pinned_badge": badge("Pinned", "accent", "keep") if memory.pinned else "",
+            "blocked": blocked,
+            "may_allow": blocked and self.has_edit_permission(request),
+            "may_edit": self.has_edit_permission(request),
+            "may_remove": self.has_remove_permission(request),
+        }
+
+    def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:
+        """Raises DomainErrors, which the form shows."""
+        with book_writing(obj.book, staff_source(staff_actor(request))) as writer:
+            if change:
+                writer.update(obj.number, form.wanted(), version=form.cleaned_data["version"])
+            else:
+                # The admin logs and redirects with obj, so it must carry the key the service chose.
+                memory = writer.add(form.wanted()).memory
+                obj.pk, obj.number = memory.pk, memory.number

@@ -1,0 +1,108 @@
+"""What an administrator does to memories, through memories.services: each deed is a revision by `staff:ID`;
+what was done to several memories of one book at once is one change set, which can be taken back as one."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from memories.errors import DomainError
+from memories.models import Memory, Revision, WriteOrigin
+from memories.services import BookWriter, Source, Written, book_writing, memory_state
+
+Write = Callable[[BookWriter, Memory], Written]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How many memories were changed, and for the others why not, in words."""
+
+    done: int = 0
+    left: list[str] = field(default_factory=list)
+
+
+def staff_source(actor: str) -> Source:
+    """The source of an administrator's writes."""
+    return Source(actor=actor, origin=WriteOrigin.ADMIN)
+
+
+def memories_write(memories: Iterable[Memory], write: Write, *, actor: str) -> Outcome:
+    """Do the same to several memories, book by book. A memory that is refused is left alone and reported."""
+    outcome = Outcome()
+    by_book = sorted(memories, key=lambda memory: (memory.book_id, memory.number))
+    for _, group in groupby(by_book, key=lambda memory: memory.book_id):
+        rows = list(group)
+        with book_writing(rows[0].book, staff_source(actor)) as writer:
+            for memory in rows:
+                _write_one(writer, memory, write, outcome)
+    return outcome
+
+
+def delete_one(writer: BookWriter, memory: Memory) -> Written:
+    """Make a live memory a tombstone."""
+    return writer.delete(memory.number)
+
+
+def restore_one(writer: BookWriter, memory: Memory) -> Written:
+    """Put a deleted memory back as it was; a live one stays as it is."""
+    memory.refresh_from_db()  # the book is locked now: nobody changes it between this look and the write
+    return writer.put_back(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+
+
+def allow_one(writer: BookWriter, memory: Memory) -> Written:
+    """Let a blocked memory into answers, exactly as it reads now; one that is not blocked stays as it is."""
+    present = writer.memory(memory.number)
+    return writer.allow(memory.number) if present.blocked else Written(present, None, changed=False)
+
+
+def put_back_after(revision: Revision) -> Write:
+    """A write that puts the state after this revision back."""
+
+    def write(writer: BookWriter, memory: Memory) -> Written:
+        memory.refresh_from_db()
+        return writer.put_back(memory, dict(revision.after), Revision.Action.RESTORE)
+
+    return write
+
+
+def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
+    """JSON Lines: one memory a line."""
+    for memory in memories:
+        yield json.dumps(_exported(memory), ensure_ascii=False) + "\n"
+
+
+def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: Outcome) -> None:
+    try:
+        written = write(writer, memory)
+    except DomainError as refusal:
+        outcome.left.append(f"{memory.number}: {refusal}")
+        return
+    if written.changed:
+        outcome.done += 1
+    else:
+        outcome.left.append(f"{memory.number}: it is like that already.")
+
+
+def _exported(memory: Memory) -> dict[str, object]:
+    times = {
+        name: getattr(memory, name)
+        for name in ("expires_at", "last_used_at", "created_at", "updated_at", "deleted_at")
+    }
+    return {
+        "id": str(memory.number),
+        "object": "memory",
+        "owner": str(memory.owner),
+        "book": memory.book.name,
+        "target": memory.target,
+        "category": memory.category,
+        "content": memory.content,
+        "keywords": memory.keywords,
+        "write_origin": memory.write_origin,
+        "pinned": memory.pinned,
+        "blocked": memory.blocked,
+        "usage_count": memory.usage_count,
+        "version": memory.version,
+        "session_id": str(memory.session_id) if memory.session_id else None,
+        "review_id": str(memory.review_id) if memory.review_id else None,
+        **{name: at.isoformat() if at else None for name, at in times.items()},
+    }

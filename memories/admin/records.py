@@ -1,0 +1,240 @@
+"""The book-keeping around memories, to look at: owners, books, revisions, change sets, notifications."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.diffs import field_changes, revision_diff
+from memories.admin.filters import (
+    ActorFilter,
+    ChangeSetFilter,
+    ChoiceFilter,
+    DayFilter,
+    OriginFilter,
+    ReviewFilter,
+)
+from memories.admin.history import action_words
+from memories.admin.marks import mark, moment
+from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision
+
+
+class ActionFilter(ChoiceFilter):
+    title = "action"
+    parameter_name = "action"
+    words = dict(Revision.Action.choices)
+
+
+class ChangeSetKindFilter(ChoiceFilter):
+    title = "kind"
+    parameter_name = "kind"
+    words = dict(ChangeSet.Kind.choices)
+
+
+class NotificationKindFilter(ChoiceFilter):
+    title = "kind"
+    parameter_name = "kind"
+    words = {str(kind): str(kind) for kind in Notification.Kind.values}
+
+
+@admin.register(Revision)
+class RevisionAdmin(ReadOnlyAdmin):
+    """Every change of every memory, as it was written down; nothing here can be changed."""
+
+    records_opening = True
+    list_display = ("change", "memory_link", "owner", "what", "origin", "actor", "kind", "when")
+    list_display_links = ("change",)
+    list_select_related = ("owner__user", "memory", "change_set")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ActionFilter,
+        OriginFilter,
+        ActorFilter,
+        ChangeSetFilter,
+        ReviewFilter,
+        ("created_at", DayFilter),
+    )
+    search_fields = ("memory__content",)
+    search_help_text = "Words of the memory as it reads now, or its number"
+    fields = (
+        "change",
+        "other_changes",
+        ("memory_link", "version"),
+        ("what", "when"),
+        ("origin", "actor"),
+        "change_set",
+        "owner",
+    )
+    readonly_fields = ("change", "other_changes", "memory_link", "what", "when", "origin")
+
+    @admin.display(description="Change")
+    def change(self, revision: Revision) -> SafeString:
+        return format_html('<span class="db-words">{}</span>', revision_diff(revision.before, revision.after))
+
+    @admin.display(description="Besides")
+    def other_changes(self, revision: Revision) -> str:
+        changes = field_changes(revision.before, revision.after)
+        return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
+
+    @admin.display(description="Memory")
+    def memory_link(self, revision: Revision) -> SafeString:
+        return format_html(
+            '<a class="db-link" href="{}">{}</a>',
+            reverse("admin:memories_memory_change", args=[revision.memory_id]),
+            revision.memory.number,
+        )
+
+    @admin.display(description="What")
+    def what(self, revision: Revision) -> str:
+        return action_words(revision.action)
+
+    @admin.display(description="Origin")
+    def origin(self, revision: Revision) -> SafeString:
+        return mark(revision.write_origin)
+
+    @admin.display(description="In a change set of")
+    def kind(self, revision: Revision) -> str:
+        return revision.change_set.get_kind_display()
+
+    @admin.display(description="When")
+    def when(self, revision: Revision) -> str:
+        return moment(revision.created_at)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Revision], search_term: str
+    ) -> tuple[QuerySet[Revision], bool]:
+        if search_term.strip().isdecimal():
+            return queryset.filter(memory__number=int(search_term) if len(search_term) < 19 else -1), False
+        found: tuple[QuerySet[Revision], bool] = super().get_search_results(request, queryset, search_term)
+        return found
+
+
+@admin.register(ChangeSet)
+class ChangeSetAdmin(ReadOnlyAdmin):
+    """Groups of writes that belong together, and what each changed."""
+
+    list_display = ("id", "kind", "owner", "book", "origin", "actor", "when")
+    list_select_related = ("owner__user", "book")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ChangeSetKindFilter,
+        OriginFilter,
+        ActorFilter,
+        ("created_at", DayFilter),
+    )
+    fields = (
+        "kind",
+        "owner",
+        "book",
+        "origin",
+        "actor",
+        "session_id",
+        "run_id",
+        "review_id",
+        "undoes",
+        "changes",
+        "when",
+    )
+    readonly_fields = ("origin", "changes", "when")
+
+    @admin.display(description="Origin")
+    def origin(self, change_set: ChangeSet) -> SafeString:
+        return mark(change_set.write_origin)
+
+    @admin.display(description="Changes")
+    def changes(self, change_set: ChangeSet) -> SafeString:
+        link = f"{reverse('admin:memories_revision_changelist')}?change_set={change_set.pk}"
+        return format_html('<a class="db-link" href="{}">the revisions of this change set</a>', link)
+
+    @admin.display(description="When")
+    def when(self, change_set: ChangeSet) -> str:
+        return moment(change_set.created_at)
+
+
+@admin.register(Owner)
+class OwnerAdmin(ReadOnlyAdmin):
+    """Whose memories these are. Searched by the filters of the other lists too."""
+
+    list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
+    list_select_related = ("user", "parent__user")
+    search_fields = ("user__username", "external_id")
+    search_help_text = "User name, or the id an application gave"
+    fields = (
+        "user",
+        "parent",
+        "namespace",
+        "external_id",
+        "memory_seq",
+        "notification_seq",
+        "time_zone",
+        "created_at",
+    )
+
+    @admin.display(description="Owner")
+    def name(self, owner: Owner) -> str:
+        return str(owner)
+
+    @admin.display(description="Since")
+    def since(self, owner: Owner) -> str:
+        return moment(owner.created_at)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
+        queryset: QuerySet[Owner] = super().get_queryset(request)
+        return queryset.select_related("user")
+
+
+@admin.register(Book)
+class BookAdmin(ReadOnlyAdmin):
+    """Memory scopes. The generation grows with each change of what may be injected."""
+
+    list_display = ("name", "owner", "generation", "epoch", "last_write")
+    list_select_related = ("owner__user",)
+    list_filter = (("owner", AutocompleteSelectFilter),)
+    search_fields = ("name", "owner__user__username", "owner__external_id")
+    search_help_text = "Book or owner"
+    fields = (
+        "name",
+        "owner",
+        "generation",
+        "epoch",
+        "next_expiry_at",
+        "last_write_at",
+        "memories_link",
+        "created_at",
+    )
+    readonly_fields = ("memories_link",)
+
+    @admin.display(description="Last write")
+    def last_write(self, book: Book) -> str:
+        return moment(book.last_write_at)
+
+    @admin.display(description="Memories")
+    def memories_link(self, book: Book) -> SafeString:
+        link = f"{reverse('admin:memories_memory_changelist')}?book__id__exact={book.pk}"
+        return format_html('<a class="db-link" href="{}">the memories of this book</a>', link)
+
+
+@admin.register(BookLimits)
+class BookLimitsAdmin(ReadOnlyAdmin):
+    """What the agents that name a book let it hold."""
+
+    list_display = ("name", "user_char_limit", "memory_char_limit")
+
+
+@admin.register(Notification)
+class NotificationAdmin(ReadOnlyAdmin):
+    """What owners' browsers were told."""
+
+    list_display = ("seq", "owner", "kind", "text", "when")
+    list_select_related = ("owner__user",)
+    list_filter = (("owner", AutocompleteSelectFilter), NotificationKindFilter, ("created_at", DayFilter))
+
+    @admin.display(description="When")
+    def when(self, notification: Notification) -> Any:
+        return moment(notification.created_at)

@@ -1,0 +1,54 @@
+"""Forms that save through a service. Django validates first and saves after, but the service has the last
+word: what it refuses rolls the transaction back, and the form is shown once more with the refusal as its error."""
+
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, HttpResponse
+
+from memories.admin.base import DaybookAdmin
+from memories.errors import DomainError
+
+_REFUSAL = "daybook.refusal"
+
+
+class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
+    """A form that can be told what the service said."""
+
+    # Set on the class that is made for the second pass.
+    refusal: DomainError | None = None
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.refusal is not None:
+            self.add_error(self.field_of(self.refusal), str(self.refusal))
+        return cleaned
+
+    def field_of(self, refusal: DomainError) -> str | None:
+        """The field that a refusal is about; None: the form as a whole."""
+        return refusal.param if refusal.param in self.fields else None
+
+
+class ServiceAdmin(DaybookAdmin):
+    """A page whose `save_model` calls a service and lets its DomainErrors pass; `form` is a RefusableForm."""
+
+    def get_form(
+        self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any
+    ) -> type[RefusableForm]:
+        form: type[RefusableForm] = super().get_form(request, obj, change, **kwargs)
+        refusal = request.META.get(_REFUSAL)
+        return type(f"Refused{form.__name__}", (form,), {"refusal": refusal}) if refusal else form
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The row's page; a refusal is shown on it."""
+        try:
+            return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))
+        except DomainError as refusal:
+            request.META[_REFUSAL] = refusal
+            return super().changeform_view(request, object_id, form_url, dict(extra_context or {}))

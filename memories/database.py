@@ -1,0 +1,45 @@
+"""The database threads: how async code reaches the ORM, in one hop.
+
+`sync_to_async` would run each request in a thread of its own, with a new connection each time. These threads live as
+long as the process and keep their connections; Django checks their health. With DB_THREADS=0 (tests) the same
+functions run inline, so that they see the connection of the test's own transaction."""
+
+import asyncio
+import contextvars
+import functools
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+from django.conf import settings
+from django.db import close_old_connections
+
+P = ParamSpec("P")
+T = TypeVar("T")
+_pool: ThreadPoolExecutor | None = None
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a synchronous function that uses the ORM in a database thread, with the caller's context variables."""
+    loop = asyncio.get_running_loop()
+    call = functools.partial(contextvars.copy_context().run, _with_healthy_connections, function, *args, **kwargs)
+    if not settings.DB_THREADS:
+        # Django refuses the ORM where a loop is running; for the length of this call there is none.
+        asyncio._set_running_loop(None)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            asyncio._set_running_loop(loop)
+    return await loop.run_in_executor(_threads(), call)
+
+
+def _threads() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(max_workers=settings.DB_THREADS, thread_name_prefix="daybook-db")
+    return _pool
+
+
+def _with_healthy_connections(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    close_old_connections()  # drops what is over its age or failed; a healthy connection is kept
+    return function(*args, **kwargs)

@@ -1,0 +1,18 @@
+"""Identifiers: UUIDv7, so that rows sort by creation and indexes grow at their end."""
+
+from uuid import UUID
+
+from uuid_utils import compat
+
+
+def uuid7() -> UUID:
+    """A new time-ordered UUID (RFC 9562, version 7)."""
+    return compat.uuid7()
+
+
+def parse_uuid(value: object) -> UUID | None:
+    """The UUID a client wrote, or None: an id that cannot exist is answered like one that does not."""
+    try:
+        return value if isinstance(value, UUID) else UUID(str(value))
+    except ValueError:
+        return None

@@ -1,0 +1,100 @@
+"""The outbox of notifications: rows are the truth, the channel layer only hints that there is something to read.
+Called by memories.services and reviews; read by gateway.consumers and the API."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import connection, transaction
+
+from memories.datagrams import DatagramChannelLayer
+from memories.models import Notification, Owner
+
+PAGE = 100
+
+
+def owner_group(owner_id: UUID) -> str:
+    """The channel group of an owner's browsers."""
+    return f"owner.{owner_id}"
+
+
+def notify(
+    *,
+    owner_id: UUID,
+    kind: Notification.Kind,
+    text: str = "",
+    review_id: UUID | None = None,
+    memory_numbers: Sequence[int] = (),
+) -> Notification:
+    """Store a notification; call it as the last statement of the transaction that it tells of.
+
+    The number comes from the owner's row: its lock makes the order of numbers the order of commits, which plain ids
+    are not on PostgreSQL. Browsers are woken after the commit."""
+    row = Notification.objects.create(
+        owner_id=owner_id,
+        seq=next_number(owner_id, "notification_seq"),
+        kind=kind,
+        text=text,
+        review_id=review_id,
+        memory_numbers=list(memory_numbers),
+    )
+    transaction.on_commit(lambda: wake(owner_id), robust=True)
+    return row
+
+
+def wake(owner_id: UUID) -> None:
+    """Tell every process that holds a browser of this owner to look at the outbox. May be lost."""
+    layer = get_channel_layer()
+    message = {"type": "outbox.hint"}
+    if isinstance(layer, DatagramChannelLayer):
+        layer.hint(owner_group(owner_id), message)
+    elif layer is not None:
+        async_to_sync(layer.group_send)(owner_group(owner_id), message)
+
+
+def next_number(owner_id: UUID, column: str) -> int:
+    """Raise one of the owner's counters and return it, in one statement; holds the owner's row until the commit."""
+    if column not in {"notification_seq", "memory_seq"}:
+        raise ValueError(column)
+    table = connection.ops.quote_name(Owner._meta.db_table)
+    field = Owner._meta.get_field("id")
+    sql = f"UPDATE {table} SET {column} = {column} + 1 WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours
+    with connection.cursor() as cursor:
+        cursor.execute(sql, [field.get_db_prep_value(owner_id, connection)])
+        row = cursor.fetchone()
+    if row is None:
+        raise Owner.DoesNotExist(f"No owner {owner_id}.")
+    return int(row[0])
+
+
+def notifications_after(owner_id: UUID, after: int | None, limit: int = PAGE) -> list[dict[str, Any]]:
+    """Rows above `after`, oldest first, as the contract shows them. `after` that is older than what is kept gives
+    one `resync` first; None gives nothing (only new ones are wanted)."""
+    if after is None:
+        return []
+    rows = list(Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")[:limit])
+    found = [notification_json(row) for row in rows]
+    newest = rows[0].seq if rows else current_number(owner_id) + 1
+    if newest > after + 1:
+        found.insert(0, {"id": str(newest - 1), "kind": Notification.Kind.RESYNC.value, "text": "", "review_id": None,
+                         "memory_ids": [], "created_at": None})
+    return found
+
+
+def current_number(owner_id: UUID) -> int:
+    """The number of the owner's newest notification (0: none yet)."""
+    return Owner.objects.values_list("notification_seq", flat=True).get(pk=owner_id)
+
+
+def notification_json(row: Notification) -> dict[str, Any]:
+    """A notification as API and websocket show it."""
+    return {
+        "id": str(row.seq),
+        "kind": row.kind,
+        "text": row.text,
+        "review_id": str(row.review_id) if row.review_id else None,
+        "memory_ids": [str(number) for number in row.memory_numbers],
+        "created_at": row.created_at.isoformat(),
+    }

@@ -1,0 +1,49 @@
+"""Lists as every API gives them: newest first unless said otherwise, with `limit` and `after`."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.models import QuerySet
+
+from memories.errors import InvalidRequest
+
+MAX_LIMIT = 200
+DEFAULT_LIMIT = 50
+
+
+def list_json(
+    rows: "QuerySet[Any]",
+    *,
+    limit: int,
+    after: str | None,
+    key: str,
+    show: Callable[[Any], dict[str, Any]],
+    parse: Callable[[str], Any],
+    oldest_first: bool = False,
+) -> dict[str, Any]:
+    """One page of `rows`, ordered by `key`; `after` is the id of the last one of the page before. Raises InvalidRequest."""
+    if not 1 <= limit <= MAX_LIMIT:
+        raise InvalidRequest(f"limit is a number from 1 to {MAX_LIMIT}.", param="limit")
+    if after:
+        place = parse(after)
+        if place is None:
+            raise InvalidRequest("after is the id of an entry of this list.", param="after")
+        rows = rows.filter(**{f"{key}__{'gt' if oldest_first else 'lt'}": place})
+    found = list(rows.order_by(key if oldest_first else f"-{key}")[: limit + 1])
+    return page_json([show(row) for row in found[:limit]], has_more=len(found) > limit)
+
+
+def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:
+    """The envelope of a list."""
+    return {
+        "object": "list",
+        "data": data,
+        "has_more": has_more,
+        "first_id": data[0].get("id") if data else None,
+        "last_id": data[-1].get("id") if data else None,
+    }
+
+
+def number(value: str) -> int | None:
+    """An id that is a number."""
+    return int(value) if value.isdecimal() and len(value) < 18 else None

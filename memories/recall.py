@@ -1,0 +1,185 @@
+"""Recall: what one run is given from memory beyond the frozen block, found once per run and reused by all its steps.
+
+Two lanes, disjoint and concurrent, each with its own deadline: short-term (this session's record that is no longer in
+the context window) and long-term (the book, what is not in the frozen block). A failing lane is an empty result with
+its kind in the run's trace; it never fails the turn and never takes the other lane with it."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+from memories.snapshot import SessionSnapshot
+from memories.threads import ThreadView
+from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
+
+logger = logging.getLogger("daybook.recall")
+
+TOTAL_BYTES = 4096
+SHORT_TERM_BYTES = 1536
+SNIPPET_BYTES = 512
+_ELLIPSIS = "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """One thing a run was given, and why: what "used in this answer" shows."""
+
+    lane: Literal["frozen", "short_term", "long_term"]
+    why: str
+    text: str
+    number: int | None = None  # of a memory
+    turn_id: UUID | None = None  # of an earlier turn
+    turn: int | None = None
+    category: str = "general"
+
+    def as_json(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "memory_id": str(self.number) if self.number is not None else None,
+            "turn_id": str(self.turn_id) if self.turn_id else None,
+            "lane": self.lane,
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """What a run's requests carry from memory: the frozen block and the recall message, "" where there is none."""
+
+    frozen: str = ""
+    guidance: str = ""
+    recall: str = ""
+    recalled: tuple[Recalled, ...] = ()
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+NO_INJECTION = Injection()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecallSettings:
+    """The agent's settings that recall looks at; `lane_seconds` is each lane's deadline."""
+
+    max_memories: int
+    search: str
+    lane_seconds: float
+
+
+async def recall(
+    *,
+    snapshot: SessionSnapshot,
+    thread: ThreadView | None,
+    query: str,
+    keywords: Sequence[str] | None,
+    limits: RecallSettings,
+) -> Injection:
+    """Run both lanes and cut what they found to the limits. No database query: indexes came with the snapshot."""
+    left = limits.max_memories - len(snapshot.frozen.entries)
+    trace: dict[str, Any] = {}
+    searches: dict[str, Callable[[], list[Recalled]]] = {
+        "short_term": lambda: _short_term(thread, query, limits.max_memories),
+        "long_term": lambda: _long_term(snapshot, query, keywords, left, limits.search),
+    }
+    needed = {"short_term": bool(thread and thread.outside), "long_term": left > 0 and not snapshot.frozen.holds_all}
+    short, long = await asyncio.gather(
+        *(_lane(name, search, needed[name], limits.lane_seconds, trace) for name, search in searches.items())
+    )
+    short, long = share(short, long)
+    frozen = [_frozen(snapshot, entry.number) for entry in snapshot.frozen.entries]
+    snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
+    lines = [MemoryLine(number=item.number or 0, category=item.category, content=item.text) for item in long]
+    blocks = [block for block in (thread_block(snippets), memory_block(lines)) if block]
+    return Injection(
+        frozen=snapshot.frozen.text,
+        guidance=snapshot.guidance,
+        recall="\n\n".join(blocks),
+        recalled=(*frozen, *short, *long),
+        trace=trace,
+    )
+
+
+def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
+    """Cut both lanes to 4 KiB in all. Each has its reserve; what one leaves unused, the other may take.
+    Bytes are UTF-8 of the text before escaping."""
+    reserve_long = TOTAL_BYTES - SHORT_TERM_BYTES
+    wants_short, wants_long = (sum(len(item.text.encode()) for item in lane) for lane in (short, long))
+    for_short = max(SHORT_TERM_BYTES, TOTAL_BYTES - wants_long)
+    for_long = max(reserve_long, TOTAL_BYTES - wants_short)
+    return _fill(short, for_short), _fill(long, for_long)
+
+
+def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
+    """At most `limit` bytes of UTF-8, cut between characters, with the ellipsis inside the limit."""
+    data = text.encode()
+    if len(data) <= limit:
+        return text
+    return data[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
+
+
+async def _lane(
+    name: str, search: Callable[[], list[Recalled]], needed: bool, seconds: float, trace: dict[str, Any]
+) -> list[Recalled]:
+    if not needed:
+        return []
+    started = time.perf_counter()
+    entry: dict[str, Any] = {"state": "ok"}
+    trace[name] = entry
+    found: list[Recalled] = []
+    try:
+        found = await asyncio.wait_for(_in_worker(search), seconds)
+    except TimeoutError:
+        entry["state"] = "timeout"
+    except Exception as error:  # noqa: BLE001 - whatever a lane does, the turn goes on without it
+        entry["state"] = "failed"
+        entry["kind"] = type(error).__name__
+        logger.exception("recall lane %s failed", name)
+    entry |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
+    return found
+
+
+def _in_worker(search: Callable[[], list[Recalled]]) -> Awaitable[list[Recalled]]:
+    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
+    return asyncio.to_thread(search)
+
+
+def _short_term(thread: ThreadView | None, query: str, limit: int) -> list[Recalled]:
+    if thread is None:
+        return []
+    return [
+        Recalled(lane="short_term", why=f"Said earlier in this conversation, turn {hit.turn}.", text=cut(hit.text),
+                 turn_id=hit.run_id, turn=hit.turn)
+        for hit in thread.search(query, limit=limit)
+    ]
+
+
+def _long_term(
+    snapshot: SessionSnapshot, query: str, keywords: Sequence[str] | None, limit: int, search: str
+) -> list[Recalled]:
+    view = snapshot.view
+    frozen = {entry.number for entry in snapshot.frozen.entries}
+    hits = view.index.search(query, limit=limit, keywords=keywords, strategy=search, exclude=frozen)
+    return [
+        Recalled(lane="long_term", why=hit.why, text=cut(view.by_number[hit.number].content), number=hit.number,
+                 category=view.by_number[hit.number].category)
+        for hit in hits
+    ]
+
+
+def _frozen(snapshot: SessionSnapshot, number: int) -> Recalled:
+    entry = snapshot.view.by_number[number]
+    why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
+    return Recalled(lane="frozen", why=why, text=entry.content, number=number, category=entry.category)
+
+
+def _fill(items: Sequence[Recalled], limit: int) -> list[Recalled]:
+    kept: list[Recalled] = []
+    for item in items:
+        limit -= len(item.text.encode())
+        if limit < 0:
+            break
+        kept.append(item)
+    return kept

@@ -1,0 +1,9 @@
+"""Scanning of everything that becomes a memory, before it is stored and again before it is injected.
+`scan` finds injections and secrets, `redact` takes secrets out of long documents, `scan_hash` dates a verdict.
+Rules are data plus small functions, one file per family; see docs/scanning.md."""
+
+from memories.scanning.provider_keys import warm
+from memories.scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
+from memories.scanning.verdict import Finding, Redaction, Verdict
+
+__all__ = ["RULES_VERSION", "SCAN_LIMIT", "Finding", "Redaction", "Verdict", "redact", "scan", "scan_hash", "warm"]

@@ -1,0 +1,133 @@
+"""Text that poses as part of the machinery: role tags, block tags, tool calls, scripts, hidden passages, commands.
+Patterns are linear: no repeated group that can match the same text in two ways."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from memories.scanning.verdict import Finding
+from memories.scanning.views import View
+
+
+@dataclass(frozen=True, slots=True)
+class PatternRule:
+    """A pattern over a folded (lower-case) view."""
+
+    name: str
+    reason: str
+    pattern: re.Pattern[str]
+
+
+_TAGS = "contains a tag that poses as part of the prompt"
+_TOOL = "poses as a tool call or its result"
+_SCRIPT = "contains active content"
+_IMAGE = "would leak data through a link or an image"
+_COMMAND = "contains a command that harms or leaks"
+_HIDDEN = "contains a passage that is hidden from people"
+
+
+def _rule(name: str, reason: str, *alternatives: str) -> PatternRule:
+    return PatternRule(name, reason, re.compile("|".join(alternatives)))
+
+
+SOURCES: tuple[PatternRule, ...] = (
+    _rule(
+        "forged_tag",
+        _TAGS,
+        r"</?\s{0,3}(?:memor(?:y|ies)|thread_memories|earlier_conversation|snippet|memory_summary)\b[^<>\n]{0,200}>",
+        r"<\s{0,3}(?:system|assistant|developer|instructions?|admin|prompt|sys|system[_-](?:prompt|message|instructions?|reminder)|im_start|important|override|policy|untrusted|trusted)(?:\s[^<>\n]{0,100})?>",
+        r"</\s{0,3}(?:system|assistant|user|human|developer|instructions?|admin|prompt|context|tool|sys|system[_-](?:prompt|message|instructions?|reminder)|im_start|important|rules|override|policy|conversation|message|turn|document|data|input|user_data|untrusted|trusted)\s{0,3}>",
+        r"<\|[a-z0-9_\-/ ]{2,40}\|>",
+        r"<｜[^<>｜\n]{2,40}｜>",
+        r"\[/?inst\]|<</?sys>>|\[/?(?:system|assistant|developer|system_prompt|system message|admin|available_tools|tool_calls|tool_results)\]",
+        r"<(?:start_of_turn|end_of_turn|bos|eos|s)>|</s>",
+        r"(?:^|[\n>\-=#*|]\s{0,3})(?:system|developer)[*_=\]#]{0,4}\s?:\s?[^\n]{0,60}\b(?:you|your|user|instructions?|ignore|obey|reveal|always|never|only|must|rules?|assistant|override|mode|policy|safety|admin|grant|disable|send|comply|now)\b",
+        r"(?:^|[\n.>\-=#*|]\s{0,3})(?:assistant|system|developer|admin|administrator|operator|model|security|ai) (?:note|notice|message|instruction|instructions|update|directive|alert|prompt|command|override|reminder|announcement|event)\b[^\n:]{0,30}:",
+        r"\[(?:system|admin|developer|assistant|root|priority|override|internal|operator|hidden|new|important|urgent|critical|trusted|secure)(?:[ _\-:][a-z ]{0,30})?(?:notice|message|prompt|note|override|instructions?|update|command|mode|alert|directive|rules?)\b[^\]\n]{0,60}\]",
+        r"<\s{0,2}(?:end|start|begin|new|close)[ _\-](?:of[ _\-])?(?:session|conversation|context|prompt|memory|memories|input|data|document|instructions?|user|system)[^<>\n]{0,30}>",
+        r"(?:^|\n)#{1,6} ?(?:system|instruction|instructions|response|new instructions|developer|assistant)\b ?:?",
+        r"\n\s{0,4}(?:assistant|human|user|ai)\s?:\s",
+        r"[\"']role[\"']\s{0,3}:\s{0,3}[\"'](?:system|developer|assistant|tool)[\"']\s{0,3},\s{0,3}[\"']content[\"']\s{0,3}:\s{0,3}[\"']?[^\n\"'.]{6}",
+        r"-{2,5} ?(?:begin|end|start)(?: of)? (?:system|hidden|secret|developer|admin|new)[ a-z]{0,40}-{2,5}",
+        r"={3,} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
+        r"\[?(?:end of|begin|start of) (?:memories|memory|context|conversation|user data|prompt|system)[ a-z]{0,20}\]",
+        r"<!--[^>]{0,40}\b(?:system|instruction|ignore|assistant|ai|prompt|agent|override|developer)\b",
+        r"<!\[cdata\[",
+    ),
+    _rule(
+        "fake_tool_call",
+        _TOOL,
+        r"</?\s{0,3}(?:antml:)?(?:function_calls?|function_results?|invoke|tool_calls?|tool_use|tool_result|tool_response|tool_code|parameter|function|tools|execute|action)\b[^<>\n]{0,200}>",
+        r"[\"'](?:tool|tool_name|function|function_call|tool_calls|recipient_name|action|tool_use|name)[\"']\s{0,3}:\s{0,3}[\"'{\[][^\n]{0,200}?[\"'](?:args|arguments|parameters|params|input|action_input|tool_input)[\"']\s{0,3}:",
+        r"\bto\s?=\s?(?:functions|multi_tool_use|python|tool|tools|browser|container)\b",
+        r"(?:^|\n)\s{0,4}(?:action|tool call|tool|function call|tool result|observation|function|tool output)\s?:\s{0,3}[a-z_]+(?:\(|[^\n]{0,80}\n\s{0,4}action input)",
+        r"\b(?:call|invoke|use|run|execute|trigger)\b (?:the )?[`\"']?[a-z]+(?:_[a-z]+)+[`\"']?(?: (?:tool|function))? (?:with|to|on|and pass|using)\b",
+        r"\b(?:call|invoke|run|execute) (?:the )?[`\"']?[a-z]+(?:_[a-z]+)+[`\"']?\s?\(",
+        r"\[tool[_ ](?:result|call|output|response)[^\]\n]{0,60}\]",
+        r"\"type\"\s{0,3}:\s{0,3}\"(?:function|tool_use|tool_result|function_call)\"",
+        r"```(?:tool_code|tool_call|tool|function_call|tool_outputs?)\b",
+        r"(?:^|[.\n;:] ?)(?:add|update|delete)_memory\s?\(",
+    ),
+    _rule(
+        "addressed_to_assistant",
+        "speaks to the assistant instead of stating something",
+        r"\b(?:note|ps|p\.s\.|message|instructions?|memo|attention|hint|reminder|hey|dear|hiring|task|important|hello|warning|command|order)[ ,:]{1,2}(?:(?:to|for) )?(?:(?:the|any|all|every|this|my|your|future|next) ){0,2}(?:language model|ai|llm|assistant|model|chatbot|agent|gpt|chatgpt|claude|copilot)(?: (?:model|assistant|agent|system))?s?\s?(?::|,|;|—|–|-\s|reading|that reads|processing|who reads|summari[sz]ing)",
+        r"\b(?:any|every|all|the|each|if you are an?) (?:language model|ai|llm|ai assistant|assistant|ai agent|ai model|chatbot)s? (?:reading|that reads|who reads|processing|parsing|summari[sz]ing|seeing|which reads|that sees)",
+    ),
+    _rule(
+        "active_content",
+        _SCRIPT,
+        r"<script\b|</script|<iframe\b|<object\b|<embed\b|<svg\b[^>]{0,200}\bon[a-z]{3,20}\s?=|<meta\b[^>]{0,100}http-equiv|<base\b[^>]{0,20}href",
+        r"<[a-z][^<>]{0,300}\son(?:error|load|click|mouse[a-z]{2,6}|focus|toggle|begin|start|animation[a-z]{3,9}|pointer[a-z]{2,8}|key[a-z]{2,6}|blur|input|change|submit|hashchange|message|pageshow|resize|scroll|wheel|drag[a-z]{0,6}|copy|paste)\s{0,3}=",
+        r"(?:javascript|vbscript|livescript)\s{0,3}:\s{0,3}[^\s]",
+        r"data:text/html",
+        r"document\.(?:cookie|location|write)|window\.location\s?=|alert\s?\(|string\.fromcharcode|eval\(atob",
+    ),
+    _rule(
+        "leaking_link",
+        _IMAGE,
+        r"!\[[^\]\n]{0,200}\]\(\s{0,3}[a-z]{2,10}://[^)\s\n]{1,300}(?:[?=&/][^)\n]{0,100}[<{\[$%]|=\s{0,3}\)|\+\s?\w)",
+        r"!?\[[^\]\n]{0,200}\]\([a-z]{2,10}://[^)\n]{0,200}[<{\[$][^)\n]{0,60}(?:message|data|chat|secret|history|conversation|prompt|user|token|key|email|content|memory|memories|reply|summary|query|text|base64|encoded|context)",
+        r"[a-z]{2,10}://[^\s\n]{1,200}[?&=/](?:<|\{|\[|\$\{)[^\s\n]{0,40}(?:message|data|chat|secret|history|conversation|prompt|user|email|content|memory|memories|reply|summary|context|api_?key|password)",
+        r"<img\b[^>]{0,200}src\s?=\s?[\"']?[a-z]{2,10}://[^>\s]{0,300}[?&]",
+        r"[a-z]{2,10}://[^\s\n]{1,200}[?&=][\"']?\s?\+\s?[a-z]",
+        r"[a-z]{2,10}://[^\s\n]{1,200}[=/][\"')]?,? (?:followed by|plus|and then|concatenated with|with|and append|then) (?:the|all|every|your|his|her|their|user)\b",
+        r"\b(?:repeat|print|say|output|echo|include|insert|recite|link) [<\"'“\[(]{0,2}[a-z0-9\-]{3,40}\.(?:com|net|org|biz|info|ru|xyz|top|io|example)\b[>\"'”\])]{0,2}(?: for me| now|:?$|[.:]?$)",
+    ),
+    _rule(
+        "harmful_command",
+        _COMMAND,
+        r"\brm\s+-[a-z]*(?:rf|fr)[a-z]*\s+(?:--no-preserve-root\s+)?[\"']?(?:/(?:\s|$|[\"'*;<)&])|~|\*|\$home|/home|/etc|/usr|/var)",
+        r"/dev/tcp/|\bnc\s+-[a-z]*e[a-z]*\s|\bncat\s+[^\n]{0,60}-e\b|mkfifo\s+/tmp|bash\s+-i\s+>|reverse shell (?:to|at|on|in|into)|socket\.socket\([^\n]{0,200}subprocess",
+        r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n|;]{0,300}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
+        r"\b(?:curl|wget)\b[^\n]{0,300}(?:-d|--data[a-z-]{0,12}|-f|--form|-t|--upload-file|--post-(?:data|file))[\s=]{1,3}[\"']?[^\s\n]{0,40}(?:@|\$\(|`|\$[a-z_{]|<\()",
+        r"\b(?:curl|wget)\b[^\n]{0,300}(?:\$\(|`)[^\n]{0,80}(?:cat|env|base64|printenv|history|id_rsa)",
+        r"base64\s+(?:-d|--decode|-D)\s{0,3}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da)?sh|\|\s{0,3}base64 -d",
+        r"(?:cat|printenv|env)\b[^\n|]{0,80}\|\s{0,3}(?:curl|nc|wget|ssh)\b",
+        r":\(\)\s?\{\s?:\|:&\s?\}\s?;:|\bdd\s+if=/dev/(?:zero|random|urandom)\s+of=/dev/|mkfs\.\w+\s+/dev/",
+        r"(?:~/|/home/\w+/|\$home/)?\.(?:bashrc|zshrc|profile|bash_profile)\b[^\n]{0,80}(?:https?://|curl|wget)",
+        r"authorized_keys\b[^\n]{0,60}(?:ssh-(?:rsa|ed25519)|attacker)|(?:ssh-(?:rsa|ed25519)|add|append)\b[^\n]{0,120}authorized_keys",
+        r"\b(?:scp|rsync|sftp|ftp|nc|rclone)\b[^\n]{0,120}(?:id_rsa|id_ed25519|\.ssh\b|\.env\b|\.aws|passwd|credentials|\.kube|wallet|shadow)",
+        r"drop\s+(?:table|database)\s+\w+\s{0,3}(?:;|--)|chmod\s+(?:-r\s+)?777\s+/|os\.system\(|subprocess\.(?:call|run|popen)\(\[?[\"'](?:rm|curl|wget|nc|bash)",
+    ),
+    _rule(
+        "hidden_passage",
+        _HIDDEN,
+        r"<[a-z][^<>]{0,200}(?:display\s?:\s?none|visibility\s?:\s?hidden|font-size\s?:\s?0|opacity\s?:\s?0(?![.\d])|color\s?:\s?(?:white|#fff|transparent)|left\s?:\s?-\d{3,}|height\s?:\s?0)[^<>]{0,200}>",
+        r"<[a-z]+\s[^<>]{0,100}\bhidden\b[^<>]{0,100}>",
+        r"\[//\]:\s?#|\[comment\]:\s?[<#]|<!--[^>]{0,200}\b(?:send|reveal|ignore|obey|never|forward|tell|delete|system|follow)\b",
+        r"<(?:template|noscript|details hidden|title|alt)\b[^>]{0,60}>[^<]{0,200}\b(?:ignore|obey|instructions?|reveal|send)\b",
+    ),
+)
+
+
+def markup_findings(view: View) -> list[Finding]:
+    """Matches of the pattern rules in a folded view, the first of each rule."""
+    found: list[Finding] = []
+    for rule in SOURCES:
+        match = rule.pattern.search(view.text)
+        if match:
+            start, end = view.located(match.start(), match.end())
+            found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))
+    return found

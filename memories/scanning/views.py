@@ -1,0 +1,91 @@
+"""Views of a text: the same words with case, accents, disguise and spacing taken away.
+Each view keeps, for every character, where it came from, so that findings point into the original.
+`plain_views` gives the readable views, `decoding.py` adds those of encoded passages."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from memories.scanning.characters import LOOKALIKES, folded, is_invisible
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A text to look at. `origin[i]` is the position in the scanned text of character `i`;
+    `origin` has one more item than the text, the end."""
+
+    name: str
+    text: str
+    origin: Sequence[int]
+    region: tuple[int, int] | None = None  # set when the view was decoded from that passage
+
+    def located(self, start: int, end: int) -> tuple[int, int]:
+        """Positions in the scanned text of a span of this view; the end is exclusive."""
+        if self.region is not None:
+            return self.region
+        first = self.origin[min(start, len(self.text))]
+        last = self.origin[max(end - 1, start)] + 1 if end > start else first
+        return first, max(first, min(last, self.origin[-1]))
+
+
+def raw_view(text: str) -> View:
+    """The text as it is."""
+    return View("raw", text, range(len(text) + 1))
+
+
+def folded_view(view: View) -> View:
+    """Without case, accents, width, style and invisible characters; same length for plain ASCII."""
+    if view.text.isascii():
+        return View("folded", view.text.lower(), view.origin, view.region)
+    letters: list[str] = []
+    origin: list[int] = []
+    for position, char in enumerate(view.text):
+        plain = folded(char)
+        letters.append(plain)
+        origin.extend([view.origin[position]] * len(plain))
+    origin.append(view.origin[-1])
+    return View("folded", "".join(letters), origin, view.region)
+
+
+def cleaned_view(view: View) -> View | None:
+    """Width and style normalised and invisible characters taken out, case kept; None if nothing changes."""
+    if view.text.isascii():
+        return None
+    letters: list[str] = []
+    origin: list[int] = []
+    for position, char in enumerate(view.text):
+        plain = "" if is_invisible(char) else unicodedata.normalize("NFKC", char)
+        letters.append(plain)
+        origin.extend([view.origin[position]] * len(plain))
+    origin.append(view.origin[-1])
+    text = "".join(letters)
+    return View("cleaned", text, origin, view.region) if text != view.text else None
+
+
+def lookalike_view(view: View) -> View | None:
+    """Letters of other scripts turned into the Latin letters they look like; None if there are none."""
+    if view.text.isascii():
+        return None
+    text = "".join(LOOKALIKES.get(char, char)[0] for char in view.text)
+    return View("lookalike", text, view.origin, view.region) if text != view.text else None
+
+
+_LEET = str.maketrans("0134578@$!|", "oleastbasil")
+_LEET_I = str.maketrans("0134578@$!|", "oieastbasil")
+_LEET_TOKEN = re.compile(r"(?=[^\s]*[a-z])(?=[^\s]*[013457@$!])\S{2,40}")
+
+
+def leet_views(view: View) -> Iterator[View]:
+    """Digits and signs read as the letters they stand for, when several words are written that way."""
+    if sum(1 for _ in _LEET_TOKEN.finditer(view.text)) < 3:
+        return
+    for table in (_LEET, _LEET_I):
+        yield View("leet", view.text.translate(table), view.origin, view.region)
+
+
+def reversed_view(view: View) -> View:
+    """The text from back to front."""
+    return View("reversed", view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], view.region)

@@ -1,0 +1,89 @@
+"""Reads the word classes of `vocabulary` and says to which of them a word or a phrase belongs.
+Look-ups are dictionary look-ups by word, by first letters and by phrase: their cost does not grow with the
+number of words, and no pattern is tried in turn."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from memories.scanning.characters import folded
+from memories.scanning.vocabulary import actions, orders, roles, sending
+
+SOURCES: dict[str, str] = {**orders.CLASSES, **roles.CLASSES, **sending.CLASSES, **actions.CLASSES}
+# Classes whose members are recognised by shape, not by a list.
+SHAPES = ("URL", "EMAIL", "HOST", "NUMBER", "QUOTED")
+
+BIT: dict[str, int] = {name: 1 << place for place, name in enumerate((*SOURCES, *SHAPES))}
+
+# Scripts written without spaces: their words are found inside a run of letters.
+UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")
+_ARABIC_PREFIX = re.compile("^(?:[وفبكل]?ال|لل|[وفبلس])(?=.{3})")
+_LONGEST_PREFIX = 14
+
+
+def fold_word(word: str) -> str:
+    """A vocabulary word as it appears in a folded view."""
+    return "".join(folded(char) for char in word)
+
+
+class _Lexicon:
+    """Word, prefix and phrase tables over all classes."""
+
+    def __init__(self) -> None:
+        self.exact: dict[str, int] = {}
+        self.prefix: dict[str, int] = {}
+        self.inside: dict[str, int] = {}
+        # first word -> the rest of the phrase, its mask
+        self.phrases: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        for name, source in SOURCES.items():
+            for line in source.strip().splitlines():
+                for entry in line.partition(":")[2].split(","):
+                    self._add(fold_word(entry.strip()), BIT[name])
+        self.longest_inside = max(map(len, self.inside))
+
+    def _add(self, entry: str, bit: int) -> None:
+        if not entry:
+            return
+        if UNSPACED.search(entry):
+            self.inside[entry] = self.inside.get(entry, 0) | bit
+            return
+        words = entry.split(" ")
+        if len(words) > 1:
+            self.phrases.setdefault(words[0], []).append((tuple(words[1:]), bit))
+        elif entry.endswith("*"):
+            self.prefix[entry[:-1]] = self.prefix.get(entry[:-1], 0) | bit
+        else:
+            self.exact[entry] = self.exact.get(entry, 0) | bit
+
+
+LEXICON = _Lexicon()
+
+
+@lru_cache(maxsize=16384)
+def classes_of(word: str) -> int:
+    """Bits of the classes a single folded word belongs to; 0 if none."""
+    mask = LEXICON.exact.get(word, 0)
+    for length in range(2, min(len(word), _LONGEST_PREFIX) + 1):
+        mask |= LEXICON.prefix.get(word[:length], 0)
+    if not mask:
+        stripped = _ARABIC_PREFIX.sub("", word) if "\u0600" <= word[:1] <= "\u06ff" else word
+        if stripped != word:
+            return classes_of(stripped)
+        if word.endswith(("'s", "’s")):
+            return classes_of(word[:-2])
+    return mask
+
+
+def phrase_matches(rest: tuple[str, ...], words: list[str], at: int) -> bool:
+    """Whether the words from `at` on are these; a last word with `*` may have any ending."""
+    if at + len(rest) > len(words):
+        return False
+    for offset, expected in enumerate(rest):
+        word = words[at + offset]
+        if expected.endswith("*"):
+            if not word.startswith(expected[:-1]):
+                return False
+        elif word != expected:
+            return False
+    return True

@@ -1,0 +1,28 @@
+"""What the search reads: one remembered fact or one turn of a conversation, without database or web."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One thing that can be found.
+
+    The position in the sequence given to the index is the insertion order. Entries that share a
+    `session_id` are neighbours, in that order.
+    """
+
+    number: int
+    """The id that results name."""
+    content: str
+    keywords: tuple[str, ...] = ()
+    """Words written so that the entry is found; searched, never shown to a model."""
+    category: str = "general"
+    target: str = "memory"
+    """`user` or `memory`."""
+    session_id: str | None = None
+    speaker: str | None = None
+    said_at: datetime | None = None
+    """Aware. A date in a query may match it, and among facts that disagree the later one wins."""

@@ -1,0 +1,68 @@
+"""Join the kinds of evidence into one score, and pick the best entries."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from memories.search.arrays import BookArrays
+from memories.search.query import Query
+from memories.search.signals import Evidence
+from memories.search.tuning import Tuning
+from memories.search.vectors import Floats
+
+
+def standard(score: Floats) -> Floats:
+    """Return z-scores; zeros when all are equal."""
+    spread = float(score.std()) if score.size else 0.0
+    if spread < 1e-6:
+        return np.zeros_like(score)
+    return np.asarray((score - score.mean()) / spread, dtype=np.float32)
+
+
+def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuning) -> Floats:
+    """Return one score per entry; only differences within one query mean something."""
+    content = tuning.words * standard(evidence.words)
+    content += tuning.near_words * standard(evidence.near_words)
+    content += tuning.meaning * standard(evidence.meaning)
+    total = content + tuning.session * standard(evidence.session)
+    total += tuning.keywords * standard(evidence.keywords)
+    total += tuning.speaker * evidence.speaker + tuning.time * evidence.time + tuning.date * evidence.date
+    if book.around.any:
+        follows = book.around.before >= 0
+        total -= tuning.asks * book.asks
+        total += tuning.answers * np.where(follows, book.asks[book.around.before], False)
+    return np.asarray(total, dtype=np.float32)
+
+
+def pick(
+    score: Floats, allowed: NDArray[np.bool_], book: BookArrays, limit: int, tuning: Tuning
+) -> list[int]:
+    """Return the places of the best allowed entries, best first; earlier entries first among equals."""
+    places = np.flatnonzero(allowed)
+    reach = min(len(places), limit * 4 + 20)
+    if reach < len(places):
+        cut = np.partition(-score[places], reach - 1)[reach - 1]
+        places = places[-score[places] <= cut]
+    order = places[np.argsort(-score[places], kind="stable")]
+    if not book.around.any:
+        return [int(at) for at in order[:limit]]
+    return _spread_over_sessions(order, score, book, limit, tuning.session_repeat)
+
+
+def _spread_over_sessions(
+    order: NDArray[np.int64], score: Floats, book: BookArrays, limit: int, repeat: float
+) -> list[int]:
+    """Pick greedily; each hit already taken from a session makes its next one a little less welcome."""
+    session_of = book.around.session_of
+    left = {int(at): float(score[at]) for at in order}
+    taken: dict[int, int] = {}
+    picked: list[int] = []
+    while left and len(picked) < limit:
+        best = max(left, key=lambda at: left[at] - repeat * taken.get(int(session_of[at]), 0))
+        del left[best]
+        picked.append(best)
+        session = int(session_of[best])
+        if session >= 0:
+            taken[session] = taken.get(session, 0) + 1
+    return picked

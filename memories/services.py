@@ -1,0 +1,398 @@
+"""Memories, write side: the only module that saves Book, Memory, ChangeSet and Revision rows.
+Called by memories.tools, memories.api, memories.views, memories.admin, memories.changes and reviews; reads live in selectors.
+All writes of one group go through a BookWriter: it holds the book's row lock, and commits the changes, their
+revisions, the new generation and the notification together, or raises and commits none of them."""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.db.models import F, Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from memories import scanning
+from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget, TooLarge
+from memories.models import Book, BookLimits, ChangeSet, Memory, Notification, Owner, Revision, Target, WriteOrigin
+from memories.outbox import next_number, notify
+
+MAX_CATEGORY = 40
+MAX_KEYWORDS = 12
+MAX_KEYWORD = 40
+# What an agent's settings say when nobody changed them; a book that no agent names has these limits.
+DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
+_STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who writes, by which way, and on whose behalf."""
+
+    actor: str
+    origin: WriteOrigin
+    kind: ChangeSet.Kind = ChangeSet.Kind.EDIT
+    session_id: UUID | None = None
+    run_id: UUID | None = None
+    review_id: UUID | None = None
+    undoes: UUID | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryFields:
+    """What a person or a model may set. None leaves a field as it is (or at its default on an add)."""
+
+    content: str | None = None
+    target: str | None = None
+    category: str | None = None
+    keywords: Sequence[str] | None = None
+    pinned: bool | None = None
+    expires_at: datetime | None = None
+    clear_expiry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One accepted write. `changed` is False where the book already said so: nothing was stored then."""
+
+    memory: Memory
+    revision: Revision | None
+    changed: bool = True
+
+
+@dataclass(slots=True)
+class BookWriter:
+    """The open book of `book_writing`. Its methods raise DomainErrors before they have changed anything."""
+
+    book: Book
+    source: Source
+    change_set: ChangeSet | None = None
+    numbers: list[int] = field(default_factory=list)
+
+    def add(self, fields: MemoryFields) -> Written:
+        """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
+
+        Raises InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
+        content = clean_content(fields.content or "")
+        keywords = clean_keywords(fields.keywords or ())
+        target = clean_target(fields.target or Target.MEMORY)
+        known = self._live().filter(content_key=content_key(content)).order_by("number").first()
+        if known:
+            return Written(known, None, changed=False)
+        scan_hash = check_scan(content, keywords)
+        self._check_budget(target, needed=len(content))
+        now = timezone.now()
+        memory = Memory(
+            owner_id=self.book.owner_id,
+            book=self.book,
+            number=next_number(self.book.owner_id, "memory_seq"),
+            target=target,
+            category=clean_category(fields.category or "general"),
+            content=content,
+            content_key=content_key(content),
+            keywords=keywords,
+            write_origin=self.source.origin,
+            pinned=bool(fields.pinned),
+            expires_at=fields.expires_at,
+            session_id=self.source.session_id,
+            run_id=self.source.run_id,
+            review_id=self.source.review_id,
+            scan_hash=scan_hash,
+            content_changed_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        memory.save(force_insert=True)
+        return Written(memory, self._revise(memory, Revision.Action.ADD, before=None))
+
+    def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> Written:
+        """Change a live memory. `version` guards against lost updates.
+
+        Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
+        memory = self.memory(number)
+        if version is not None and version != memory.version:
+            raise Conflict(f"Memory {number} was changed in the meantime. Read it again and repeat your change.",
+                           version=memory.version)
+        before = memory_state(memory)
+        changes = self._changes(memory, fields)
+        if not changes:
+            return Written(memory, None, changed=False)
+        for name, value in changes.items():
+            setattr(memory, name, value)
+        if {"content", "keywords"} & changes.keys():
+            # Any change of the words drops an administrator's allowance and is scanned anew.
+            memory.scan_hash = check_scan(memory.content, memory.keywords)
+            memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
+        if {"content", "target"} & changes.keys():
+            self._check_budget(memory.target, needed=len(memory.content), without=memory)
+        if "content" in changes:
+            memory.content_key = content_key(memory.content)
+            memory.content_changed_at = timezone.now()
+        return Written(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
+
+    def delete(self, number: int, *, version: int | None = None) -> Written:
+        """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
+        memory = self.memory(number)
+        if version is not None and version != memory.version:
+            raise Conflict(f"Memory {number} was changed in the meantime. Read it again before you delete it.",
+                           version=memory.version)
+        before = memory_state(memory)
+        memory.deleted_at = timezone.now()
+        return Written(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
+
+    def put_back(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> Written:
+        """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing."""
+        before = memory_state(memory)
+        if state == before:
+            return Written(memory, None, changed=False)
+        for name, value in state.items():
+            is_time = name in {"expires_at", "deleted_at"} and value
+            setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
+        memory.content_key = content_key(memory.content)
+        if memory.content != before["content"]:
+            memory.content_changed_at = timezone.now()
+        store_verdict(memory)
+        return Written(memory, self._revise(memory, action, before=before, save=True))
+
+    def allow(self, number: int) -> Written:
+        """Let a blocked memory be injected, exactly as it reads now; any later change drops this. Raises NotFound."""
+        memory = self.memory(number)
+        before = memory_state(memory)
+        store_verdict(memory)
+        memory.allowed_hash = memory.scan_hash
+        return Written(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
+
+    def memory(self, number: int) -> Memory:
+        """The live memory of this book with that number, or NotFound."""
+        memory = self._live().filter(number=number).first()
+        if memory is None:
+            raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
+        return memory
+
+    def used(self, target: str, *, without: Memory | None = None) -> int:
+        """Characters that live memories of this target take."""
+        rows = self._live().filter(target=target)
+        if without is not None:
+            rows = rows.exclude(pk=without.pk)
+        return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
+
+    def _live(self) -> Any:
+        return Memory.objects.filter(owner_id=self.book.owner_id, book=self.book, deleted_at__isnull=True)
+
+    def _check_budget(self, target: str, *, needed: int, without: Memory | None = None) -> None:
+        limit = book_limits(self.book.name)[Target(target)]
+        if not limit:
+            return
+        used = self.used(target, without=without)
+        if used + needed > limit:
+            raise OverBudget(
+                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+                f"“{Target(target).label}”. Edit or delete something first.",
+                target=str(target), used=used, limit=limit, needed=needed,
+            )
+
+    def _changes(self, memory: Memory, fields: MemoryFields) -> dict[str, Any]:
+        wanted: dict[str, Any] = {}
+        if fields.content is not None:
+            wanted["content"] = clean_content(fields.content)
+        if fields.target is not None:
+            wanted["target"] = clean_target(fields.target)
+        if fields.category is not None:
+            wanted["category"] = clean_category(fields.category)
+        if fields.keywords is not None:
+            wanted["keywords"] = clean_keywords(fields.keywords)
+        if fields.pinned is not None:
+            wanted["pinned"] = fields.pinned
+        if fields.expires_at is not None or fields.clear_expiry:
+            wanted["expires_at"] = fields.expires_at
+        return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
+
+    def _revise(self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False) -> Revision:
+        if self.change_set is None:
+            self.change_set = _change_set_open(self.book, self.source)
+        if save:
+            memory.version += 1
+            memory.updated_at = timezone.now()
+            memory.save()
+        if memory.number not in self.numbers:
+            self.numbers.append(memory.number)
+        return Revision.objects.create(
+            owner_id=memory.owner_id,
+            memory=memory,
+            change_set=self.change_set,
+            version=memory.version,
+            action=action,
+            before=before,
+            after=memory_state(memory),
+            actor=self.source.actor,
+            write_origin=self.source.origin,
+        )
+
+
+@contextmanager
+def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
+    """Lock the book and write to it as one change set; everything is committed on leaving, or nothing.
+
+    Leaving raises the book's generation (what `run_open` compares) and, last, stores the notification."""
+    with transaction.atomic():
+        locked = Book.objects.select_for_update().get(pk=book.pk)
+        writer = BookWriter(locked, source)
+        yield writer
+        if writer.change_set is not None:
+            book_touch(locked)
+            notify(owner_id=locked.owner_id, kind=Notification.Kind.MEMORY_CHANGED, memory_numbers=writer.numbers,
+                   review_id=source.review_id)
+
+
+def book_touch(book: Book, *, written: bool = True) -> None:
+    """Raise the generation of a locked book: every snapshot made from an older one is rebuilt."""
+    now = timezone.now()
+    next_expiry = (
+        Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, expires_at__gt=now)
+        .order_by("expires_at")
+        .values_list("expires_at", flat=True)
+        .first()
+    )
+    last_write_at = now if written else book.last_write_at
+    Book.objects.filter(pk=book.pk).update(
+        generation=F("generation") + 1, last_write_at=last_write_at, next_expiry_at=next_expiry
+    )
+
+
+@transaction.atomic
+def book_expire(book: Book) -> Book:
+    """Raise the generation of a book in which a memory has expired since it was last looked at; the entry stays,
+    for the audit, until it is purged."""
+    locked = Book.objects.select_for_update().get(pk=book.pk)
+    if locked.next_expiry_at and locked.next_expiry_at <= timezone.now():
+        book_touch(locked, written=False)
+        locked.refresh_from_db()
+    return locked
+
+
+def owner_for_user(user: AbstractBaseUser) -> Owner:
+    """The owner row of a Django user, made at first sight."""
+    owner, _ = Owner.objects.get_or_create(user_id=user.pk)
+    return owner
+
+
+def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:
+    """The owner row of an application's end user; replacing a key of the parent keeps it."""
+    if not external_id or len(external_id) > 255:
+        raise InvalidRequest("An end user's id has 1 to 255 characters.")
+    owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)
+    return owner
+
+
+def book_get_or_create(owner_id: UUID, name: str) -> Book:
+    """The owner's book of that name, made at first use."""
+    if not name or len(name) > 64:
+        raise InvalidRequest("A book's name has 1 to 64 characters.", param="book")
+    book, _ = Book.objects.get_or_create(owner_id=owner_id, name=name)
+    return book
+
+
+def book_limits(name: str) -> dict[Target, int]:
+    """Budgets of every book of that name in characters; 0 = no limit."""
+    row = BookLimits.objects.filter(name=name).first()
+    if row is None:
+        return dict(DEFAULT_LIMITS)
+    return {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
+
+
+def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:
+    """Replace all limits: `{book name: (user, memory)}` in characters, 0 = no limit."""
+    BookLimits.objects.exclude(name__in=limits).delete()
+    for name, (user, memory) in limits.items():
+        BookLimits.objects.update_or_create(name=name, defaults={"user_char_limit": user, "memory_char_limit": memory})
+
+
+def memory_state(memory: Memory) -> dict[str, Any]:
+    """What a revision keeps of a memory, as JSON."""
+    state = {name: getattr(memory, name) for name in _STATE}
+    for name in ("expires_at", "deleted_at"):
+        state[name] = state[name].isoformat() if state[name] else None
+    state["keywords"] = list(state["keywords"])
+    state["target"] = str(state["target"])
+    return state
+
+
+def content_key(content: str) -> str:
+    """Hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
+    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
+    return hashlib.sha256(folded.encode()).hexdigest()
+
+
+def clean_content(content: str) -> str:
+    """Content as stored: trimmed, without NUL. Raises InvalidRequest, TooLarge."""
+    content = content.replace("\x00", "").strip()
+    if not content:
+        raise InvalidRequest("A memory needs some words.", param="content")
+    if len(content) > settings.MAX_ENTRY:
+        raise TooLarge(f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. Shorten it or split it.",
+                       param="content", limit=settings.MAX_ENTRY)
+    return content
+
+
+def clean_category(category: str) -> str:
+    """A category as stored: one short line. Raises InvalidRequest."""
+    category = " ".join(category.split())
+    if not category or len(category) > MAX_CATEGORY:
+        raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
+    return category
+
+
+def clean_target(target: str) -> str:
+    """Raises InvalidRequest unless it is one of the two targets."""
+    if target not in Target.values:
+        raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
+    return str(target)
+
+
+def clean_keywords(keywords: Sequence[str]) -> list[str]:
+    """Keywords as stored: at most 12 different ones of at most 40 letters, digits, spaces and hyphens; what does not
+    fit that shape is left out of a word, and words too many are left away (they only help the search)."""
+    found: list[str] = []
+    for keyword in keywords:
+        kept = "".join(c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword))
+        kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
+        if kept and kept.casefold() not in {k.casefold() for k in found}:
+            found.append(kept)
+    return found[:MAX_KEYWORDS]
+
+
+def check_scan(content: str, keywords: Sequence[str]) -> str:
+    """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
+    verdict = scanning.scan(content, keywords)
+    if verdict.blocked:
+        raise BlockedByScan(f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+                            rule=verdict.rule, kind=verdict.kind)
+    return scanning.scan_hash(content, keywords)
+
+
+def store_verdict(memory: Memory) -> None:
+    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it."""
+    verdict = scanning.scan(memory.content, memory.keywords)
+    memory.scan_hash = scanning.scan_hash(memory.content, memory.keywords)
+    memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]
+
+
+def _change_set_open(book: Book, source: Source) -> ChangeSet:
+    return ChangeSet.objects.create(
+        owner_id=book.owner_id,
+        book=book,
+        kind=source.kind,
+        actor=source.actor,
+        write_origin=source.origin,
+        session_id=source.session_id,
+        run_id=source.run_id,
+        review_id=source.review_id,
+        undoes_id=source.undoes,
+    )

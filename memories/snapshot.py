@@ -1,0 +1,241 @@
+"""Snapshots: the frozen, in-process view of a book that a session injects from.
+
+A BookView is immutable and shared by all sessions of one book and generation. `run_open` brings the book's generation
+along: an equal one makes a snapshot warm and injection then touches no database; a different one makes it stale, in
+whichever process the write happened. Hints between processes are never needed for correctness."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from memories import scanning
+from memories.frozen import FrozenBlock, ViewEntry, freeze
+from memories.models import Book, Memory
+from memories.search.entries import Entry
+from memories.search.index import AnalysisCache, BookIndex
+
+_ANALYSIS = AnalysisCache()
+_ENTRY_OVERHEAD = 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookState:
+    """What the opening transaction read of a book."""
+
+    book_id: UUID
+    owner_id: UUID
+    name: str
+    generation: int
+    epoch: int
+
+
+class BookView:
+    """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
+    first search wants it (a book that is frozen whole needs none)."""
+
+    def __init__(self, state: BookState, entries: tuple[ViewEntry, ...]) -> None:
+        self.state = state
+        self.entries = entries
+        self.by_number = {entry.number: entry for entry in entries}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _index(self) -> BookIndex:
+        return BookIndex.build([_search_entry(entry) for entry in self.entries], analysis=_ANALYSIS)
+
+    @property
+    def index(self) -> BookIndex:
+        with self._lock:  # one build, however many turns ask at once
+            return self._index
+
+    @property
+    def index_ready(self) -> bool:
+        return "_index" in self.__dict__
+
+    @property
+    def nbytes(self) -> int:
+        """What the view weighs in memory, in bytes."""
+        text = sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries)
+        return text + (self._index.nbytes if self.index_ready else 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSnapshot:
+    """What one session injects from."""
+
+    view: BookView
+    agent_version: int
+    frozen: FrozenBlock
+    guidance: str = ""
+
+    def is_of(self, state: BookState, agent_version: int) -> bool:
+        """Whether nothing that may be injected has changed since."""
+        mine = self.view.state
+        return (mine.book_id, mine.generation, mine.epoch, self.agent_version) == (
+            state.book_id, state.generation, state.epoch, agent_version,
+        )
+
+
+@dataclass(slots=True)
+class Snapshots:
+    """The process's snapshots: per session, and the views they share, both bounded. Thread-safe."""
+
+    _sessions: "OrderedDict[UUID, tuple[float, SessionSnapshot]]" = field(default_factory=OrderedDict)
+    _views: "OrderedDict[UUID, BookView]" = field(default_factory=OrderedDict)
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+
+    def warm(self, session_id: UUID, state: BookState, agent_version: int) -> SessionSnapshot | None:
+        """The session's snapshot if it is of this state; no database query."""
+        with self._lock:
+            found = self._sessions.get(session_id)
+            if found is None or not found[1].is_of(state, agent_version):
+                return None
+            self._sessions[session_id] = (time.monotonic(), found[1])
+            self._sessions.move_to_end(session_id)
+            return found[1]
+
+    def build(self, session_id: UUID, state: BookState, agent_version: int, *, max_memories: int, char_limit: int) -> SessionSnapshot:
+        """Make the session's snapshot, from a shared view where one is fresh, else from the rows."""
+        view = self.view(state)
+        frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
+        snapshot = SessionSnapshot(view=view, agent_version=agent_version, frozen=frozen)
+        with self._lock:
+            self._sessions[session_id] = (time.monotonic(), snapshot)
+            self._sessions.move_to_end(session_id)
+            self._trim()
+        return snapshot
+
+    def drop(self, session_id: UUID) -> None:
+        """Forget the snapshot of a session that ended or was deleted."""
+        with self._lock:
+            self._sessions.pop(session_id, None)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._sessions.clear()
+            self._views.clear()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def fresh_view(self, state: BookState) -> BookView:
+        """A view of the rows as this transaction sees them; not kept, since they may be rolled back."""
+        return load_view(state)
+
+    def view(self, state: BookState) -> BookView:
+        """The shared view of a book, not older than `state`."""
+        with self._lock:
+            view = self._views.get(state.book_id)
+            if view is not None and view.state.generation >= state.generation and view.state.epoch >= state.epoch:
+                self._views.move_to_end(state.book_id)
+                return view
+        view = load_view(state)
+        with self._lock:
+            present = self._views.get(state.book_id)
+            if present is None or present.state.generation <= view.state.generation:
+                self._views[state.book_id] = view
+                self._views.move_to_end(state.book_id)
+            return view
+
+    def _trim(self) -> None:
+        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
+        while self._sessions:
+            session_id, (used_at, _) = next(iter(self._sessions.items()))
+            if used_at >= stale and len(self._sessions) <= settings.SNAPSHOT_SESSIONS:
+                break
+            del self._sessions[session_id]
+        total = sum(view.nbytes for view in self._views.values())
+        while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
+            _, dropped = self._views.popitem(last=False)
+            total -= dropped.nbytes
+
+
+snapshots = Snapshots()
+
+
+def load_view(state: BookState) -> BookView:
+    """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
+
+    What the scan blocks is left out; verdicts are kept with their rows and renewed where rules or words changed."""
+    renewed: list[Memory] = []
+    with read_snapshot():
+        book = Book.objects.get(pk=state.book_id)
+        rows = list(
+            Memory.objects.filter(owner_id=state.owner_id, book_id=state.book_id, deleted_at__isnull=True)
+            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
+            .order_by("number")
+        )
+    for row in rows:
+        if row.scan_hash != scanning.scan_hash(row.content, row.keywords):
+            _rescan(row)
+            renewed.append(row)
+    if renewed:
+        for row in renewed:
+            Memory.objects.filter(pk=row.pk, version=row.version).update(
+                scan_hash=row.scan_hash, scan_rule=row.scan_rule, scan_reason=row.scan_reason
+            )
+    now_state = BookState(book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked))
+
+
+@contextmanager
+def read_snapshot() -> Iterator[None]:
+    """Several reads of one state of the database, without waiting for a writer. Inside a transaction: that one."""
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "sqlite":
+        # transaction_mode is IMMEDIATE: atomic() would take the write lock only to read.
+        connection.ensure_connection()
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("COMMIT")
+    else:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+
+def _rescan(row: Memory) -> None:
+    verdict = scanning.scan(row.content, row.keywords)
+    row.scan_hash = scanning.scan_hash(row.content, row.keywords)
+    row.scan_rule, row.scan_reason = verdict.rule, verdict.reason[:200]
+
+
+def _view_entry(row: Memory) -> ViewEntry:
+    return ViewEntry(
+        number=row.number,
+        target=row.target,
+        category=row.category,
+        content=row.content,
+        keywords=tuple(row.keywords),
+        pinned=row.pinned,
+        content_changed_at=row.content_changed_at,
+        session_id=str(row.session_id) if row.session_id else None,
+    )
+
+
+def _search_entry(entry: ViewEntry) -> Entry:
+    # Curated entries stand for themselves: two facts saved in one session are no neighbours.
+    return Entry(
+        number=entry.number,
+        content=entry.content,
+        keywords=entry.keywords,
+        category=entry.category,
+        target=entry.target,
+        said_at=entry.content_changed_at,
+    )

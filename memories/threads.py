@@ -1,0 +1,122 @@
+"""The record of one session: what was said in its completed runs, for the short-term lane.
+
+Rows point at runs; the words stay where the gateway keeps them, which reads them through a callable that it registers
+when Django starts. The index lives in process beside the session's snapshot and grows when a run closes."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+
+from memories.models import ThreadRecord
+from memories.search.entries import Entry
+from memories.search.index import BookIndex
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadTurn:
+    """One recorded turn: what the person and the agent said."""
+
+    record_id: UUID
+    run_id: UUID
+    turn: int
+    user: str
+    assistant: str
+    said_at: datetime
+
+
+# (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
+# runs are left out. Synchronous; one query.
+ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
+_reader: ThreadReader | None = None
+
+
+def register_reader(reader: ThreadReader) -> None:
+    """The gateway's way to the words of a run; called from its AppConfig's ready()."""
+    global _reader
+    _reader = reader
+
+
+def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID) -> ThreadRecord:
+    """Record a completed run under `threads/<session id>/`, once per run id, in the caller's transaction."""
+    return ThreadRecord.objects.create(owner_id=owner_id, session_id=session_id, run_id=run_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThreadHit:
+    """A part of an earlier turn that answers a query."""
+
+    run_id: UUID
+    turn: int
+    text: str
+
+
+class ThreadView:
+    """The recorded turns of a session that the context window no longer shows, searchable."""
+
+    def __init__(self, outside: Sequence[ThreadTurn]) -> None:
+        self.outside = tuple(outside)
+
+    def search(self, query: str, *, limit: int) -> list[ThreadHit]:
+        """The best parts, best first; one part per side of a turn."""
+        parts = [part for turn in self.outside for part in ((turn, turn.user, "user"), (turn, turn.assistant, "assistant"))]
+        index = BookIndex.build(
+            [
+                Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
+                for number, (turn, text, speaker) in enumerate(parts)
+            ]
+        )
+        hits = index.search(query, limit=limit)
+        return [ThreadHit(run_id=parts[h.number][0].run_id, turn=parts[h.number][0].turn, text=parts[h.number][1]) for h in hits]
+
+
+@dataclass(slots=True)
+class ThreadCache:
+    """Recorded turns of sessions in use, by session, bounded. Thread-safe."""
+
+    _turns: "OrderedDict[UUID, tuple[ThreadTurn, ...]]" = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
+        """The session's turns if nothing newer than `newest` exists; no query."""
+        with self._lock:
+            turns = self._turns.get(session_id)
+            if newest is None:
+                return ()
+            if turns is None or not turns or turns[-1].record_id != newest:
+                return None
+            self._turns.move_to_end(session_id)
+            return turns
+
+    def read(self, owner_id: UUID, session_id: UUID) -> tuple[ThreadTurn, ...]:
+        """All recorded turns, the missing ones from their rows."""
+        turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
+        with self._lock:
+            self._turns[session_id] = turns
+            self._turns.move_to_end(session_id)
+            while len(self._turns) > settings.SNAPSHOT_SESSIONS:
+                self._turns.popitem(last=False)
+        return turns
+
+    def drop(self, session_id: UUID) -> None:
+        """Forget a session that ended, was deleted or had a turn replaced."""
+        with self._lock:
+            self._turns.pop(session_id, None)
+
+
+thread_cache = ThreadCache()
+
+
+def outside_window(turns: Sequence[ThreadTurn], window_texts: Collection[str]) -> ThreadView:
+    """The turns of which not both sides are among the folded texts of the request."""
+    return ThreadView(
+        [turn for turn in turns if not (_fold(turn.user) in window_texts and _fold(turn.assistant) in window_texts)]
+    )
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.split())

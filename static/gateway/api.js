@@ -1,0 +1,60 @@
+// Daybook's own API with the page's cookie: JSON in, JSON out, refusals as ApiError.
+
+export class ApiError extends Error {
+  constructor(code, message, { status = 0, details = {}, retryAfter = 0 } = {}) {
+    super(message);
+    this.code = code;
+    this.status = status;
+    this.details = details;
+    this.retryAfter = retryAfter;
+  }
+}
+
+function csrfToken() {
+  const found = document.cookie.split("; ").find((pair) => pair.startsWith("daybook_csrf="));
+  return found ? decodeURIComponent(found.slice("daybook_csrf=".length)) : "";
+}
+
+async function refusal(response) {
+  const retryAfter = Number(response.headers.get("retry-after")) || 0;
+  const status = response.status;
+  try {
+    const { error } = await response.json();
+    return new ApiError(error.code, error.message, { status, details: error.details ?? {}, retryAfter });
+  } catch {
+    const code = { 401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "too_large" }[status] ?? "error";
+    return new ApiError(code, `The server answered ${status}.`, { status, retryAfter });
+  }
+}
+
+// The bare response, for streams; throws ApiError for refusals and for a connection that broke.
+export async function request(method, path, body, { headers = {}, signal } = {}) {
+  const options = { method, signal, credentials: "same-origin", headers: { ...headers } };
+  if (method !== "GET") options.headers["X-CSRFToken"] = csrfToken();
+  if (body !== undefined) {
+    options.headers["Content-Type"] = "application/json";
+    options.body = JSON.stringify(body);
+  }
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError("connection", "The connection broke off.");
+  }
+  if (!response.ok) throw await refusal(response);
+  return response;
+}
+
+export async function call(method, path, body, options) {
+  const response = await request(method, path, body, options);
+  return response.status === 204 ? null : response.json();
+}
+
+// A fragment of this site, rendered and escaped by the server, as nodes.
+export async function fragment(path) {
+  const response = await request("GET", path);
+  const holder = document.createElement("template");
+  holder.innerHTML = await response.text();
+  return holder.content;
+}

@@ -1,0 +1,135 @@
+// The chat page: what its parts tell each other.
+
+import { ApiError, call } from "./api.js";
+import { Composer } from "./composer.js";
+import { installCommands } from "./commands.js";
+import { Conversation } from "./conversation.js";
+import { installCopy } from "./copy.js";
+import { wordsFor } from "./errors.js";
+import { editMessage } from "./message_editor.js";
+import { installNotes } from "./notes.js";
+import { SessionList } from "./sessions.js";
+import { notifications, reviews, toasts } from "./shell.js";
+import { onTold, tell } from "./tabs.js";
+
+const main = document.getElementById("main");
+const conversation = new Conversation(main);
+const composer = new Composer(document.getElementById("composer"), main);
+const sessions = new SessionList(main);
+
+installCommands(composer, document.getElementById("status"));
+installCopy(main);
+installNotes(main, (turn) => conversation.refresh(turn));
+
+function showTitle(title) {
+  document.getElementById("session-title").textContent = title;
+  document.getElementById("session-title").closest(".col").hidden = false;
+  document.title = `${title} · Daybook`;
+}
+
+function showReviews() {
+  document.getElementById("reviewing").hidden = !reviews.sessions.has(main.dataset.session) || conversation.answering;
+  sessions.showReviews(reviews.sessions);
+}
+
+// A session begins with its first message, so that a page that was only opened leaves nothing behind.
+async function ensureSession() {
+  if (main.dataset.session) return;
+  const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
+  main.dataset.session = made.id;
+  main.dataset.agent = composer.agent.value;
+  history.replaceState(null, "", `/c/${made.id}/`);
+}
+
+async function send(text, options = {}) {
+  if (conversation.answering) return;
+  try {
+    await ensureSession();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { headline, rest } = wordsFor(error.code);
+    toasts.say(`${headline} ${rest}`);
+    return;
+  }
+  if (!options.replaces) composer.clear();
+  await conversation.send(text, options);
+}
+
+composer.addEventListener("send", ({ detail }) => send(detail));
+composer.addEventListener("stop", () => stop());
+composer.addEventListener("edit-last", () => edit());
+
+async function stop() {
+  try {
+    await conversation.stop();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    toasts.say(`It could not be stopped. ${wordsFor(error.code).headline}`);
+  }
+}
+
+function edit() {
+  const section = conversation.last;
+  if (section?.dataset.turn && section.querySelector("[data-said]") && !conversation.answering) {
+    editMessage(section, (content) => send(content, { replaces: section.dataset.turn }));
+  }
+}
+
+main.addEventListener("click", (event) => {
+  const section = event.target.closest(".turn");
+  if (event.target.closest("[data-edit-message]")) edit();
+  if (event.target.closest("[data-answer-again]")) {
+    send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn });
+  }
+  const example = event.target.closest("[data-example]");
+  if (example) send(example.textContent.trim());
+});
+
+conversation.addEventListener("answering", () => {
+  composer.setAnswering(true);
+  showReviews();
+});
+conversation.addEventListener("started", ({ detail }) => {
+  composer.forgetDraft();
+  tell({ kind: "turn", session: main.dataset.session, turn: detail.id, replaces: conversation.replacing });
+  sessions.refresh().then(() => {
+    const current = sessions.list.querySelector("[aria-current] span");
+    if (current) showTitle(current.textContent);
+  });
+});
+conversation.addEventListener("idle", () => {
+  composer.setAnswering(false);
+  showReviews();
+});
+conversation.addEventListener("complete", ({ detail }) => {
+  if (detail?.turns_since_memory_review === 0) reviews.look();
+});
+conversation.addEventListener("fill", ({ detail }) => composer.setFill(detail));
+conversation.addEventListener("refused", ({ detail }) => {
+  if (!composer.text) composer.keepDraft(detail);
+});
+conversation.addEventListener("taken-back", ({ detail }) => {
+  composer.text = detail;
+  composer.area.focus();
+});
+
+sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
+sessions.addEventListener("listed", showReviews);
+sessions.addEventListener("changed", () => tell({ kind: "sessions" }));
+sessions.addEventListener("trouble", ({ detail }) => toasts.say(detail));
+reviews.addEventListener("looked", showReviews);
+
+onTold((told) => {
+  if (told.kind === "sessions" || told.kind === "turn") sessions.refresh();
+  if (told.kind === "turn" && told.session === main.dataset.session && !conversation.answering) conversation.follow(told.turn, { replaces: told.replaces });
+});
+
+notifications?.addEventListener("lost", () => composer.setOffline(true));
+notifications?.addEventListener("regained", () => composer.setOffline(false));
+
+document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open]")) stop();
+});
+
+conversation.resume();
+if (matchMedia("(hover: hover)").matches) composer.area.focus();

@@ -1,0 +1,155 @@
+// The message being written: Enter sends, drafts stay in this browser, agent and Temporary belong to a new session.
+
+import { keep, recall } from "./storage.js";
+
+export class Composer extends EventTarget {
+  constructor(form, main) {
+    super();
+    this.form = form;
+    this.main = main;
+    this.area = form.querySelector("#message");
+    this.agent = form.querySelector("#agent");
+    this.temporary = form.querySelector("#temporary");
+    this.sendButton = form.querySelector("#send");
+    this.stopButton = form.querySelector("#stop");
+    this.ask = form.querySelector("#ask");
+    this.offline = false;
+    this.#install();
+    this.text = recall(this.#draftKey()) ?? "";
+  }
+
+  get text() {
+    return this.area.value;
+  }
+
+  set text(value) {
+    this.area.value = value;
+    this.#changed();
+  }
+
+  #draftKey() {
+    return `draft:${this.main.dataset.session || "new"}`;
+  }
+
+  #install() {
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#submit();
+    });
+    this.area.addEventListener("input", () => {
+      keep(this.#draftKey(), this.text);
+      this.#changed();
+    });
+    this.area.addEventListener("keydown", (event) => {
+      if (event.defaultPrevented || event.isComposing) return;
+      if (event.key === "Enter" && !event.shiftKey && !event.ctrlKey && !event.metaKey && !event.altKey) {
+        event.preventDefault();
+        this.#submit();
+      } else if (event.key === "ArrowUp" && !this.text) {
+        event.preventDefault();
+        this.dispatchEvent(new CustomEvent("edit-last"));
+      }
+    });
+    this.stopButton.addEventListener("click", () => this.dispatchEvent(new CustomEvent("stop")));
+    this.agent.addEventListener("change", () => this.#chosen({ agent: this.agent.value }));
+    this.temporary.addEventListener("change", () => this.#chosen({ temporary: this.temporary.checked }));
+  }
+
+  #submit() {
+    const text = this.text.trim();
+    if (!text || this.answering || this.offline) return;
+    this.dispatchEvent(new CustomEvent("send", { detail: text }));
+  }
+
+  // The draft is kept until the server has the message.
+  clear() {
+    this.text = "";
+  }
+
+  keepDraft(text) {
+    keep(this.#draftKey(), text);
+  }
+
+  forgetDraft() {
+    keep(this.#draftKey(), null);
+    keep("draft:new", null);
+  }
+
+  setAnswering(answering) {
+    this.answering = answering;
+    const hadFocus = document.activeElement === this.stopButton || document.activeElement === this.sendButton;
+    this.sendButton.hidden = answering;
+    this.stopButton.hidden = !answering;
+    if (hadFocus) (answering ? this.stopButton : this.area).focus();
+  }
+
+  setOffline(offline) {
+    this.offline = offline;
+    this.sendButton.disabled = offline;
+  }
+
+  setFill(percent) {
+    const fill = this.form.querySelector("#fill");
+    fill.dataset.fill = String(percent);
+    fill.classList.toggle("fill--near", percent >= 80);
+    fill.querySelector(".bar__fill").setAttribute("width", String(Math.min(99.6, percent)));
+    fill.querySelector("[data-percent]").textContent = String(percent);
+    fill.querySelector("[data-near]").hidden = percent < 80;
+  }
+
+  // In a session that has begun, another agent or Temporary means another session: ask, and change nothing before.
+  #chosen(choice) {
+    if (!this.main.dataset.session) {
+      this.#apply();
+      return;
+    }
+    const agent = choice.agent ?? this.main.dataset.agent;
+    const temporary = choice.temporary ?? "temporary" in this.main.dataset;
+    if (agent === this.main.dataset.agent && temporary === "temporary" in this.main.dataset) {
+      this.#askNothing();
+      return;
+    }
+    const what = choice.agent ? `This starts a new session with ${agent}.` : temporary ? "This starts a new, temporary session." : "This starts a new session that may use memories.";
+    const start = this.#button("Start it", "btn btn--small", () => {
+      keep("draft:new", this.text);
+      location.href = `/new/?${new URLSearchParams({ agent, ...(temporary && { temporary: "1" }) })}`;
+    });
+    const stay = this.#button("Stay here", "link", () => this.#askNothing());
+    const words = document.createElement("span");
+    words.textContent = what;
+    this.ask.replaceChildren(words, start, stay);
+  }
+
+  #button(label, className, act) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = className;
+    button.textContent = label;
+    button.addEventListener("click", act);
+    return button;
+  }
+
+  #askNothing() {
+    this.ask.replaceChildren();
+    this.agent.value = this.main.dataset.agent;
+    this.temporary.checked = "temporary" in this.main.dataset;
+    this.area.focus();
+  }
+
+  #apply() {
+    this.main.dataset.agent = this.agent.value;
+    this.main.toggleAttribute("data-temporary", this.temporary.checked);
+    document.body.classList.toggle("is-temporary", this.temporary.checked);
+    document.getElementById("temporary-line").hidden = !this.temporary.checked;
+    this.area.placeholder = `Write to ${this.agent.value}`;
+    this.area.setAttribute("aria-label", `Message to ${this.agent.value}`);
+  }
+
+  #changed() {
+    if (!CSS.supports("field-sizing", "content")) {
+      this.area.style.height = "auto";
+      this.area.style.height = `${this.area.scrollHeight}px`;
+    }
+    this.dispatchEvent(new CustomEvent("changed"));
+  }
+}

@@ -1,0 +1,224 @@
+// The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
+
+import { ApiError, fragment } from "./api.js";
+import { addCopyButtons } from "./copy.js";
+import { wordsFor } from "./errors.js";
+import { LiveAnswer } from "./live_answer.js";
+import { openUsedAsBefore } from "./notes.js";
+import { followTurn, startTurn, stopTurn } from "./stream.js";
+
+const NEAR_END = 80; // pixels
+const RETRIES = 3;
+const BUSY = new Set(["overloaded", "rate_limited"]);
+
+export class Conversation extends EventTarget {
+  constructor(main) {
+    super();
+    this.main = main;
+    this.log = main.querySelector("#log");
+    this.ledger = main.querySelector("#ledger");
+    this.status = main.querySelector("#status");
+    this.newText = main.querySelector("#new-text");
+    this.current = null; // {section, turn} of the answer in progress
+    this.log.addEventListener("scroll", () => this.#showPlace(), { passive: true });
+    this.newText.addEventListener("click", () => this.toEnd());
+    addCopyButtons(this.ledger);
+    openUsedAsBefore(this.ledger);
+    this.toEnd();
+  }
+
+  get session() {
+    return this.main.dataset.session;
+  }
+
+  get answering() {
+    return this.current !== null;
+  }
+
+  get last() {
+    return this.ledger.querySelector("[data-last]:not([data-refused])");
+  }
+
+  // Sends a message and shows its answer. Resolves when the answer is complete, was refused, or broke off.
+  async send(content, { replaces = null, attempt = 0 } = {}) {
+    const section = this.#liveTurn(content, replaces);
+    this.replacing = replaces;
+    this.dispatchEvent(new CustomEvent("sent"));
+    const body = replaces ? { content, replaces } : { content };
+    try {
+      await this.#run(section, startTurn(this.session, body));
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (section.dataset.turn) this.#refuse(section, content, replaces, error);
+      else if (BUSY.has(error.code) && attempt < RETRIES) await this.#later(section, error, () => this.send(content, { replaces, attempt: attempt + 1 }));
+      else this.#refuse(section, content, replaces, error);
+    }
+  }
+
+  // Shows a running answer that this page did not start, or lost sight of.
+  async follow(turn, { replaces = null } = {}) {
+    if (this.current?.turn === turn) return;
+    const nodes = await fragment(this.turnUrl(turn));
+    const section = nodes.querySelector(".turn");
+    const shown = this.ledger.querySelector(`[data-turn="${CSS.escape(replaces ?? turn)}"]`);
+    if (shown) shown.replaceWith(section);
+    else this.#append(section);
+    this.toEnd();
+    if (section.dataset.state === "running") await this.#run(section, followTurn(this.session, turn));
+    else this.#settled(section);
+  }
+
+  resume() {
+    const section = this.ledger.querySelector('.turn[data-state="running"]');
+    if (!section) return;
+    this.#run(section, followTurn(this.session, section.dataset.turn)).catch((error) => this.#refuse(section, "", null, error));
+  }
+
+  async stop() {
+    if (this.current?.turn) await stopTurn(this.session, this.current.turn);
+  }
+
+  async refresh(turn) {
+    const section = this.ledger.querySelector(`[data-turn="${CSS.escape(turn)}"]`);
+    if (section) await this.#replaceWithServers(section, turn);
+  }
+
+  turnUrl(turn) {
+    return this.main.dataset.turnUrl.replace("00000000-0000-0000-0000-000000000000", this.session).replace("11111111-1111-1111-1111-111111111111", turn);
+  }
+
+  toEnd() {
+    this.log.scrollTop = this.log.scrollHeight;
+    this.#showPlace();
+  }
+
+  #atEnd() {
+    return this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < NEAR_END;
+  }
+
+  #showPlace() {
+    this.following = this.#atEnd();
+    if (this.following) this.newText.hidden = true;
+  }
+
+  #liveTurn(content, replaces) {
+    const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
+    section.querySelector("[data-said-text]").textContent = content;
+    const time = section.querySelector("time");
+    const now = new Date();
+    time.dateTime = now.toISOString();
+    time.textContent = this.#clock(now);
+    for (const shown of this.ledger.querySelectorAll("[data-refused]")) shown.remove();
+    const replaced = replaces && this.ledger.querySelector(`[data-turn="${CSS.escape(replaces)}"]`);
+    if (replaced) replaced.replaceWith(section);
+    else this.#append(section);
+    this.toEnd();
+    return section;
+  }
+
+  #clock(now) {
+    return now.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: this.main.dataset.timeZone });
+  }
+
+  #append(section) {
+    for (const first of this.ledger.querySelectorAll("[data-first]")) first.remove();
+    this.ledger.classList.remove("ledger--empty");
+    const before = this.last;
+    if (before) {
+      delete before.dataset.last;
+      for (const own of before.querySelectorAll("[data-edit-message], [data-answer-again]")) own.remove();
+    }
+    const today = this.main.dataset.today;
+    const days = [...this.ledger.querySelectorAll(".dayline h2")];
+    if (days.at(-1)?.textContent !== today) {
+      const day = document.getElementById("live-day").content.cloneNode(true);
+      day.querySelector("h2").textContent = today;
+      this.ledger.append(day);
+    }
+    this.ledger.append(section);
+  }
+
+  async #run(section, events) {
+    this.current = { section, turn: section.dataset.turn || null };
+    this.status.textContent = "Answering";
+    this.dispatchEvent(new CustomEvent("answering"));
+    const answer = new LiveAnswer(section, { onDrawn: () => this.#keepPlace() });
+    try {
+      for await (const event of events) {
+        if (event.type === "started") {
+          this.current.turn = section.dataset.turn = event.data.turn.id;
+          this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
+        }
+        answer.show(event);
+        if (event.type === "done" || event.type === "error") {
+          await this.#replaceWithServers(section, this.current.turn);
+          this.status.textContent = event.type === "done" ? "Answer complete" : "No answer";
+          this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
+        }
+      }
+    } finally {
+      this.current = null;
+      this.dispatchEvent(new CustomEvent("idle"));
+    }
+  }
+
+  #keepPlace() {
+    if (this.following) this.log.scrollTop = this.log.scrollHeight;
+    else this.newText.hidden = false;
+  }
+
+  async #replaceWithServers(section, turn) {
+    const nodes = await fragment(this.turnUrl(turn));
+    const rendered = nodes.querySelector(".turn");
+    const following = this.following;
+    section.replaceWith(rendered);
+    this.#settled(rendered);
+    if (following) this.toEnd();
+  }
+
+  #settled(section) {
+    addCopyButtons(section);
+    openUsedAsBefore(section);
+    if (section.dataset.fill) this.dispatchEvent(new CustomEvent("fill", { detail: Number(section.dataset.fill) }));
+  }
+
+  // Nothing was started: the words stay on the page, with a way to send them again or to take them back.
+  #refuse(section, content, replaces, error) {
+    const words = wordsFor(error.code);
+    const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;
+    refusal.querySelector("[data-headline]").textContent = words.headline;
+    refusal.querySelector("[data-rest]").textContent = words.rest;
+    refusal.querySelector("[data-code]").textContent = error.code;
+    section.querySelector("[data-answer]")?.replaceWith(refusal);
+    section.dataset.state = "failed";
+    this.status.textContent = "No answer";
+    const again = refusal.querySelector("[data-send-again]");
+    const back = refusal.querySelector("[data-take-back]");
+    const turn = section.dataset.turn;
+    if (turn) {
+      // It began, and the way to it was lost: look again before anything is sent twice.
+      again.addEventListener("click", () => this.follow(turn));
+      back.remove();
+      return;
+    }
+    section.dataset.refused = "";
+    again.addEventListener("click", () => this.send(content, { replaces }));
+    back.addEventListener("click", () => {
+      section.remove();
+      this.dispatchEvent(new CustomEvent("taken-back", { detail: content }));
+    });
+    this.dispatchEvent(new CustomEvent("refused", { detail: content }));
+  }
+
+  async #later(section, error, again) {
+    section.dataset.refused = "";
+    const working = section.querySelector("[data-working]");
+    working.hidden = false;
+    section.querySelector(".caret")?.remove();
+    for (let left = Math.min(60, Math.ceil(error.retryAfter || 8)); left > 0; left -= 1) {
+      working.textContent = `Too much at once. Trying again in ${left} second${left === 1 ? "" : "s"}.`;
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+    }
+    if (section.isConnected) await again();
+  }
+}

@@ -1,0 +1,14 @@
+// Showing the password that is being typed.
+
+const button = document.querySelector("[data-reveal]");
+const field = document.getElementById("password");
+
+button.hidden = false;
+button.addEventListener("click", () => {
+  const shown = field.type === "password";
+  field.type = shown ? "text" : "password";
+  button.setAttribute("aria-pressed", String(shown));
+  button.textContent = shown ? "Hide" : "Show";
+  button.setAttribute("aria-label", shown ? "Hide password" : "Show password");
+  field.focus();
+});

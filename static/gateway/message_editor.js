@@ -1,0 +1,37 @@
+// Editing the last message in place: its answer is written anew, the old one is kept behind it.
+
+export function editMessage(section, send) {
+  const body = section.querySelector(".entry--you .entry__body");
+  if (body.querySelector("[data-message-editor]")) return;
+  const editor = document.getElementById("message-editor").content.cloneNode(true).firstElementChild;
+  const area = editor.querySelector("textarea");
+  const opener = document.activeElement;
+  const shown = [...body.children];
+  area.value = section.querySelector("[data-said]").content.textContent;
+  for (const child of shown) child.hidden = true;
+  body.append(editor);
+  area.focus();
+  area.setSelectionRange(area.value.length, area.value.length);
+
+  const close = () => {
+    editor.remove();
+    for (const child of shown) child.hidden = false;
+    if (opener?.isConnected) opener.focus();
+  };
+  editor.querySelector("[data-cancel]").addEventListener("click", close);
+  editor.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      event.preventDefault();
+      close();
+    } else if (event.key === "Enter" && !event.shiftKey) {
+      event.preventDefault();
+      editor.requestSubmit();
+    }
+  });
+  editor.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const content = area.value.trim();
+    if (content) send(content);
+  });
+}

@@ -1,0 +1,93 @@
+// What memory did, where it happened: undo and put back, editing in place, and remembering that "Used …" was opened.
+
+import { ApiError, call } from "./api.js";
+import { wordsFor } from "./errors.js";
+import { keep, recall } from "./storage.js";
+
+const OPENED = "used-open";
+
+export function openUsedAsBefore(root) {
+  const open = recall(OPENED) === "1";
+  for (const details of root.querySelectorAll("details[data-used]")) details.open = open;
+}
+
+export function installNotes(root, refreshTurn) {
+  root.addEventListener("click", (event) => {
+    const summary = event.target.closest("details[data-used] > summary");
+    if (summary) keep(OPENED, summary.parentElement.open ? null : "1");
+    const undo = event.target.closest("[data-change-set] [data-undo]");
+    if (undo) takeBack(undo, refreshTurn);
+    const edit = event.target.closest("[data-edit-memory]");
+    if (edit) openEditor(edit, refreshTurn);
+  });
+}
+
+const turnOf = (node) => node.closest(".turn").dataset.turn;
+
+async function takeBack(button, refreshTurn) {
+  const note = button.closest("[data-change-set]");
+  button.disabled = true;
+  try {
+    const result = await call("POST", `/api/changes/${note.dataset.changeSet}/undo`, {});
+    if (!result?.undone?.length) throw new ApiError("conflict", "It was changed since.");
+    await refreshTurn(turnOf(note));
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    button.disabled = false;
+    sayBeside(button, error.code === "conflict" ? "Changed since; see its history under Memories." : wordsFor(error.code).headline);
+  }
+}
+
+function sayBeside(button, words) {
+  const note = button.closest(".note__line");
+  let hint = note.querySelector("[data-said]");
+  if (!hint) {
+    hint = document.createElement("span");
+    hint.className = "hint";
+    hint.dataset.said = "";
+    hint.setAttribute("role", "status");
+    button.parentElement.after(hint);
+  }
+  hint.textContent = words;
+}
+
+function openEditor(button, refreshTurn) {
+  const line = button.closest(".note__line");
+  const turn = turnOf(button);
+  const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
+  const area = editor.querySelector("textarea");
+  area.value = button.dataset.content;
+  line.hidden = true;
+  line.after(editor);
+  area.focus();
+  const close = () => {
+    editor.remove();
+    line.hidden = false;
+    button.focus();
+  };
+  editor.querySelector("[data-cancel]").addEventListener("click", close);
+  editor.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      close();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) editor.requestSubmit();
+  });
+  editor.addEventListener("submit", (event) => {
+    event.preventDefault();
+    save(editor, button, () => refreshTurn(turn));
+  });
+}
+
+async function save(editor, button, refresh) {
+  const error = editor.querySelector("[data-error]");
+  const content = editor.querySelector("textarea").value.trim();
+  const headers = { "If-Match": `"${button.dataset.version}"` };
+  try {
+    await call("PATCH", `/api/memories/${button.dataset.editMemory}`, { content }, { headers });
+    await refresh();
+  } catch (refused) {
+    if (!(refused instanceof ApiError)) throw refused;
+    error.textContent = refused.code === "conflict" ? "This memory was changed while you were editing. Cancel and look at it again." : refused.message;
+    error.hidden = false;
+  }
+}

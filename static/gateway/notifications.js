@@ -1,0 +1,67 @@
+// What this owner is told while the page is open: a websocket that comes back by itself and misses nothing,
+// because it says what it has seen last.
+
+const LONGEST = 15000;
+const QUIET_FAILURES = 4; // a page that never got through says so only then
+
+export class Notifications extends EventTarget {
+  constructor(after) {
+    super();
+    this.last = Number(after);
+    this.failures = 0;
+    this.wasOpen = false;
+    window.addEventListener("online", () => this.#now());
+    window.addEventListener("offline", () => this.#lost());
+    window.addEventListener("pagehide", () => this.socket?.close());
+    window.addEventListener("pageshow", (event) => event.persisted && this.#now());
+    this.#open();
+  }
+
+  #open() {
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}/ws/notifications/?after=${this.last}`);
+    this.socket = socket;
+    socket.addEventListener("open", () => {
+      this.failures = 0;
+      if (this.lost) this.dispatchEvent(new CustomEvent("regained"));
+      this.lost = false;
+      this.wasOpen = true;
+    });
+    socket.addEventListener("message", ({ data }) => {
+      const message = JSON.parse(data);
+      const number = Number(message.id);
+      if (number <= this.last && message.kind !== "resync") return;
+      this.last = Math.max(this.last, number);
+      this.dispatchEvent(new CustomEvent("message", { detail: message }));
+    });
+    socket.addEventListener("close", () => {
+      if (socket !== this.socket) return;
+      this.failures += 1;
+      if (this.wasOpen || this.failures >= QUIET_FAILURES) this.#lost();
+      if (this.failures === QUIET_FAILURES) this.#signedOut();
+      const delay = Math.min(LONGEST, 300 * 2 ** this.failures) * (0.75 + Math.random() / 2);
+      this.timer = setTimeout(() => this.#open(), delay);
+    });
+  }
+
+  #now() {
+    clearTimeout(this.timer);
+    if (this.socket.readyState === WebSocket.OPEN) return;
+    const old = this.socket;
+    this.socket = null;
+    old.close();
+    this.#open();
+  }
+
+  #lost() {
+    if (this.lost) return;
+    this.lost = true;
+    this.dispatchEvent(new CustomEvent("lost"));
+  }
+
+  // Refused again and again may mean signed out, in another tab or by a new password.
+  async #signedOut() {
+    const answer = await fetch(`/api/notifications?after=${this.last}&limit=1`).catch(() => null);
+    if (answer?.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
+  }
+}

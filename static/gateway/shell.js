@@ -1,0 +1,85 @@
+// What every page has: theme, shortcuts, dialogs, the connection, toasts, and the number of reviews that wait.
+
+import { Notifications } from "./notifications.js";
+import { ReviewsWatch } from "./reviews_watch.js";
+import { keep } from "./storage.js";
+import { Toasts } from "./toasts.js";
+
+const REGAINED_STAYS = 5000;
+
+export const toasts = new Toasts(document.getElementById("toasts"));
+export const reviews = new ReviewsWatch();
+export const notifications = document.body.dataset.notification === undefined ? null : new Notifications(document.body.dataset.notification);
+
+// Asks before what cannot be undone.
+export function confirmed({ title, text, action }) {
+  const dialog = document.getElementById("confirm");
+  dialog.querySelector("[data-title]").textContent = title;
+  dialog.querySelector("[data-text]").textContent = text;
+  dialog.querySelector("[data-confirm]").textContent = action;
+  dialog.returnValue = "";
+  dialog.showModal();
+  return new Promise((resolve) => dialog.addEventListener("close", () => resolve(dialog.returnValue === "confirm"), { once: true }));
+}
+
+function switchTheme() {
+  const root = document.documentElement;
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  keep("theme", root.dataset.theme);
+}
+
+function showConnection(words, kind) {
+  const place = document.getElementById("connection");
+  if (!place) return;
+  const line = document.createElement("span");
+  line.className = `conn__line conn__line--${kind}`;
+  line.textContent = words;
+  place.replaceChildren(line);
+}
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-theme-switch]")) switchTheme();
+  if (event.target.closest("[data-shortcuts]")) {
+    document.getElementById("account-menu")?.hidePopover();
+    document.getElementById("shortcuts").showModal();
+  }
+});
+
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+  const key = event.key.toLowerCase();
+  const search = document.querySelector("[data-page-search]");
+  if (key === "k" && !event.shiftKey && search) {
+    if (!search.checkVisibility({ visibilityProperty: true })) document.querySelector(".topbar__menu")?.click();
+    search.focus();
+    search.select();
+  } else if (key === "o" && event.shiftKey) location.href = "/new/";
+  else if (key === "m" && event.shiftKey) location.href = "/memories/";
+  else if (key === "/" && !event.shiftKey) document.getElementById("shortcuts").showModal();
+  else return;
+  event.preventDefault();
+});
+
+if (notifications) {
+  let quiet = 0;
+  notifications.addEventListener("lost", () => {
+    clearTimeout(quiet);
+    showConnection("Connection lost. Trying again…", "lost");
+  });
+  notifications.addEventListener("regained", () => {
+    showConnection("Connected again. Nothing was missed.", "regained");
+    quiet = setTimeout(() => document.getElementById("connection").replaceChildren(), REGAINED_STAYS);
+  });
+  notifications.addEventListener("message", ({ detail }) => {
+    if (!detail.kind.startsWith("review.")) return;
+    if (detail.text) toasts.review(detail);
+    reviews.look();
+  });
+  reviews.addEventListener("looked", ({ detail }) => {
+    const badge = document.getElementById("reviews-waiting");
+    badge.querySelector("[data-count]").textContent = String(detail.waiting);
+    badge.hidden = !detail.waiting;
+  });
+  reviews.look();
+}

@@ -1,0 +1,11 @@
+// Other tabs of this browser: what one of them starts or changes, the others show.
+
+const channel = "BroadcastChannel" in window ? new BroadcastChannel("daybook") : null;
+
+export function tell(message) {
+  channel?.postMessage(message);
+}
+
+export function onTold(listener) {
+  channel?.addEventListener("message", (event) => listener(event.data));
+}

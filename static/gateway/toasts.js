@@ -1,0 +1,104 @@
+// Toasts: laid into a live region that is already in the page. They stay 12 seconds, wait while somebody points at them,
+// and never leave while one of their buttons has the focus.
+
+import { ApiError, call, fragment } from "./api.js";
+
+const STAYS = 12000;
+
+export class Toasts {
+  constructor(region) {
+    this.region = region;
+  }
+
+  say(text) {
+    return this.#lay(text);
+  }
+
+  async review(message) {
+    const toast = this.#lay(message.text);
+    const acts = toast.querySelector("[data-acts]");
+    acts.hidden = false;
+    if (!message.review_id) return;
+    const open = toast.querySelector("[data-open]");
+    open.href = `/reviews/#review-${message.review_id}`;
+    if (message.kind === "review.awaiting_approval") {
+      open.textContent = "Decide";
+      return;
+    }
+    const undo = toast.querySelector("[data-undo]");
+    undo.hidden = false;
+    undo.addEventListener("click", () => this.#undo(toast, undo, `/api/reviews/${message.review_id}/undo`));
+    await this.#entries(toast, message.review_id);
+  }
+
+  async #entries(toast, review) {
+    try {
+      const nodes = await fragment(`/fragments/review/${review}/`);
+      const list = toast.querySelector("[data-entries]");
+      if (!nodes.querySelector("li")) return;
+      list.replaceChildren(nodes);
+      list.hidden = false;
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error; // the sentence alone still says it
+    }
+  }
+
+  async #undo(toast, button, path) {
+    button.disabled = true;
+    const text = toast.querySelector("[data-text]");
+    const list = toast.querySelector("[data-entries]");
+    try {
+      const result = await call("POST", path, {});
+      const count = result?.undone?.length ?? 0;
+      const putBack = path.startsWith("/api/changes/") && toast.dataset.undone !== undefined;
+      if (!count) text.textContent = "Changed since; see the review.";
+      else if (putBack) text.textContent = `Put back ${count} memor${count === 1 ? "y" : "ies"}.`;
+      else text.textContent = `Undone. ${count} memor${count === 1 ? "y was" : "ies were"} taken back.`;
+      list.classList.toggle("is-undone", Boolean(count) && !putBack);
+      toast.toggleAttribute("data-undone", Boolean(count) && !putBack);
+      const next = result?.change_set;
+      button.hidden = !count || !next;
+      if (next && count) {
+        const again = button.cloneNode(true);
+        again.disabled = false;
+        again.querySelector("span").textContent = putBack ? "Undo" : "Put back";
+        again.addEventListener("click", () => this.#undo(toast, again, `/api/changes/${next}/undo`));
+        const focused = document.activeElement === button || document.activeElement === document.body;
+        button.replaceWith(again);
+        if (focused) again.focus();
+      }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      button.disabled = false;
+      text.textContent = "It could not be undone. Try again, or open the review.";
+    }
+  }
+
+  #lay(words) {
+    const toast = document.getElementById("toast").content.cloneNode(true).firstElementChild;
+    toast.querySelector("[data-text]").textContent = words;
+    let left = STAYS;
+    let since = 0;
+    let timer = 0;
+    const run = () => {
+      clearTimeout(timer);
+      since = performance.now();
+      timer = setTimeout(() => toast.remove(), left);
+    };
+    const hold = () => {
+      clearTimeout(timer);
+      left = Math.max(2000, left - (performance.now() - since));
+    };
+    const release = () => {
+      if (!toast.matches(":hover") && !toast.contains(document.activeElement)) run();
+    };
+    toast.addEventListener("mouseenter", hold);
+    toast.addEventListener("focusin", hold);
+    toast.addEventListener("mouseleave", release);
+    toast.addEventListener("focusout", () => setTimeout(release));
+    toast.querySelector("[data-close]").addEventListener("click", () => toast.remove());
+    this.region.append(toast);
+    run();
+    return toast;
+  }
+}

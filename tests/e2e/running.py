@@ -1,0 +1,173 @@
+"""A real Daybook for end-to-end tests: `manage.py up` as a process of its own, on a free port."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from tests.waiting import eventually
+
+MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
+START_SECONDS = 60.0
+STOP_SECONDS = 20.0
+_OURS = re.compile(r"^(DAYBOOK_|OPENAI_|DATABASE_URL$|REDIS_URL$|DJANGO_|PYTEST_)")
+
+
+def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The variables of a Daybook with that home: a free port, quick sweeps, and `env`."""
+    plain = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
+    return (
+        plain
+        | {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"}
+        | dict(env or {})
+    )
+
+
+def manage(
+    home: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a management command to its end."""
+    return subprocess.run(
+        [sys.executable, str(MANAGE), *arguments],
+        env=environment(home, env),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """Living processes whose environment or command line names the home: `{process id: command line}`."""
+    found = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+            command = (folder / "cmdline").read_bytes()
+            told = (folder / "environ").read_bytes().split(b"\0")
+            alive = (folder / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+            if alive and (f"DAYBOOK_HOME={home}".encode() in told or str(home).encode() in command):
+                found[int(folder.name)] = command.replace(b"\0", b" ").decode(errors="replace").strip()
+    return found
+
+
+def none_left(home: Path, *, within: float = STOP_SECONDS) -> None:
+    """Wait until no process of that home lives; fails if some stay."""
+    eventually(lambda: not processes_of(home), within=within, saying=f"The end of {processes_of(home)}")
+
+
+@dataclass
+class RunningDaybook:
+    """A ready Daybook. `address` ends with a slash; password and key are as printed, or as given, else ""."""
+
+    home: Path
+    process: subprocess.Popen[bytes]
+    output: Path
+    complaints: Path
+    address: str = ""
+    admin_user: str = "admin"
+    admin_password: str = ""
+    api_key: str = ""
+
+    @property
+    def port(self) -> int:
+        return urlsplit(self.address).port or 80
+
+    def lines(self) -> list[str]:
+        """What it printed so far, since this start."""
+        return self.output.read_text().splitlines()
+
+    def errors(self) -> str:
+        """What it and its children wrote to standard error."""
+        return self.complaints.read_text()
+
+    def get(self, path: str, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
+        """GET a path: status and the JSON that came, or the text where it is none."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            connection.request("GET", path, headers=dict(headers or {}))
+            response = connection.getresponse()
+            body = response.read().decode()
+        finally:
+            connection.close()
+        with suppress(ValueError):
+            return response.status, json.loads(body)
+        return response.status, body
+
+    def child(self, name: str) -> int:
+        """Process id of the child that runs `manage.py <name>`: "web" or "worker"."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        commands = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children}
+        (found,) = [pid for pid, command in commands.items() if name.encode() in command]
+        return found
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Send Ctrl-C (or another signal), wait for the end, and return the exit code."""
+        self.process.send_signal(number)
+        return self.ended()
+
+    def kill(self) -> None:
+        """SIGKILL to the supervisor."""
+        self.process.kill()
+        self.process.wait(STOP_SECONDS)
+
+    def ended(self) -> int:
+        """Wait until it ends by itself; the exit code."""
+        return self.process.wait(STOP_SECONDS)
+
+    def _ready(self) -> bool:
+        if (code := self.process.poll()) is not None:
+            raise AssertionError(f"`up` ended with {code}: {self.errors()}")
+        text = self.output.read_text()
+        for name, pattern in {
+            "address": r"^Daybook is ready at (\S+)$",
+            "admin_password": r"^  password: (\S+)$",
+            "api_key": r"^Created the first API key: (\S+)$",
+        }.items():
+            if match := re.search(pattern, text, re.MULTILINE):
+                setattr(self, name, match[1])
+        return bool(self.address)
+
+
+@contextmanager
+def running_daybook(
+    home: Path, env: Mapping[str, str] | None = None, *arguments: str
+) -> Iterator[RunningDaybook]:
+    """Start `manage.py up` with that home and wait until it says that it is ready. Whatever is left when the
+    block ends is killed. On Linux only: it reads /proc."""
+    home.parent.mkdir(parents=True, exist_ok=True)
+    output, complaints = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
+    given = environment(home, env)
+    with output.open("wb") as out, complaints.open("wb") as err:
+        process = subprocess.Popen(
+            [sys.executable, str(MANAGE), "up", *arguments], env=given, stdout=out, stderr=err
+        )
+    daybook = RunningDaybook(
+        home=home,
+        process=process,
+        output=output,
+        complaints=complaints,
+        admin_user=given.get("DAYBOOK_ADMIN_USER", "admin"),
+        admin_password=given.get("DAYBOOK_ADMIN_PASSWORD", ""),
+        api_key=given.get("DAYBOOK_API_KEY", ""),
+    )
+    try:
+        eventually(daybook._ready, within=START_SECONDS, saying="The ready line of `up`")
+        yield daybook
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.wait(STOP_SECONDS)
+        for pid in processes_of(home):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -1,0 +1,199 @@
+"""`manage.py up` as a person meets it: real processes, a free port, an empty home."""
+
+import os
+import signal
+import socket
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.conftest import StartDaybook
+from tests.e2e.running import manage, none_left, processes_of
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(params=["daphne", "uvicorn"])
+def server(request: pytest.FixtureRequest) -> dict[str, str]:
+    return {"DAYBOOK_SERVER": request.param}
+
+
+@pytest.fixture
+def busy_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield listener.getsockname()[1]
+
+
+def _shell(home: Path, code: str, env: dict[str, str]) -> str:
+    result = manage(home, "shell", "-v", "0", "-c", code, env=env)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.strip()
+
+
+def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
+    start_daybook: StartDaybook, server: dict[str, str], home: Path
+) -> None:
+    daybook = start_daybook(server)
+    assert daybook.address == f"http://127.0.0.1:{daybook.port}/"
+    assert len(daybook.admin_password) >= 12
+    assert daybook.api_key.startswith("dbk_")
+    assert daybook.get("/healthz") == (200, {"status": "ok"})
+    assert daybook.get("/readyz") == (200, {"status": "ready", "model": "demo", "reasons": []})
+    assert daybook.get("/v1/models", {"Authorization": f"Bearer {daybook.api_key}"})[0] == 200
+    assert daybook.get("/v1/models", {"Authorization": "Bearer dbk_wrong"})[0] == 401
+    assert daybook.stop() == 0
+    none_left(home)
+    assert daybook.errors() == ""
+
+
+def test_a_second_start_keeps_everything_and_prints_no_secrets(
+    start_daybook: StartDaybook, home: Path
+) -> None:
+    first = start_daybook()
+    assert first.stop() == 0
+    second = start_daybook()
+    assert (second.admin_password, second.api_key) == ("", "")
+    assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
+    assert not (home / "backups").exists()
+
+
+def test_given_credentials_are_used_and_not_printed(start_daybook: StartDaybook) -> None:
+    given = {
+        "DAYBOOK_ADMIN_USER": "ada",
+        "DAYBOOK_ADMIN_PASSWORD": "correct horse battery",
+        "DAYBOOK_API_KEY": "dbk_given_at_the_first_start_0123456789",
+    }
+    daybook = start_daybook(given)
+    printed = daybook.output.read_text() + daybook.errors()
+    assert given["DAYBOOK_ADMIN_PASSWORD"] not in printed
+    assert given["DAYBOOK_API_KEY"] not in printed
+    assert daybook.get("/v1/models", {"Authorization": f"Bearer {given['DAYBOOK_API_KEY']}"})[0] == 200
+
+
+def test_it_takes_the_number_of_workers_from_its_option(start_daybook: StartDaybook, home: Path) -> None:
+    start_daybook(None, "--workers", "3")
+    # supervisor, web, worker; and the queue's guard, three workers, monitor, pusher
+    assert eventually(lambda: len(processes_of(home)) == 9, within=10)
+
+
+def test_sigterm_ends_it_although_a_task_runs(
+    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+) -> None:
+    daybook = start_daybook({"DAYBOOK_WORKERS": "1"})
+    mark = home / "task-has-begun"
+    task = f"'subprocess.run', ['sh', '-c', 'touch {mark}; exec sleep 600']"
+    _shell(home, f"from django_q.tasks import async_task; async_task({task})", storage)
+    eventually(mark.exists, within=10)
+    assert daybook.stop(signal.SIGTERM) == 0
+    none_left(home)
+
+
+def test_nothing_is_left_when_the_supervisor_is_killed(
+    start_daybook: StartDaybook, server: dict[str, str], home: Path
+) -> None:
+    daybook = start_daybook(server)
+    assert len(processes_of(home)) > 3
+    daybook.kill()
+    none_left(home)
+
+
+@pytest.mark.parametrize(("child", "name"), [("worker", "worker"), ("web", "web server")])
+def test_a_killed_child_ends_everything(
+    start_daybook: StartDaybook, home: Path, child: str, name: str
+) -> None:
+    daybook = start_daybook()
+    eventually(lambda: len(processes_of(home)) == 8, within=10)
+    os.kill(daybook.child(child), signal.SIGKILL)
+    assert daybook.ended() == 1
+    assert daybook.errors().splitlines()[-1] == (
+        f"daybook: The {name} ended unexpectedly (killed by SIGKILL); stopping everything."
+    )
+    none_left(home)
+
+
+def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home: Path) -> None:
+    daybook = start_daybook()
+    worker = daybook.child("worker")
+    (guard,) = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    os.kill(int(guard), signal.SIGKILL)
+    assert daybook.ended() == 1
+    assert "daybook: The worker ended unexpectedly (exit code 1)" in daybook.errors()
+    none_left(home)
+
+
+def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int) -> None:
+    result = manage(home, "up", "--port", str(busy_port))
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == (
+        f"daybook: DAYBOOK_PORT is {busy_port}; another program already listens there (on 127.0.0.1).\n"
+    )
+    assert not (home / "daybook.sqlite3").exists()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("DAYBOOK_PORT", "eighty"),
+        ("DAYBOOK_SERVER", "apache"),
+        ("DAYBOOK_HOST", "no-such-host.invalid"),
+        ("DAYBOOK_WORKERS", "0"),
+        ("DATABASE_URL", "mysql://localhost/x"),
+        ("OPENAI_BASE_URL", "localhost:1234"),
+        ("DAYBOOK_API_KEY", "too-short"),
+        ("DAYBOOK_AGENTS", "/no/such/file.yaml"),
+    ],
+)
+def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:
+    result = manage(home, "up", env={variable: value, "DAYBOOK_SECRET_KEY": "a-key-of-this-test"})
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"daybook: {variable} is ")
+    assert result.stderr.count("\n") == 1
+    none_left(home)
+
+
+def test_a_database_that_is_away_is_one_line(home: Path) -> None:
+    given = {"DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x", "DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
+    result = manage(home, "up", env=given)
+    assert (result.returncode, result.stderr.count("\n")) == (1, 1)
+    assert result.stderr.startswith(
+        "daybook: DATABASE_URL is a value that is not shown; the database can't be used"
+    )
+    assert "secret@" not in result.stderr
+
+
+def test_two_starts_at_once_make_one_administrator_and_one_key(
+    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+) -> None:
+    env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
+    with ThreadPoolExecutor(1) as pool:
+        other = pool.submit(
+            _shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env
+        )
+        daybook = start_daybook(env)
+    assert bool(daybook.api_key) != bool(other.result())
+    count = "from gateway.models import ApiKey as K; from django.contrib.auth.models import User as U; "
+    assert _shell(home, count + "print(K.objects.count(), U.objects.count())", env) == "1 1"
+
+
+def test_an_older_sqlite_database_is_copied_aside_and_migrated(
+    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+) -> None:
+    if storage:
+        pytest.skip("only SQLite is copied; a server's database has backups of its own")
+    first = start_daybook()
+    assert first.stop() == 0
+    with closing(sqlite3.connect(home / "daybook.sqlite3")) as older, older:
+        older.execute("DROP TABLE django_session")
+        older.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+    second = start_daybook()
+    (backup,) = (home / "backups").iterdir()
+    assert second.lines()[0] == f"Copied the database to {backup} before migrating it."
+    with closing(sqlite3.connect(backup)) as copy:
+        assert copy.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
+        assert copy.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone() is None
+    assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
