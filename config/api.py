@@ -9,12 +9,24 @@ from memories.api import router as memories_router
 from reviews.api import router as reviews_router
 
 api = NinjaAPI(
-    title="Daybook", version="1", description="Sessions, turns, memories and reviews of the key's or login's owner.",
-    auth=NativeAuth(), urls_namespace="api", docs_url="/docs", openapi_url="/openapi.json",
+    title="Daybook",
+    version="1",
+    description="Sessions, turns, memories and reviews of the key's or login's owner.",
+    auth=NativeAuth(),
+    urls_namespace="api",
+    docs_url="/docs",
+    openapi_url="/openapi.json",
 )
 for router in (sessions.router, memories_router, reviews_router):
     api.add_router("", router)
-v1 = NinjaAPI(title="OpenAI-compatible API", version="1", auth=KeyAuth(), urls_namespace="v1", docs_url=None, openapi_url=None)
+v1 = NinjaAPI(
+    title="OpenAI-compatible API",
+    version="1",
+    auth=KeyAuth(),
+    urls_namespace="v1",
+    docs_url=None,
+    openapi_url=None,
+)
 v1.add_router("", openai.router)
 install_handlers(api)
 install_handlers(v1)

@@ -7,7 +7,7 @@ own connections, so it needs none of that: the same Django, without the hops."""
 import asyncio
 import contextlib
 import io
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.conf import settings
@@ -21,7 +21,7 @@ from memories.errors import InvalidRequest, TooLarge
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 
 class _Disconnected(Exception):
@@ -97,6 +97,8 @@ async def _disconnect(receive: Receive) -> None:
 
 async def _send_response(response: HttpResponseBase, send: Send) -> None:
     headers = [(name.encode("ascii"), str(value).encode("latin1")) for name, value in response.items()]
+    if not response.streaming and not response.has_header("Content-Length"):
+        headers.append((b"Content-Length", str(len(response.content)).encode("ascii")))  # type: ignore[attr-defined]
     headers += [(b"Set-Cookie", cookie.OutputString().encode("ascii")) for cookie in response.cookies.values()]
     await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
     if not response.streaming:

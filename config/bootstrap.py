@@ -85,9 +85,7 @@ def first_credentials() -> tuple[str, str, str]:
 def _administrator(name: str, password: str) -> User:
     users = User.objects
     if users.filter(username=name).exists():
-        raise ConfigurationError(
-            f"DAYBOOK_ADMIN_USER is {name!r}; that user exists and is no active administrator."
-        )
+        raise ConfigurationError(f"DAYBOOK_ADMIN_USER is {name!r}; that user exists and is no active administrator.")
     return users.create_superuser(username=name, password=password)
 
 

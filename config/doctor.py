@@ -57,9 +57,7 @@ def _configuration() -> Finding:
     # Wrong variables never come this far: the settings refuse them.
     serious = [message for message in checks.run_checks() if message.level >= checks.ERROR]
     if serious:
-        return Finding(
-            "configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious)
-        )
+        return Finding("configuration", Level.FAILED, "; ".join(f"{message.id}: {message.msg}" for message in serious))
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     queue = "Redis" if settings.REDIS_URL else "the database"
     return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")
@@ -91,9 +89,7 @@ def _asking_the_database(check: Callable[[], Finding]) -> Finding:
     try:
         return check()
     except DatabaseError as error:
-        return Finding(
-            check.__name__.strip("_").replace("_", " "), Level.FAILED, f"unknown: {_first_line(error)}"
-        )
+        return Finding(check.__name__.strip("_").replace("_", " "), Level.FAILED, f"unknown: {_first_line(error)}")
 
 
 def _migrations() -> Finding:
@@ -159,9 +155,7 @@ def upstream_finding(check: str, *, url: str, key: str) -> Finding:
     except (openai.AuthenticationError, openai.PermissionDeniedError) as error:
         return Finding(check, Level.FAILED, f"{url} refuses the key ({error.status_code})")
     except openai.APIStatusError as error:
-        return Finding(
-            check, Level.WARNING, f"{url} answers {error.status_code} to the question for its models"
-        )
+        return Finding(check, Level.WARNING, f"{url} answers {error.status_code} to the question for its models")
     except openai.APIConnectionError:
         return Finding(check, Level.FAILED, f"{url} does not answer")
     except openai.OpenAIError as error:

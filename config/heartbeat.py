@@ -23,9 +23,7 @@ def beat(worker_id: UUID) -> None:
     """This process works under that id, now. Rows of workers that went long ago are deleted."""
     now = timezone.now()
     if not Worker.objects.filter(pk=worker_id).update(beat_at=now):
-        Worker.objects.create(
-            pk=worker_id, host=socket.gethostname(), pid=os.getpid(), started_at=now, beat_at=now
-        )
+        Worker.objects.create(pk=worker_id, host=socket.gethostname(), pid=os.getpid(), started_at=now, beat_at=now)
     Worker.objects.filter(beat_at__lt=now - KEPT).delete()
 
 

@@ -23,7 +23,9 @@ DAYBOOK_HOME = (ENV.home if ENV.home.is_absolute() else BASE_DIR / ENV.home).res
 try:
     DAYBOOK_HOME.mkdir(parents=True, exist_ok=True, mode=0o700)
 except OSError as error:
-    raise ConfigurationError(f"DAYBOOK_HOME is '{DAYBOOK_HOME}'; it must be a folder that can be written ({error.strerror}).") from None
+    raise ConfigurationError(
+        f"DAYBOOK_HOME is '{DAYBOOK_HOME}'; it must be a folder that can be written ({error.strerror})."
+    ) from None
 
 SECRET_KEY = secret_key(ENV, DAYBOOK_HOME)
 SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
@@ -88,11 +90,15 @@ REDIS_URL = ENV.redis_url.get_secret_value()
 def _database() -> dict[str, Any]:
     if ENV.database_url:
         try:
-            config: dict[str, Any] = dict(dj_database_url.parse(ENV.database_url, conn_max_age=300, conn_health_checks=True))
+            config: dict[str, Any] = dict(
+                dj_database_url.parse(ENV.database_url, conn_max_age=300, conn_health_checks=True)
+            )
         except (ValueError, KeyError):
             config = {}
         if config.get("ENGINE") != "django.db.backends.postgresql":
-            raise ConfigurationError("DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name.")
+            raise ConfigurationError(
+                "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
+            )
         return config
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -132,7 +138,10 @@ if REDIS_URL:
 else:
     Q_CLUSTER["orm"] = "default"
     CHANNEL_LAYERS = {
-        "default": {"BACKEND": "memories.datagrams.DatagramChannelLayer", "CONFIG": {"folder": DAYBOOK_HOME / "sockets"}}
+        "default": {
+            "BACKEND": "memories.datagrams.DatagramChannelLayer",
+            "CONFIG": {"folder": DAYBOOK_HOME / "sockets"},
+        }
     }
 
 AUTH_PASSWORD_VALIDATORS = [
@@ -202,3 +211,4 @@ METRICS = ENV.metrics
 RECALL_LANE_SECONDS = ENV.recall_lane_seconds
 KEYWORDS_SECONDS = ENV.keywords_seconds
 PUSH_POLL_SECONDS = ENV.push_poll_seconds
+REVIEW_TOKENS = ENV.review_tokens

@@ -68,9 +68,7 @@ class Supervisor:
     def __exit__(self, *exception: object) -> None:
         self.stop()
 
-    def start(
-        self, name: str, command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()
-    ) -> int:
+    def start(self, name: str, command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:
         """Start a child in a session of its own, so that Ctrl-C reaches only us. Returns its process id."""
         child = subprocess.Popen(  # noqa: S603 - the command is ours
             command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
@@ -99,9 +97,7 @@ class Supervisor:
                 ready = True
                 on_ready()
             elif time.monotonic() > deadline:
-                self._tell(
-                    f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything."
-                )
+                self._tell(f"Not ready after {within:.0f} s ({'; '.join(state.reasons)}); stopping everything.")
                 return 1
 
     def _ended(self) -> tuple[str, int] | None:

@@ -3,6 +3,10 @@ at once. Each ends what was left behind (lost jobs, expired leases, old rows); c
 
 from collections.abc import Callable
 
+from gateway.sweep import runs_sweep
+from memories.sweep import memories_sweep
+from reviews.sweep import reviews_sweep
+
 Sweep = Callable[[], None]
 
-SWEEPS: tuple[Sweep, ...] = ()
+SWEEPS: tuple[Sweep, ...] = (runs_sweep, reviews_sweep, memories_sweep)

@@ -10,7 +10,11 @@ from gateway import views as chat
 
 urlpatterns = [
     path("", chat.chat, name="chat"),
-    path("login/", auth_views.LoginView.as_view(template_name="gateway/login.html", redirect_authenticated_user=True), name="login"),
+    path(
+        "login/",
+        auth_views.LoginView.as_view(template_name="gateway/login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/", admin.site.urls),
     path("api/", api.urls),

@@ -66,9 +66,7 @@ class SweepLoop:
         try:
             step()
         except Exception:  # whatever it was, the others must run and this one must be tried again
-            sweep_logger.exception(
-                "%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS
-            )
+            sweep_logger.exception("%s failed; it is tried again in %s s", step.__name__, settings.SWEEP_SECONDS)
 
     def _beat(self) -> None:
         heartbeat.beat(self.worker_id)
@@ -82,9 +80,7 @@ def run_worker() -> int:
     forks_die_with_parent()
     connections.close_all()  # a connection must not be shared with forks
     cluster = Cluster()
-    inbox = SignalInbox(
-        signal.SIGTERM, signal.SIGINT
-    )  # in place of the cluster's handlers, which wait without limit
+    inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)  # in place of the cluster's handlers, which wait without limit
     cluster.start()
     sweeps = SweepLoop(SWEEPS)
     sweeps.start()  # a thread, so only after the fork

@@ -16,33 +16,71 @@ class _Strict(BaseModel):
 class Tool(_Strict):
     """A group of tools the agent is given."""
 
-    type: Literal["memory"] = Field(description="memory: add, update, delete, search and list memories in the conversation.")
+    type: Literal["memory"] = Field(
+        description="memory: add, update, delete, search and list memories in the conversation."
+    )
 
 
 class AgentSettings(_Strict):
     """One agent: a named configuration that clients name as `model`."""
 
     model: str = Field("", max_length=200, description="Upstream model; empty: DAYBOOK_MODEL.")
-    upstream: Name = Field("default", description="Name of the upstream: default is OPENAI_BASE_URL, others are DAYBOOK_UPSTREAM_<NAME>_URL.")
+    upstream: Name = Field(
+        "default",
+        description="Name of the upstream: default is OPENAI_BASE_URL, others are DAYBOOK_UPSTREAM_<NAME>_URL.",
+    )
     instructions: str = Field("", max_length=100_000, description="What the agent is told first, in every request.")
     tools: tuple[Tool, ...] = Field((), strict=False, description="Tools of the main conversation.")
     book: Name = Field("main", description="The memory book; agents that name the same book share it.")
     inject_memories: bool = Field(False, description="Give the model what is remembered.")
-    inject_memories_strategy: Literal["local", "llm"] = Field("local", description="How keywords are found: by rule, or by one extra request.")
-    memory_search: Literal["ranked", "match_all"] = Field("ranked", description="How memories are searched: best first, or every keyword must occur.")
-    max_inject_memories: int = Field(20, ge=1, le=1000, description="Most distinct memories in one request, frozen and recalled together.")
-    recall_role: Literal["system", "user"] = Field("system", description="Role of the recall message, for upstreams that refuse a system message in the middle.")
-    memory_review_interval: int = Field(0, ge=0, le=1000, description="User turns between background reviews; 0 = no automatic review.")
+    inject_memories_strategy: Literal["local", "llm"] = Field(
+        "local", description="How keywords are found: by rule, or by one extra request."
+    )
+    memory_search: Literal["ranked", "match_all"] = Field(
+        "ranked", description="How memories are searched: best first, or every keyword must occur."
+    )
+    max_inject_memories: int = Field(
+        20, ge=1, le=1000, description="Most distinct memories in one request, frozen and recalled together."
+    )
+    recall_role: Literal["system", "user"] = Field(
+        "system",
+        description="Role of the recall message, for upstreams that refuse a system message in the middle.",
+    )
+    memory_review_interval: int = Field(
+        0, ge=0, le=1000, description="User turns between background reviews; 0 = no automatic review."
+    )
     memory_review_model: str = Field("", max_length=200, description="Model of the reviews; empty: the agent's.")
     memory_review_timeout: int = Field(30, ge=1, le=3000, description="Seconds for one attempt of a review.")
     memory_review_max_writes: int = Field(5, ge=0, le=100, description="Most accepted writes of one review.")
     memory_review_verbose: bool = Field(False, description="Tell the person when a review saved something.")
-    memory_review_idle_minutes: int = Field(0, ge=0, le=100_000, description="Also review a session with unreviewed turns after this pause; 0 = never.")
+    memory_review_idle_minutes: int = Field(
+        0,
+        ge=0,
+        le=100_000,
+        description="Also review a session with unreviewed turns after this pause; 0 = never.",
+    )
     memory_review_approval: bool = Field(False, description="Writes of a review wait for a person.")
-    user_char_limit: int = Field(1375, ge=0, le=10_000_000, description="Budget of what is about the person, in characters; 0 = no limit.")
-    memory_char_limit: int = Field(2200, ge=0, le=10_000_000, description="Budget of what is about the work, in characters; 0 = no limit.")
-    frozen_char_limit: int = Field(3575, ge=0, le=10_000_000, description="Most characters in the frozen block; the rest is found by recall. 0 = nothing frozen.")
-    context_token_limit: int = Field(32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted.")
+    user_char_limit: int = Field(
+        1375,
+        ge=0,
+        le=10_000_000,
+        description="Budget of what is about the person, in characters; 0 = no limit.",
+    )
+    memory_char_limit: int = Field(
+        2200,
+        ge=0,
+        le=10_000_000,
+        description="Budget of what is about the work, in characters; 0 = no limit.",
+    )
+    frozen_char_limit: int = Field(
+        3575,
+        ge=0,
+        le=10_000_000,
+        description="Most characters in the frozen block; the rest is found by recall. 0 = nothing frozen.",
+    )
+    context_token_limit: int = Field(
+        32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted."
+    )
 
     @property
     def memory_tools(self) -> bool:
@@ -54,14 +92,26 @@ class MemorySettings(_Strict):
     """Consolidation of past sessions into durable documents."""
 
     model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, populate_by_name=True, alias_generator=AliasGenerator(validation_alias=to_camel)
+        extra="forbid",
+        frozen=True,
+        strict=True,
+        populate_by_name=True,
+        alias_generator=AliasGenerator(validation_alias=to_camel),
     )
 
     enabled: bool = Field(False, description="Consolidate past sessions; off: nothing runs and nothing is injected.")
     max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Sessions older than this are left alone.")
-    min_rollout_idle_hours: float = Field(12, ge=0, le=8760, strict=False, description="A session rests this long before it is read; 0 = at once.")
+    min_rollout_idle_hours: float = Field(
+        12,
+        ge=0,
+        le=8760,
+        strict=False,
+        description="A session rests this long before it is read; 0 = at once.",
+    )
     max_rollouts_per_startup: int = Field(64, ge=1, le=1000, description="Most sessions read in one run.")
-    summary_injection_token_limit: int = Field(5000, ge=100, le=100_000, description="Most tokens of the summary in a request.")
+    summary_injection_token_limit: int = Field(
+        5000, ge=100, le=100_000, description="Most tokens of the summary in a request."
+    )
 
 
 class ModelRoles(_Strict):

@@ -26,7 +26,9 @@ def parse(text: str) -> AgentsFile:
     if data is None:
         data = {}
     if not isinstance(data, dict):
-        raise InvalidRequest("The file is a mapping with `agents`, `memories`, `model_roles` and `prices`. Nothing was applied.")
+        raise InvalidRequest(
+            "The file is a mapping with `agents`, `memories`, `model_roles` and `prices`. Nothing was applied."
+        )
     checked: AgentsFile = settings_check(AgentsFile, data, where="")
     return checked
 
@@ -63,7 +65,8 @@ def export() -> str:
     sections = {row.section: row.value for row in Configuration.objects.exclude(section=_APPLIED)}
     data: dict[str, Any] = {
         "agents": {
-            agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json") for agent in Agent.objects.order_by("name")
+            agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")
+            for agent in Agent.objects.order_by("name")
         },
         "memories": MemorySettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
         "model_roles": ModelRoles.model_validate(sections.get("model_roles", {})).model_dump(mode="json"),

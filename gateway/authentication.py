@@ -17,7 +17,7 @@ from ninja.utils import check_csrf
 
 from gateway.keys import key_hash
 from gateway.models import ApiKey
-from gateway.runs import Caller
+from memories.caller import Caller
 from memories.database import in_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
 from memories.models import Owner

@@ -4,12 +4,12 @@ A hint from the channel layer wakes it; a slow look at the table finds what a lo
 import asyncio
 import random
 from typing import Any
+from urllib.parse import parse_qs
 from uuid import UUID
 
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
-from urllib.parse import parse_qs
 
 from gateway.authentication import find_caller
 from gateway.keys import key_hash
@@ -21,7 +21,7 @@ from memories.services import owner_for_user
 _UNAUTHORIZED = 4401
 
 
-class NotificationConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+class NotificationConsumer(AsyncJsonWebsocketConsumer):
     """`/ws/notifications/?after=N`: rows above N, then new ones as they come; without `after` only new ones."""
 
     owner_id: UUID | None = None

@@ -39,4 +39,6 @@ class TurnContext:
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     chain_before: str = ""
     request_id: str
-    resumed: dict[str, Any] = field(default_factory=dict)  # what an earlier part of this run left (client tools)
+    # What an earlier part of this run said before it waited for the client's tools.
+    resumed_text: str = ""
+    resumed_usage: dict[str, int] = field(default_factory=dict)

@@ -52,7 +52,9 @@ _LONGEST = 40_000
 def _pattern(kind: str) -> re.Pattern[str]:
     words, comment = _KINDS[kind]
     keys = "|".join(_WORDS[words].split())
-    before = r"\"\"\"(?:[^\"]|\"(?!\"\"))*\"\"\"|" if kind == "python" else r"`(?:[^`\\]|\\.)*`|" if kind == "script" else ""
+    before = (
+        r"\"\"\"(?:[^\"]|\"(?!\"\"))*\"\"\"|" if kind == "python" else r"`(?:[^`\\]|\\.)*`|" if kind == "script" else ""
+    )
     parts = [f"(?P<c>{comment})"] if comment else []
     parts += [f"(?P<s>{before}{_STRING})", f"(?P<n>{_NUMBER})", rf"(?P<k>(?<![\w.$@/-])(?:{keys})(?![\w-]))"]
     return re.compile("|".join(parts), re.IGNORECASE if kind == "sql" else 0)
@@ -68,7 +70,10 @@ def highlight(code: str, language: str) -> str:
         return escape(code)
     out, done = [], 0
     for match in pattern.finditer(code):
-        out += [escape(code[done : match.start()]), f'<span class="{match.lastgroup}">{escape(match[0])}</span>']
+        out += [
+            escape(code[done : match.start()]),
+            f'<span class="{match.lastgroup}">{escape(match[0])}</span>',
+        ]
         done = match.end()
     out.append(escape(code[done:]))
     return "".join(out)

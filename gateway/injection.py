@@ -37,7 +37,9 @@ async def prepare(context: TurnContext) -> Injection:
         query=context.user_text,
         keywords=keywords,
         limits=RecallSettings(
-            max_memories=agent.max_inject_memories, search=agent.memory_search, lane_seconds=settings.RECALL_LANE_SECONDS
+            max_memories=agent.max_inject_memories,
+            search=agent.memory_search,
+            lane_seconds=settings.RECALL_LANE_SECONDS,
         ),
     )
     injection.trace.update(trace)
@@ -63,8 +65,12 @@ async def _snapshot(context: TurnContext) -> SessionSnapshot:
     if warm is not None:
         return warm
     return await in_thread(
-        snapshots.build, context.session_id, context.book, version,
-        max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit,
+        snapshots.build,
+        context.session_id,
+        context.book,
+        version,
+        max_memories=agent.max_inject_memories,
+        char_limit=agent.frozen_char_limit,
     )
 
 

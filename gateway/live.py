@@ -4,7 +4,7 @@ An event's number is the length of the text so far: `after=N` works everywhere, 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -50,7 +50,7 @@ class LiveTurn:
         if self._task is not None:
             self._task.cancel()
 
-    async def watch(self, after: int) -> AsyncIterator[tuple[int, Note]]:
+    async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
         """`(number, event)` from the text's position `after` on, until the turn is over."""
         self.watchers += 1
         noted, said = 0, after
@@ -112,7 +112,11 @@ class LiveTurn:
             stop = await in_thread(runs.heartbeat, self.context, self.text)
             flushed = self.text
             if stop or unwatched > settings.DETACH_SECONDS:
-                logger.info("run %s stops: %s", self.context.run_id, "asked to" if stop else f"nobody watches ({len(flushed)})")
+                logger.info(
+                    "run %s stops: %s",
+                    self.context.run_id,
+                    "asked to" if stop else f"nobody watches ({len(flushed)})",
+                )
                 self.stop()
                 return
 
@@ -125,7 +129,9 @@ def find(run_id: UUID) -> LiveTurn | None:
     return _live.get(run_id)
 
 
-async def watch_elsewhere(owner_id: UUID, session_id: UUID, run_id: UUID, after: int) -> AsyncIterator[tuple[int, Note]]:
+async def watch_elsewhere(
+    owner_id: UUID, session_id: UUID, run_id: UUID, after: int
+) -> AsyncGenerator[tuple[int, Note]]:
     """The same events of a turn that runs in another process, or is over, from its row."""
     said = after
     while True:
@@ -135,7 +141,13 @@ async def watch_elsewhere(owner_id: UUID, session_id: UUID, run_id: UUID, after:
             yield said, ("delta", {"text": piece})
         if row.state != Run.State.RUNNING:
             name = "error" if row.state == Run.State.FAILED else "done"
-            yield said, (name, (row.error or {}) | {"run_id": str(run_id)} if name == "error" else await in_thread(run_json, row))
+            yield (
+                said,
+                (
+                    name,
+                    (row.error or {}) | {"run_id": str(run_id)} if name == "error" else await in_thread(run_json, row),
+                ),
+            )
             return
         await asyncio.sleep(FLUSH_SECONDS)
 

@@ -67,10 +67,14 @@ class _Renderer(RendererHTML):
             return label
         return f'<a href="{escape(source)}">{label}</a>'
 
-    def heading_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def heading_open(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
         return f"<{_lowered(tokens[at].tag)}>"
 
-    def heading_close(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+    def heading_close(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
         return f"</{_lowered(tokens[at].tag)}>\n"
 
     def table_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:

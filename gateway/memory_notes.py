@@ -64,7 +64,13 @@ def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMem
         run_id = parse_uuid(item["turn_id"]) if item.get("turn_id") else None
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
-            found[run.pk].append(UsedMemory(text=text, why=f"Said earlier in this conversation, turn {turns[run_id].turn}.", quoted=True))
+            found[run.pk].append(
+                UsedMemory(
+                    text=text,
+                    why=f"Said earlier in this conversation, turn {turns[run_id].turn}.",
+                    quoted=True,
+                )
+            )
             continue
         memory = rows.get(_number(item.get("memory_id")) or 0)
         text = str(item.get("content") or (memory.content if memory else ""))
@@ -95,7 +101,9 @@ def notes_of_runs(owner_id: UUID, session_id: UUID, runs: Sequence[Run]) -> dict
     by_turn = {run.turn: run.pk for run in runs}
     same_turns = Run.objects.filter(owner_id=owner_id, session_id=session_id, turn__in=list(by_turn))
     shown_at = {run_id: by_turn[turn] for run_id, turn in same_turns.values_list("pk", "turn")}
-    sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind=ChangeSet.Kind.TOOL).order_by("id")
+    sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind=ChangeSet.Kind.TOOL).order_by(
+        "id"
+    )
     found: dict[UUID, list[MemoryNote]] = defaultdict(list)
     for change_set, note in _notes(owner_id, sets):
         if change_set.run_id is not None:
@@ -114,7 +122,9 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
     ids = [change_set.pk for change_set in sets]
     if not ids:
         return []
-    revisions = Revision.objects.filter(owner_id=owner_id, change_set_id__in=ids).select_related("memory").order_by("id")
+    revisions = (
+        Revision.objects.filter(owner_id=owner_id, change_set_id__in=ids).select_related("memory").order_by("id")
+    )
     grouped: dict[UUID, dict[UUID, list[Revision]]] = defaultdict(lambda: defaultdict(list))
     for revision in revisions:
         grouped[revision.change_set_id][revision.memory_id].append(revision)
@@ -128,7 +138,7 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
 
 def _undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
     """For each change set the newest of undo, put back, undo again … (None: untouched), and whether it is undone now."""
-    tips: dict[UUID, tuple[ChangeSet | None, bool]] = {pk: (None, False) for pk in ids}
+    tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
     root_of = {pk: pk for pk in ids}
     for _ in range(_UNDO_STEPS):
         steps = list(ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)).order_by("id"))

@@ -39,7 +39,7 @@ def _page(request: HttpRequest) -> Page | None:
         initials=_initials(name),
         demo="default" not in settings.DAYBOOK_UPSTREAMS,
         notification=current_number(owner.pk),
-        time_zone=owner.time_zone,
+        time_zone=zone_of(owner).key,
     )
 
 

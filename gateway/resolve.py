@@ -9,11 +9,13 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway import identity
+from gateway.client_tools import open_continued, waiting_run_id
 from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
-from gateway.runs import Caller, agent_find, open_in, release_expired, require_key
+from gateway.runs import agent_find, open_in, release_expired, require_key
 from gateway.services import require_active
+from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 
@@ -48,6 +50,10 @@ def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -
     Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
     open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
     require_key(caller)
+    if waiting := waiting_run_id(request.messages):
+        taken_up = open_continued(caller, waiting, messages=request.messages, client_system=request.client_system)
+        if taken_up is not None:
+            return taken_up
     agent = agent_find(caller, request.agent)
     conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
     place = _find(caller, agent, request, conversation)
@@ -100,7 +106,9 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: ident
 def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
     """A first message is a new session, unless it is the same request again."""
     runs = _runs(caller, agent).filter(
-        chain_before=conversation.chain_before, user_key=conversation.user_key, session__state=Session.State.ACTIVE
+        chain_before=conversation.chain_before,
+        user_key=conversation.user_key,
+        session__state=Session.State.ACTIVE,
     )
     for run in runs[:_RECENT]:
         same_key = request.idempotency_key and run.idempotency_key == request.idempotency_key
@@ -162,10 +170,19 @@ def _lock(session: Session) -> Session:
 
 
 def _make(
-    caller: Caller, agent: Agent, request: V1Request, *, parent: UUID | None = None, external_id: str | None = None
+    caller: Caller,
+    agent: Agent,
+    request: V1Request,
+    *,
+    parent: UUID | None = None,
+    external_id: str | None = None,
 ) -> Session:
     session: Session = Session.objects.create(
-        owner_id=caller.owner_id, agent=agent, temporary=request.temporary, external_id=external_id, parent_id=parent
+        owner_id=caller.owner_id,
+        agent=agent,
+        temporary=request.temporary,
+        external_id=external_id,
+        parent_id=parent,
     )
     return session
 

@@ -1,6 +1,5 @@
 """Websocket addresses, and who may open one: a browser of this host, or a client without Origin that shows a key."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,8 +11,6 @@ from django.urls import path
 
 from gateway.consumers import NotificationConsumer
 
-Application = Callable[[dict[str, Any], Any, Any], Awaitable[Any]]
-
 
 class OriginCheck:
     """Admits the host itself, trusted origins, and clients that send no Origin (the consumer asks those for a key).
@@ -22,9 +19,12 @@ class OriginCheck:
     def __init__(self, application: Any) -> None:
         self.application = application
 
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> Any:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         headers = dict(scope.get("headers", []))
-        origin, host = headers.get(b"origin", b"").decode("latin1"), headers.get(b"host", b"").decode("latin1")
+        origin, host = (
+            headers.get(b"origin", b"").decode("latin1"),
+            headers.get(b"host", b"").decode("latin1"),
+        )
         if not origin:
             # No browser: a cookie alone must not be enough.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
@@ -33,6 +33,5 @@ class OriginCheck:
         return await self.application(scope, receive, send)
 
 
-websocket_application = OriginCheck(
-    AuthMiddlewareStack(URLRouter([path("ws/notifications/", NotificationConsumer.as_asgi())]))
-)
+_sockets = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
+websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter(_sockets)))  # type: ignore[arg-type]

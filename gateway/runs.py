@@ -21,6 +21,7 @@ from gateway.errors import RunSuperseded, SessionBusy
 from gateway.hooks import TurnCompleted, turn_completed
 from gateway.models import Agent, ApiKey, Message, Run, Session
 from gateway.services import require_active
+from memories.caller import Caller
 from memories.errors import ModelNotFound, NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import Book, ThreadRecord
@@ -33,18 +34,6 @@ CLIENT_TOOLS_WAIT = timedelta(hours=1)
 TITLE_CHARS = 60
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
 WINDOW_ROWS = 400
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caller:
-    """Who asks: the owner, and the key if it was one (whose revocation the opening transaction looks at again)."""
-
-    owner_id: UUID
-    actor: str
-    key_id: UUID | None = None
-    agents: tuple[str, ...] = ()
-    read_only: bool = False
-    trusted: bool = False
 
 
 @dataclass(slots=True, kw_only=True)
@@ -70,7 +59,7 @@ def open_native(
     release_expired(session)
     replaced = _replaced_run(session, replaces)
     rows = _window(session, before=replaced)
-    transcript = tuple(_as_openai(row) for row in rows)
+    transcript = tuple(as_openai(row) for row in rows)
     turns_before = identity.read_conversation(
         caller.owner_id, session.agent.name, [*transcript, {"role": "user", "content": content}]
     )
@@ -89,11 +78,13 @@ def open_native(
         session.title = title_of(content)
     _touch(session)
     return _context(
-        caller, session, run,
+        caller,
+        session,
+        run,
         messages=(*transcript, {"role": "user", "content": content}),
         user=message,
         first_seq=rows[0].seq if rows else message.seq,
-        conversation=turns_before,
+        chain_before=turns_before.chain_before,
     )
 
 
@@ -133,8 +124,14 @@ def open_in(
         session.title = title_of(stored[-1].text)
     _touch(session)
     return _context(
-        caller, session, run, messages=tuple(messages), client_system=client_system,
-        user=stored[-1], first_seq=stored[-1].seq, conversation=conversation,
+        caller,
+        session,
+        run,
+        messages=tuple(messages),
+        client_system=client_system,
+        user=stored[-1],
+        first_seq=stored[-1].seq,
+        chain_before=conversation.chain_before,
     )
 
 
@@ -164,7 +161,8 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
     if closed != 1 or session is None:
         Run.objects.filter(pk=context.run_id).update(text=said.text, superseded=True)
         raise RunSuperseded(
-            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+            "This turn took too long and was given up; what it said is kept with its run.",
+            run_id=str(context.run_id),
         )
     if said.messages:
         _insert_messages(session, context.run_id, said.messages)
@@ -192,7 +190,11 @@ def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
 
 def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
     """A turn of the owner's session. Raises NotFound."""
-    run = Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first() if session_id and run_id else None
+    run = (
+        Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first()
+        if session_id and run_id
+        else None
+    )
     if run is None:
         raise NotFound("There is no such turn in this session.")
     return run
@@ -207,6 +209,46 @@ def expire_runs(now: datetime) -> int:
         lease_expires_at=None,
         finished_at=now,
         error={"code": "upstream_error", "message": "The process that answered this turn went away."},
+    )
+
+
+def complete_waiting(now: datetime) -> int:
+    """Runs that waited too long for a client's tool results end as completed. Returns how many."""
+    waiting = Run.objects.filter(state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now)
+    return waiting.update(state=Run.State.COMPLETED, lease_expires_at=None, finished_at=now)
+
+
+def reopen(run: Run) -> bool:
+    """Take up a run that waits for a client's tools; False when another request was first."""
+    run.lease_token, run.lease_expires_at = uuid7(), _lease_end()
+    waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
+    return (
+        waiting.update(state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at) == 1
+    )
+
+
+def continue_context(
+    caller: Caller,
+    session: Session,
+    run: Run,
+    *,
+    messages: tuple[dict[str, Any], ...],
+    new: Sequence[dict[str, Any]],
+    user: Message,
+    client_system: str,
+) -> TurnContext:
+    """The context of a run that was taken up again; the client's tool results are stored."""
+    _insert_messages(session, run.pk, new)
+    _touch(session)
+    return _context(
+        caller,
+        session,
+        run,
+        messages=messages,
+        client_system=client_system,
+        user=user,
+        first_seq=user.seq,
+        chain_before=run.chain_before,
     )
 
 
@@ -245,7 +287,7 @@ def _lock_session(caller: Caller, session_id: UUID | None) -> Session:
     session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
-    if caller.key_id and session.key_valid is None:
+    if caller.key_id and getattr(session, "key_valid", None) is None:
         raise Unauthorized("This API key was revoked.")
     return session
 
@@ -256,7 +298,10 @@ def release_expired(session: Session) -> None:
     if open_run is None:
         return
     if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
-        raise SessionBusy("An answer is still being written in this session. Wait for it or stop it.", run_id=str(open_run.pk))
+        raise SessionBusy(
+            "An answer is still being written in this session. Wait for it or stop it.",
+            run_id=str(open_run.pk),
+        )
     expire_runs(timezone.now())
 
 
@@ -284,7 +329,8 @@ def _window(session: Session, *, before: Run | None) -> list[Message]:
     return list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
 
 
-def _as_openai(row: Message) -> dict[str, Any]:
+def as_openai(row: Message) -> dict[str, Any]:
+    """A stored message as a request carries it."""
     message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
     if row.tool_calls:
         message["tool_calls"] = row.tool_calls
@@ -318,7 +364,9 @@ def _insert_run(
     )
 
 
-def _insert_messages(session: Session, run_id: UUID, messages: Sequence[dict[str, Any]], *, history: int = 0) -> list[Message]:
+def _insert_messages(
+    session: Session, run_id: UUID, messages: Sequence[dict[str, Any]], *, history: int = 0
+) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
     rows = []
     for index, message in enumerate(messages):
@@ -354,7 +402,7 @@ def _context(
     messages: tuple[dict[str, Any], ...],
     user: Message,
     first_seq: int,
-    conversation: identity.Conversation,
+    chain_before: str,
     client_system: str = "",
 ) -> TurnContext:
     agent = session.agent
@@ -382,8 +430,10 @@ def _context(
         user_seq=user.seq,
         first_seq=first_seq,
         newest_record=newest,
-        chain_before=conversation.chain_before,
+        chain_before=chain_before,
         request_id=run.request_id,
+        resumed_text=run.text,
+        resumed_usage=run.usage,
     )
 
 
@@ -440,4 +490,3 @@ def _complete(context: TurnContext, session: Session, said: Said, chain_after: s
 
 def _lease_end() -> datetime:
     return timezone.now() + timedelta(seconds=settings.RUN_SECONDS) + LEASE_MARGIN
-

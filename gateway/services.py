@@ -34,7 +34,9 @@ def agent_save(name: str, settings: dict[str, Any]) -> Agent:
     """Make or change an agent; its version grows when something changed. Raises InvalidRequest."""
     checked = settings_check(AgentsFile, {"agents": {name: settings}}, where="").agents[name]
     stored = checked.model_dump(mode="json", exclude_defaults=True)
-    agent, made = Agent.objects.select_for_update().get_or_create(name=name, defaults={"settings": stored, "book": checked.book})
+    agent, made = Agent.objects.select_for_update().get_or_create(
+        name=name, defaults={"settings": stored, "book": checked.book}
+    )
     if not made and agent.settings != stored:
         agent.settings, agent.book = stored, checked.book
         agent.version += 1
@@ -61,7 +63,9 @@ def agents_apply(file: AgentsFile) -> list[str]:
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store one of the file's other sections. Raises InvalidRequest."""
     settings_check(AgentsFile, {section: value}, where="")
-    row, _ = Configuration.objects.update_or_create(section=section, defaults={"value": value, "updated_at": timezone.now()})
+    row, _ = Configuration.objects.update_or_create(
+        section=section, defaults={"value": value, "updated_at": timezone.now()}
+    )
     return row
 
 
@@ -71,7 +75,10 @@ def _book_limits_renew() -> None:
     for agent in Agent.objects.all():
         checked = AgentSettings.model_validate(agent.settings)
         user, memory = limits.get(agent.book, (1, 1))
-        limits[agent.book] = (_larger(user, checked.user_char_limit), _larger(memory, checked.memory_char_limit))
+        limits[agent.book] = (
+            _larger(user, checked.user_char_limit),
+            _larger(memory, checked.memory_char_limit),
+        )
     book_limits_set(limits)
 
 
@@ -79,9 +86,13 @@ def _larger(one: int, other: int) -> int:
     return 0 if 0 in (one, other) else max(one, other)
 
 
-def session_create(owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False, external_id: str | None = None) -> Session:
+def session_create(
+    owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False, external_id: str | None = None
+) -> Session:
     """A new session of this owner. Raises InvalidRequest for a title that is too long."""
-    return Session.objects.create(owner=owner, agent=agent, title=clean_title(title), temporary=temporary, external_id=external_id)
+    return Session.objects.create(
+        owner=owner, agent=agent, title=clean_title(title), temporary=temporary, external_id=external_id
+    )
 
 
 def session_rename(session: Session, title: str) -> Session:
@@ -109,7 +120,9 @@ def session_delete(session: Session) -> None:
 
 def session_get(owner_id: UUID, session_id: UUID | None) -> Session:
     """The owner's session, with its agent. Raises NotFound, also for somebody else's."""
-    session = Session.objects.select_related("agent").filter(owner_id=owner_id, pk=session_id).first() if session_id else None
+    session = (
+        Session.objects.select_related("agent").filter(owner_id=owner_id, pk=session_id).first() if session_id else None
+    )
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
     return session

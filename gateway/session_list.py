@@ -65,7 +65,9 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: da
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """The sessions with `first_words`, which stand in for a title."""
-    said = Message.objects.filter(owner_id=OuterRef("owner_id"), session=OuterRef("pk"), role=Message.Role.USER).order_by("seq")
+    said = Message.objects.filter(
+        owner_id=OuterRef("owner_id"), session=OuterRef("pk"), role=Message.Role.USER
+    ).order_by("seq")
     return sessions.annotate(first_words=Substr(Subquery(said.values("text")[:1]), 1, 4 * _TITLE_FROM_WORDS))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.http import StreamingHttpResponse
 
 
-def event(name: str, data: Any, *, id: int | None = None) -> bytes:  # noqa: A002 - the field's name
+def event(name: str, data: Any, *, id: int | None = None) -> bytes:
     """One event of the native API."""
     head = f"id: {id}\n" if id is not None else ""
     return f"{head}event: {name}\ndata: {json.dumps(data, ensure_ascii=False, default=str)}\n\n".encode()
@@ -24,5 +24,7 @@ DONE_LINE = b"data: [DONE]\n\n"
 def response(stream: AsyncIterator[bytes]) -> StreamingHttpResponse:
     """A streamed answer, never buffered."""
     return StreamingHttpResponse(
-        stream, content_type="text/event-stream", headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        stream,
+        content_type="text/event-stream",
+        headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
     )

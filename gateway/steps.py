@@ -1,7 +1,7 @@
 """One model step: what came over the wire, gathered. Text goes on as it comes; tool calls are kept until they are whole."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -76,9 +76,9 @@ class Step:
         gathered["arguments"] += function.get("arguments") or ""
 
 
-async def stream_step(request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
-    async with aclosing(model().stream(request)) as stream:  # type: ignore[type-var]  # an async generator by contract
+    async with aclosing(model().stream(request)) as stream:
         while True:
             try:
                 async with asyncio.timeout_at(step.deadline):
@@ -100,7 +100,7 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncIterator[tuple[
                     yield choice, text
 
 
-async def complete_step(request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """The same in one piece. Raises DomainErrors."""
     try:
         async with asyncio.timeout_at(step.deadline):

@@ -57,7 +57,9 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None)
         said = said.filter(seq__lt=before)
     starts = list(said.order_by("-seq").values_list("seq", flat=True)[:PAGE_TURNS])
     if not starts:
-        return Conversation(turns=_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ())
+        return Conversation(
+            turns=_views(session, _shown(session).order_by("seq")[:PAGE_TURNS], zone) if before is None else ()
+        )
     first = starts[-1]
     messages = _shown(session).filter(seq__gte=first)
     if before is not None:

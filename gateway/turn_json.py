@@ -29,7 +29,9 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
 def run_json(run: Run) -> dict[str, Any]:
     """A turn from its row."""
     revisions = (
-        Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk).select_related("memory").order_by("id")
+        Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk)
+        .select_related("memory")
+        .order_by("id")
     )
     return {
         "id": str(run.pk),

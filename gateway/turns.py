@@ -4,13 +4,14 @@ gateway.upstream, runs our tools, and hands what was said to gateway.runs.close 
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
 from django.conf import settings
 
 from gateway import runs
+from gateway.client_tools import rename_calls
 from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare
@@ -81,12 +82,13 @@ class Turn:
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.context = context
         self.options = options
-        self.said = runs.Said()
+        self.said = runs.Said(text=context.resumed_text, usage=dict(context.resumed_usage))
+        self._noted = len(self.said.text)  # how much of the text is in said.messages already
         self.changes: list[dict[str, Any]] = []
         self._closed = False
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
 
         Raises DomainErrors after the run was closed as failed. Cancelled or left early, it closes as stopped."""
@@ -112,7 +114,7 @@ class Turn:
                 self._keep_partial()
                 await asyncio.shield(self._close(Run.State.STOPPED))
 
-    async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncIterator[Event]:
+    async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         tools = self._our_tools()
         ours = {tool["function"]["name"] for tool in tools}
         for number in range(1, settings.RUN_STEPS + 1):
@@ -127,7 +129,11 @@ class Turn:
             self.said.model = result.model or self.said.model
             self.said.usage = add_usage(self.said.usage, result.usage)
             own_calls = [call for call in result.calls if call.name in ours]
-            client_calls = [call for call in result.calls if call.name not in ours]
+            client_calls = rename_calls(
+                self.context.run_id,
+                [call for call in result.calls if call.name not in ours],
+                start=self._next_call(),
+            )
             answers: dict[str, str] = {}
             if own_calls:
                 answers = await self._run_tools(own_calls)
@@ -139,7 +145,7 @@ class Turn:
                 return
         raise UpstreamTimeout("The model made too many steps without an answer.")
 
-    def _step(self, request: ModelRequest, step: Step) -> AsyncIterator[tuple[dict[str, Any], str]]:
+    def _step(self, request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
 
     def _our_tools(self) -> tuple[dict[str, Any], ...]:
@@ -190,6 +196,7 @@ class Turn:
         step.extend({"role": "tool", "tool_call_id": call.id, "content": answers[call.id]} for call in own_calls)
         messages.extend(step)
         self.said.messages.extend(step)
+        self._noted = len(self.said.text)
 
     async def _finish(self, result: StepResult, client_calls: list[ToolCall]) -> Done:
         state = Run.State.AWAITING_CLIENT_TOOLS if client_calls else Run.State.COMPLETED
@@ -204,9 +211,12 @@ class Turn:
             finish_reason=result.finish_reason,
         )
 
+    def _next_call(self) -> int:
+        """A number for the next client call that no earlier one of this run has."""
+        return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.said.messages))
+
     def _keep_partial(self) -> None:
-        stored = "".join(str(m.get("content") or "") for m in self.said.messages if m["role"] == "assistant")
-        if rest := self.said.text[len(stored) :]:
+        if rest := self.said.text[self._noted :]:
             self.said.messages.append({"role": "assistant", "content": rest})
 
     async def _close_failed(self, error: DomainError) -> None:

@@ -6,7 +6,7 @@ rest of a turn. One client per upstream and process. Everything that goes wrong 
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -52,7 +52,7 @@ class ModelRequest:
 class Model(Protocol):
     """What answers a model step. Implemented by OpenAIModel, and by the scripted double of the tests."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         """OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors."""
         ...
 
@@ -64,7 +64,7 @@ class Model(Protocol):
 class ChunkStream(openai.AsyncStream[Chunk]):
     """The SDK's stream, giving each event as the dictionary that came, without a typed object around it."""
 
-    async def __stream__(self) -> AsyncIterator[Chunk]:
+    async def __stream__(self) -> AsyncGenerator[Chunk]:
         buffer = b""
         try:
             async for data in self.response.aiter_bytes():
@@ -88,7 +88,7 @@ class OpenAIModel:
     def __init__(self) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI]] = {}
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Chunk]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         finished = False
         try:
             stream = await self._client(request.upstream).post(
@@ -206,9 +206,11 @@ def _refused(error: openai.APIStatusError) -> DomainError:
         body = error.body if isinstance(error.body, dict) else {}
         said = str(body.get("message") or "the request was not accepted")[:_QUOTED]
         return InvalidRequest(f"The model server refused the request: {said}", status=status)
-    reason = {401: "refused the gateway's key", 403: "refused the gateway's key", 404: "does not know this model"}.get(
-        status, f"answered with an error ({status})"
-    )
+    reason = {
+        401: "refused the gateway's key",
+        403: "refused the gateway's key",
+        404: "does not know this model",
+    }.get(status, f"answered with an error ({status})")
     return UpstreamRefused(f"The model server {reason}.", status=status)
 
 

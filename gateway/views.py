@@ -108,7 +108,12 @@ def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
     before = _moment(request.GET.get("before", ""))
     listed = session_page(reader.owner.pk, reader.zone, search=search, before=before)
-    context = {"sessions": listed, "search": search, "more": before is not None, "current": request.GET.get("current", "")}
+    context = {
+        "sessions": listed,
+        "search": search,
+        "more": before is not None,
+        "current": request.GET.get("current", ""),
+    }
     return render(request, "gateway/sessions.html", context)
 
 
@@ -123,14 +128,16 @@ def turn_fragment(request: HttpRequest, reader: Reader, session_id: UUID, run_id
 
 
 @_fragment_view
-def earlier_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
-    """The turns before message number `before`."""
+def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
+    """The newest turns, or those before message number `before`."""
     session = _sessions(reader).filter(pk=session_id).first()
-    before = request.GET.get("before", "")
-    if session is None or not before.isdecimal():
+    if session is None:
         return HttpResponse(status=404)
-    shown = conversation(session, reader.zone, before=min(int(before), 2**31))
-    return render(request, "gateway/turns.html", {"conversation": _with_days(shown, reader), "session": session})
+    before = request.GET.get("before", "")
+    last = min(int(before), 2**31 - 1) if before.isdecimal() else None
+    shown = conversation(session, reader.zone, before=last)
+    context = {"conversation": _with_days(shown, reader), "session": session, "fill": context_fill(session)}
+    return render(request, "gateway/turns.html", context)
 
 
 @_fragment_view
@@ -149,7 +156,9 @@ def context_fill(session: Session | None) -> int:
     run = runs.order_by("-id").only("usage", "text").first()
     if run is None:
         return 0
-    tokens = int(run.usage.get("total_tokens") or run.usage.get("prompt_tokens") or len(run.text) // _CHARACTERS_PER_TOKEN)
+    tokens = int(
+        run.usage.get("total_tokens") or run.usage.get("prompt_tokens") or len(run.text) // _CHARACTERS_PER_TOKEN
+    )
     limit = AgentSettings.model_validate(session.agent.settings).context_token_limit
     return min(100, round(100 * tokens / limit))
 

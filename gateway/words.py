@@ -20,7 +20,11 @@ _KEPT = "Your message is kept."
 ERROR_WORDS: Mapping[str, ErrorWords] = {
     words.code: words
     for words in (
-        ErrorWords("upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."),
+        ErrorWords(
+            "upstream_timeout",
+            "The model server took too long to answer.",
+            f"{_KEPT} Nothing was saved to memory.",
+        ),
         ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
         ErrorWords("overloaded", "Too much at once.", _KEPT),
         ErrorWords("rate_limited", "Too much at once.", _KEPT),
@@ -30,9 +34,17 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
         ErrorWords("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
         ErrorWords("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
         ErrorWords("forbidden", "You may not do this.", "Ask whoever runs this Daybook."),
-        ErrorWords("blocked_by_scan", "Not saved.", "The scan found something that does not belong in a memory. Change the text and save again."),
+        ErrorWords(
+            "blocked_by_scan",
+            "Not saved.",
+            "The scan found something that does not belong in a memory. Change the text and save again.",
+        ),
         ErrorWords("over_budget", "No room.", "Edit or delete a memory first."),
-        ErrorWords("connection", "The connection broke off.", "Your message is kept. Try again when you are connected."),
+        ErrorWords(
+            "connection",
+            "The connection broke off.",
+            "Your message is kept. Try again when you are connected.",
+        ),
         ErrorWords("error", "The answer could not be finished.", _KEPT),
     )
 }

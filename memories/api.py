@@ -5,10 +5,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict
 
+from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound
@@ -61,7 +62,7 @@ class RestoreIn(_Body):
 
 
 @router.post("/memories", response={201: Any, 200: Any})
-async def memory_add(request: HttpRequest, body: MemoryIn, response: HttpResponse) -> Status:
+async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Remember something. A repetition answers 200 with the memory that is there already."""
     status, found = await in_thread(_add, request.auth, body)
     response["ETag"] = etag(found["version"])
@@ -70,7 +71,7 @@ async def memory_add(request: HttpRequest, body: MemoryIn, response: HttpRespons
 
 @router.get("/memories")
 async def memory_list(
-    request: HttpRequest,
+    request: ApiRequest,
     book: str | None = None,
     target: str | None = None,
     category: str | None = None,
@@ -86,13 +87,13 @@ async def memory_list(
 
 
 @router.post("/memories/search")
-async def memory_search(request: HttpRequest, body: SearchIn) -> dict[str, Any]:
+async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search what is remembered: best first, or with `match_all` in insertion order."""
     return await in_thread(_search, request.auth, body)
 
 
 @router.get("/memories/{memory_id}")
-async def memory_read(request: HttpRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
+async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
     found = memory_json(await in_thread(memory_get, request.auth.owner_id, memory_id))
     response["ETag"] = etag(found["version"])
@@ -100,7 +101,9 @@ async def memory_read(request: HttpRequest, memory_id: str, response: HttpRespon
 
 
 @router.patch("/memories/{memory_id}")
-async def memory_patch(request: HttpRequest, memory_id: str, body: MemoryPatch, response: HttpResponse) -> dict[str, Any]:
+async def memory_patch(
+    request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
+) -> dict[str, Any]:
     """Change a memory; with If-Match only the version that was read."""
     found = await in_thread(_patch, request.auth, memory_id, body, if_match(request))
     response["ETag"] = etag(found["version"])
@@ -108,32 +111,34 @@ async def memory_patch(request: HttpRequest, memory_id: str, body: MemoryPatch, 
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
-async def memory_delete(request: HttpRequest, memory_id: str) -> Status:
+async def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
     """Forget a memory; undoable for some days."""
     await in_thread(_delete, request.auth, memory_id, if_match(request))
     return Status(204, None)
 
 
 @router.get("/memories/{memory_id}/revisions")
-async def revision_list(request: HttpRequest, memory_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+async def revision_list(
+    request: ApiRequest, memory_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
+) -> dict[str, Any]:
     """The history of a memory, newest first, also of a deleted one."""
     return await in_thread(_revisions, request.auth, memory_id, limit, after)
 
 
 @router.post("/memories/{memory_id}/restore")
-async def memory_put_back(request: HttpRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
+async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) -> dict[str, Any]:
     """Put back the state after one of its revisions."""
     return await in_thread(_restore, request.auth, memory_id, body.revision)
 
 
 @router.post("/changes/{change_set}/undo")
-async def change_undo(request: HttpRequest, change_set: str) -> dict[str, Any]:
+async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
     return await in_thread(_undo, request.auth, change_set)
 
 
 @router.get("/notifications")
-async def notification_list(request: HttpRequest, after: int = 0) -> dict[str, Any]:
+async def notification_list(request: ApiRequest, after: int = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
     return page_json(await in_thread(notifications_after, request.auth.owner_id, after))
 
@@ -143,7 +148,7 @@ def etag(version: int) -> str:
     return f'"{version}"'
 
 
-def if_match(request: HttpRequest) -> int | None:
+def if_match(request: ApiRequest) -> int | None:
     """The version an If-Match names. Raises InvalidRequest."""
     given = request.headers.get("if-match", "").strip()
     if not given or given == "*":
@@ -154,12 +159,12 @@ def if_match(request: HttpRequest) -> int | None:
     return int(plain)
 
 
-def edit_source(caller: Any, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
+def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
     """The owner's own hand, by page or API."""
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind, undoes=undoes)
 
 
-def _add(caller: Any, body: MemoryIn) -> tuple[int, dict[str, Any]]:
+def _add(caller: Caller, body: MemoryIn) -> tuple[int, dict[str, Any]]:
     book = book_get_or_create(caller.owner_id, body.book)
     fields = MemoryFields(**body.dict(exclude={"book"}))
     with book_writing(book, edit_source(caller)) as writer:
@@ -168,7 +173,12 @@ def _add(caller: Any, body: MemoryIn) -> tuple[int, dict[str, Any]]:
 
 
 def _list(
-    caller: Any, filters: dict[str, str | None], review: str | None, q: str | None, limit: int, after: str | None
+    caller: Caller,
+    filters: dict[str, str | None],
+    review: str | None,
+    q: str | None,
+    limit: int,
+    after: str | None,
 ) -> dict[str, Any]:
     rows = Memory.objects.select_related("book").filter(owner_id=caller.owner_id, deleted_at__isnull=True)
     rows = rows.filter(**{name: value for name, value in filters.items() if value})
@@ -179,7 +189,7 @@ def _list(
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
 
 
-def _search(caller: Any, body: SearchIn) -> dict[str, Any]:
+def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
     if body.search not in {"ranked", "match_all"}:
         raise InvalidRequest("search is ranked or match_all.", param="search")
     if not 1 <= body.limit <= 100:
@@ -189,17 +199,25 @@ def _search(caller: Any, body: SearchIn) -> dict[str, Any]:
         return page_json([])
     view = snapshots.view(book_state_of(book))
     hits = view.index.search(
-        body.query, limit=body.limit, keywords=extract_keywords(body.query), strategy=body.search, category=body.category
+        body.query,
+        limit=body.limit,
+        keywords=extract_keywords(body.query),
+        strategy=body.search,
+        category=body.category,
     )
-    rows = Memory.objects.select_related("book").filter(owner_id=caller.owner_id, number__in=[hit.number for hit in hits])
+    rows = Memory.objects.select_related("book").filter(
+        owner_id=caller.owner_id, number__in=[hit.number for hit in hits]
+    )
     by_number = {row.number: row for row in rows}
     found = [
-        memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why} for hit in hits if hit.number in by_number
+        memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why}
+        for hit in hits
+        if hit.number in by_number
     ]
     return page_json(found)
 
 
-def _patch(caller: Any, memory_id: str, body: MemoryPatch, version: int | None) -> dict[str, Any]:
+def _patch(caller: Caller, memory_id: str, body: MemoryPatch, version: int | None) -> dict[str, Any]:
     memory = memory_get(caller.owner_id, memory_id)
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
@@ -208,31 +226,35 @@ def _patch(caller: Any, memory_id: str, body: MemoryPatch, version: int | None) 
     return memory_json(written.memory)
 
 
-def _delete(caller: Any, memory_id: str, version: int | None) -> None:
+def _delete(caller: Caller, memory_id: str, version: int | None) -> None:
     memory = memory_get(caller.owner_id, memory_id)
     with book_writing(memory.book, edit_source(caller)) as writer:
         writer.delete(memory.number, version=version)
 
 
-def _revisions(caller: Any, memory_id: str, limit: int, after: str | None) -> dict[str, Any]:
+def _revisions(caller: Caller, memory_id: str, limit: int, after: str | None) -> dict[str, Any]:
     memory = memory_get(caller.owner_id, memory_id, deleted=True)
     rows = Revision.objects.filter(owner_id=caller.owner_id, memory=memory).select_related("change_set")
     return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
 
 
-def _restore(caller: Any, memory_id: str, revision_id: str) -> dict[str, Any]:
+def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]:
     memory = memory_get(caller.owner_id, memory_id, deleted=True)
-    revision = Revision.objects.filter(owner_id=caller.owner_id, memory=memory, pk=parse_uuid(revision_id)).first()
+    wanted = parse_uuid(revision_id)
+    revisions = Revision.objects.filter(owner_id=caller.owner_id, memory=memory)
+    revision = revisions.filter(pk=wanted).first() if wanted else None
     if revision is None:
         raise NotFound("This memory has no such revision.")
     return memory_json(memory_restore(memory, revision, edit_source(caller)).memory)
 
 
-def _undo(caller: Any, change_set_id: str) -> dict[str, Any]:
+def _undo(caller: Caller, change_set_id: str) -> dict[str, Any]:
     change_set = change_set_get(caller.owner_id, parse_uuid(change_set_id))
     return undo_changes(change_set, edit_source(caller, ChangeSet.Kind.UNDO, undoes=change_set.pk)).as_json()
 
 
 def book_state_of(book: Book) -> BookState:
     """The state of a row that was just read."""
-    return BookState(book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+    return BookState(
+        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )

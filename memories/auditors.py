@@ -36,9 +36,7 @@ def auditors_unmake(apps: Apps = installed, schema_editor: BaseDatabaseSchemaEdi
 
 
 def _permission(apps: Apps, app: str, model: str, verb: str) -> Any:
-    content_type, _ = apps.get_model("contenttypes", "ContentType").objects.get_or_create(
-        app_label=app, model=model
-    )
+    content_type, _ = apps.get_model("contenttypes", "ContentType").objects.get_or_create(app_label=app, model=model)
     # The same words Django would use, so that it finds its own row when it comes by.
     name = f"Can {verb} {installed.get_model(app, model)._meta.verbose_name_raw}"
     permission, _ = apps.get_model("auth", "Permission").objects.get_or_create(

@@ -34,7 +34,11 @@ class Undone:
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
     """The owner's change set, with its book. Raises NotFound."""
-    found = ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first() if change_set_id else None
+    found = (
+        ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first()
+        if change_set_id
+        else None
+    )
     if found is None:
         raise NotFound("There is no such group of changes.")
     return found

@@ -22,7 +22,6 @@ _pool: ThreadPoolExecutor | None = None
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a synchronous function that uses the ORM in a database thread, with the caller's context variables."""
     loop = asyncio.get_running_loop()
-    call = functools.partial(contextvars.copy_context().run, _with_healthy_connections, function, *args, **kwargs)
     if not settings.DB_THREADS:
         # Django refuses the ORM where a loop is running; for the length of this call there is none.
         asyncio._set_running_loop(None)
@@ -30,6 +29,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
             return function(*args, **kwargs)
         finally:
             asyncio._set_running_loop(loop)
+    call = functools.partial(_with_healthy_connections, contextvars.copy_context(), function, *args, **kwargs)
     return await loop.run_in_executor(_threads(), call)
 
 
@@ -40,6 +40,8 @@ def _threads() -> ThreadPoolExecutor:
     return _pool
 
 
-def _with_healthy_connections(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _with_healthy_connections(
+    context: contextvars.Context, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
     close_old_connections()  # drops what is over its age or failed; a healthy connection is kept
-    return function(*args, **kwargs)
+    return context.run(function, *args, **kwargs)

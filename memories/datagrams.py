@@ -17,7 +17,7 @@ from channels.layers import InMemoryChannelLayer
 _LARGEST = 60_000
 
 
-class DatagramChannelLayer(InMemoryChannelLayer):  # type: ignore[misc]  # channels ships no types for its layers
+class DatagramChannelLayer(InMemoryChannelLayer):
     """Groups across the processes of one machine. `folder` only names the place: a socket's path may hold 100 bytes,
     a home may be longer, so the sockets lie in the temporary folder under a hash of it."""
 

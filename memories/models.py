@@ -14,7 +14,9 @@ class Owner(models.Model):
     """Whose conversations and memories these are: a Django user, or an end user of a parent owner's application."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
-    user = models.OneToOneField(settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="owner")
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, null=True, blank=True, on_delete=models.SET_NULL, related_name="owner"
+    )
     parent = models.ForeignKey("self", null=True, blank=True, on_delete=models.CASCADE, related_name="end_users")
     namespace = models.CharField(max_length=64, blank=True)
     external_id = models.CharField(max_length=255, blank=True)
@@ -26,7 +28,9 @@ class Owner(models.Model):
     class Meta:
         constraints = [
             models.UniqueConstraint(
-                fields=["parent", "namespace", "external_id"], condition=Q(parent__isnull=False), name="owner_end_user_once"
+                fields=["parent", "namespace", "external_id"],
+                condition=Q(parent__isnull=False),
+                name="owner_end_user_once",
             )
         ]
 
@@ -55,7 +59,9 @@ class Book(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="books")
     name = models.CharField(max_length=64)
     generation = models.PositiveBigIntegerField(default=1, help_text="Grows with every change of what may be injected.")
-    epoch = models.PositiveIntegerField(default=1, help_text="Grows when background work of before must not be applied.")
+    epoch = models.PositiveIntegerField(
+        default=1, help_text="Grows when background work of before must not be applied."
+    )
     next_expiry_at = models.DateTimeField(null=True, blank=True)
     last_write_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)

@@ -78,8 +78,17 @@ def notifications_after(owner_id: UUID, after: int | None, limit: int = PAGE) ->
     found = [notification_json(row) for row in rows]
     newest = rows[0].seq if rows else current_number(owner_id) + 1
     if newest > after + 1:
-        found.insert(0, {"id": str(newest - 1), "kind": Notification.Kind.RESYNC.value, "text": "", "review_id": None,
-                         "memory_ids": [], "created_at": None})
+        found.insert(
+            0,
+            {
+                "id": str(newest - 1),
+                "kind": Notification.Kind.RESYNC.value,
+                "text": "",
+                "review_id": None,
+                "memory_ids": [],
+                "created_at": None,
+            },
+        )
     return found
 
 

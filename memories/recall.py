@@ -84,7 +84,10 @@ async def recall(
         "short_term": lambda: _short_term(thread, query, limits.max_memories),
         "long_term": lambda: _long_term(snapshot, query, keywords, left, limits.search),
     }
-    needed = {"short_term": bool(thread and thread.outside), "long_term": left > 0 and not snapshot.frozen.holds_all}
+    needed = {
+        "short_term": bool(thread and thread.outside),
+        "long_term": left > 0 and not snapshot.frozen.holds_all,
+    }
     short, long = await asyncio.gather(
         *(_lane(name, search, needed[name], limits.lane_seconds, trace) for name, search in searches.items())
     )
@@ -133,7 +136,7 @@ async def _lane(
         found = await asyncio.wait_for(_in_worker(search), seconds)
     except TimeoutError:
         entry["state"] = "timeout"
-    except Exception as error:  # noqa: BLE001 - whatever a lane does, the turn goes on without it
+    except Exception as error:
         entry["state"] = "failed"
         entry["kind"] = type(error).__name__
         logger.exception("recall lane %s failed", name)
@@ -150,8 +153,13 @@ def _short_term(thread: ThreadView | None, query: str, limit: int) -> list[Recal
     if thread is None:
         return []
     return [
-        Recalled(lane="short_term", why=f"Said earlier in this conversation, turn {hit.turn}.", text=cut(hit.text),
-                 turn_id=hit.run_id, turn=hit.turn)
+        Recalled(
+            lane="short_term",
+            why=f"Said earlier in this conversation, turn {hit.turn}.",
+            text=cut(hit.text),
+            turn_id=hit.run_id,
+            turn=hit.turn,
+        )
         for hit in thread.search(query, limit=limit)
     ]
 
@@ -163,8 +171,13 @@ def _long_term(
     frozen = {entry.number for entry in snapshot.frozen.entries}
     hits = view.index.search(query, limit=limit, keywords=keywords, strategy=search, exclude=frozen)
     return [
-        Recalled(lane="long_term", why=hit.why, text=cut(view.by_number[hit.number].content), number=hit.number,
-                 category=view.by_number[hit.number].category)
+        Recalled(
+            lane="long_term",
+            why=hit.why,
+            text=cut(view.by_number[hit.number].content),
+            number=hit.number,
+            category=view.by_number[hit.number].category,
+        )
         for hit in hits
     ]
 

@@ -15,13 +15,23 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.db.models import F, Sum
+from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import scanning
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget, TooLarge
-from memories.models import Book, BookLimits, ChangeSet, Memory, Notification, Owner, Revision, Target, WriteOrigin
+from memories.models import (
+    Book,
+    BookLimits,
+    ChangeSet,
+    Memory,
+    Notification,
+    Owner,
+    Revision,
+    Target,
+    WriteOrigin,
+)
 from memories.outbox import next_number, notify
 
 MAX_CATEGORY = 40
@@ -118,8 +128,10 @@ class BookWriter:
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
         memory = self.memory(number)
         if version is not None and version != memory.version:
-            raise Conflict(f"Memory {number} was changed in the meantime. Read it again and repeat your change.",
-                           version=memory.version)
+            raise Conflict(
+                f"Memory {number} was changed in the meantime. Read it again and repeat your change.",
+                version=memory.version,
+            )
         before = memory_state(memory)
         changes = self._changes(memory, fields)
         if not changes:
@@ -141,8 +153,10 @@ class BookWriter:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
         memory = self.memory(number)
         if version is not None and version != memory.version:
-            raise Conflict(f"Memory {number} was changed in the meantime. Read it again before you delete it.",
-                           version=memory.version)
+            raise Conflict(
+                f"Memory {number} was changed in the meantime. Read it again before you delete it.",
+                version=memory.version,
+            )
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
         return Written(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
@@ -183,7 +197,7 @@ class BookWriter:
             rows = rows.exclude(pk=without.pk)
         return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
 
-    def _live(self) -> Any:
+    def _live(self) -> "QuerySet[Memory]":
         return Memory.objects.filter(owner_id=self.book.owner_id, book=self.book, deleted_at__isnull=True)
 
     def _check_budget(self, target: str, *, needed: int, without: Memory | None = None) -> None:
@@ -195,7 +209,10 @@ class BookWriter:
             raise OverBudget(
                 f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
                 f"“{Target(target).label}”. Edit or delete something first.",
-                target=str(target), used=used, limit=limit, needed=needed,
+                target=str(target),
+                used=used,
+                limit=limit,
+                needed=needed,
             )
 
     def _changes(self, memory: Memory, fields: MemoryFields) -> dict[str, Any]:
@@ -214,7 +231,9 @@ class BookWriter:
             wanted["expires_at"] = fields.expires_at
         return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
 
-    def _revise(self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False) -> Revision:
+    def _revise(
+        self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False
+    ) -> Revision:
         if self.change_set is None:
             self.change_set = _change_set_open(self.book, self.source)
         if save:
@@ -247,8 +266,12 @@ def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
         yield writer
         if writer.change_set is not None:
             book_touch(locked)
-            notify(owner_id=locked.owner_id, kind=Notification.Kind.MEMORY_CHANGED, memory_numbers=writer.numbers,
-                   review_id=source.review_id)
+            notify(
+                owner_id=locked.owner_id,
+                kind=Notification.Kind.MEMORY_CHANGED,
+                memory_numbers=writer.numbers,
+                review_id=source.review_id,
+            )
 
 
 def book_touch(book: Book, *, written: bool = True) -> None:
@@ -336,8 +359,11 @@ def clean_content(content: str) -> str:
     if not content:
         raise InvalidRequest("A memory needs some words.", param="content")
     if len(content) > settings.MAX_ENTRY:
-        raise TooLarge(f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. Shorten it or split it.",
-                       param="content", limit=settings.MAX_ENTRY)
+        raise TooLarge(
+            f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. Shorten it or split it.",
+            param="content",
+            limit=settings.MAX_ENTRY,
+        )
     return content
 
 
@@ -361,7 +387,9 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     fit that shape is left out of a word, and words too many are left away (they only help the search)."""
     found: list[str] = []
     for keyword in keywords:
-        kept = "".join(c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword))
+        kept = "".join(
+            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword)
+        )
         kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
         if kept and kept.casefold() not in {k.casefold() for k in found}:
             found.append(kept)
@@ -372,8 +400,11 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
     """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
     verdict = scanning.scan(content, keywords)
     if verdict.blocked:
-        raise BlockedByScan(f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
-                            rule=verdict.rule, kind=verdict.kind)
+        raise BlockedByScan(
+            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+            rule=verdict.rule,
+            kind=verdict.kind,
+        )
     return scanning.scan_hash(content, keywords)
 
 

@@ -21,8 +21,9 @@ from django.utils import timezone
 from memories import scanning
 from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.models import Book, Memory
+from memories.search.analysis import AnalysisCache
 from memories.search.entries import Entry
-from memories.search.index import AnalysisCache, BookIndex
+from memories.search.index import BookIndex
 
 _ANALYSIS = AnalysisCache()
 _ENTRY_OVERHEAD = 400
@@ -82,7 +83,10 @@ class SessionSnapshot:
         """Whether nothing that may be injected has changed since."""
         mine = self.view.state
         return (mine.book_id, mine.generation, mine.epoch, self.agent_version) == (
-            state.book_id, state.generation, state.epoch, agent_version,
+            state.book_id,
+            state.generation,
+            state.epoch,
+            agent_version,
         )
 
 
@@ -104,7 +108,9 @@ class Snapshots:
             self._sessions.move_to_end(session_id)
             return found[1]
 
-    def build(self, session_id: UUID, state: BookState, agent_version: int, *, max_memories: int, char_limit: int) -> SessionSnapshot:
+    def build(
+        self, session_id: UUID, state: BookState, agent_version: int, *, max_memories: int, char_limit: int
+    ) -> SessionSnapshot:
         """Make the session's snapshot, from a shared view where one is fresh, else from the rows."""
         view = self.view(state)
         frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
@@ -185,7 +191,9 @@ def load_view(state: BookState) -> BookView:
             Memory.objects.filter(pk=row.pk, version=row.version).update(
                 scan_hash=row.scan_hash, scan_rule=row.scan_rule, scan_reason=row.scan_reason
             )
-    now_state = BookState(book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+    now_state = BookState(
+        book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )
     return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked))
 
 

@@ -63,7 +63,9 @@ class ThreadView:
 
     def search(self, query: str, *, limit: int) -> list[ThreadHit]:
         """The best parts, best first; one part per side of a turn."""
-        parts = [part for turn in self.outside for part in ((turn, turn.user, "user"), (turn, turn.assistant, "assistant"))]
+        parts = [
+            part for turn in self.outside for part in ((turn, turn.user, "user"), (turn, turn.assistant, "assistant"))
+        ]
         index = BookIndex.build(
             [
                 Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
@@ -71,7 +73,10 @@ class ThreadView:
             ]
         )
         hits = index.search(query, limit=limit)
-        return [ThreadHit(run_id=parts[h.number][0].run_id, turn=parts[h.number][0].turn, text=parts[h.number][1]) for h in hits]
+        return [
+            ThreadHit(run_id=parts[h.number][0].run_id, turn=parts[h.number][0].turn, text=parts[h.number][1])
+            for h in hits
+        ]
 
 
 @dataclass(slots=True)

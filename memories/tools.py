@@ -32,7 +32,10 @@ class AddMemory(_Arguments):
     name = "add_memory"
     about = "Remember one lasting fact, preference or convention. Not for passing states, tasks in progress or secrets."
     content: str = Field(description="One short statement in the third person.")
-    target: Literal["user", "memory"] = Field("memory", description="user: about the person. memory: about their environment, tools and conventions.")
+    target: Literal["user", "memory"] = Field(
+        "memory",
+        description="user: about the person. memory: about their environment, tools and conventions.",
+    )
     category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
     keywords: list[str] = Field(default_factory=list, description=_KEYWORDS)
 
@@ -73,7 +76,10 @@ NAMES = frozenset(_BY_NAME)
 def definitions(tools: Sequence[type[_Arguments]] = ALL) -> tuple[dict[str, Any], ...]:
     """The tools as OpenAI function definitions."""
     return tuple(
-        {"type": "function", "function": {"name": tool.name, "description": tool.about, "parameters": _schema(tool)}}
+        {
+            "type": "function",
+            "function": {"name": tool.name, "description": tool.about, "parameters": _schema(tool)},
+        }
         for tool in tools
     )
 
@@ -109,7 +115,11 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> StepResult:
     """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
     step = StepResult()
     source = Source(
-        actor="model", origin=WriteOrigin.TOOL, kind=ChangeSet.Kind.TOOL, session_id=scope.session_id, run_id=scope.run_id
+        actor="model",
+        origin=WriteOrigin.TOOL,
+        kind=ChangeSet.Kind.TOOL,
+        session_id=scope.session_id,
+        run_id=scope.run_id,
     )
     with book_writing(Book(pk=scope.book.book_id), source) as writer:
         for call in calls:
@@ -129,7 +139,10 @@ def parse_arguments(call: ToolCall) -> _Arguments | dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        return failure("invalid_arguments", f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.")
+        return failure(
+            "invalid_arguments",
+            f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.",
+        )
 
 
 def memory_number(value: int | str) -> int:
@@ -168,7 +181,10 @@ def write_fields(arguments: _Arguments) -> MemoryFields:
     """What an add or update sets."""
     if isinstance(arguments, AddMemory):
         return MemoryFields(
-            content=arguments.content, target=arguments.target, category=arguments.category, keywords=arguments.keywords
+            content=arguments.content,
+            target=arguments.target,
+            category=arguments.category,
+            keywords=arguments.keywords,
         )
     if isinstance(arguments, UpdateMemory):
         return MemoryFields(content=arguments.content, category=arguments.category, keywords=arguments.keywords)
@@ -218,7 +234,9 @@ def _write(arguments: _Arguments, writer: BookWriter) -> Written:
 def _search(arguments: SearchMemories, scope: ToolScope, writer: BookWriter) -> dict[str, Any]:
     book = writer.book
     # What this step wrote so far has no generation yet: such a search reads its own view of the rows.
-    state = BookState(book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+    state = BookState(
+        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )
     view = snapshots.fresh_view(state) if writer.change_set else snapshots.view(state)
     hits = view.index.search(
         arguments.query,
@@ -228,7 +246,10 @@ def _search(arguments: SearchMemories, scope: ToolScope, writer: BookWriter) -> 
         category=arguments.category,
     )
     found = (view.by_number[hit.number] for hit in hits)
-    return {"ok": True, "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found]}
+    return {
+        "ok": True,
+        "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found],
+    }
 
 
 def _list(writer: BookWriter) -> dict[str, Any]:
@@ -236,7 +257,11 @@ def _list(writer: BookWriter) -> dict[str, Any]:
     rows = live_memories(writer.book.owner_id, writer.book.pk)
     return {
         "ok": True,
-        "memories": [{"id": r.number, "target": r.target, "category": r.category, "content": r.content} for r in rows if not r.blocked],
+        "memories": [
+            {"id": r.number, "target": r.target, "category": r.category, "content": r.content}
+            for r in rows
+            if not r.blocked
+        ],
         "budget": {str(target): {"used": writer.used(target), "limit": limit} for target, limit in limits.items()},
     }
 

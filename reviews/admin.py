@@ -172,9 +172,7 @@ class ReviewRunAdmin(ReadOnlyAdmin):
     @admin.display(description="Seconds")
     def seconds(self, run: ReviewRun) -> str:
         return (
-            f"{(run.finished_at - run.started_at).total_seconds():.1f}"
-            if run.finished_at and run.started_at
-            else "–"
+            f"{(run.finished_at - run.started_at).total_seconds():.1f}" if run.finished_at and run.started_at else "–"
         )
 
     @admin.display(description="Changes")
@@ -208,9 +206,7 @@ class ReviewRunAdmin(ReadOnlyAdmin):
         found: tuple[QuerySet[ReviewRun], bool] = super().get_search_results(request, queryset, search_term)
         return found
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> ReviewRun | None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ReviewRun | None:
         rows: QuerySet[ReviewRun] = self.get_queryset(request)
         return row_by_id(rows.select_related("owner__user", "book", "session"), object_id)
 

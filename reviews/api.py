@@ -1,3 +1,92 @@
-from ninja import Router
+"""/api/reviews: what the background reviews did, and taking it back; and asking for one."""
+
+from typing import Any
+
+from ninja import Router, Schema, Status
+
+from gateway.services import session_get
+from memories.caller import ApiRequest, Caller
+from memories.database import in_thread
+from memories.ids import parse_uuid
+from memories.models import WriteOrigin
+from memories.pages import DEFAULT_LIMIT, list_json
+from reviews import services
+from reviews.models import ReviewRun
+from reviews.schedule import review_request
 
 router = Router()
+
+
+class WritesIn(Schema):
+    writes: list[int] | None = None
+
+
+@router.post("/sessions/{session_id}/review", response={202: Any})
+async def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
+    """Review a session now."""
+    return Status(202, await in_thread(_request, request.auth, session_id))
+
+
+@router.get("/reviews")
+async def review_list(
+    request: ApiRequest,
+    session_id: str | None = None,
+    state: str | None = None,
+    limit: int = DEFAULT_LIMIT,
+    after: str | None = None,
+) -> dict[str, Any]:
+    """Reviews, newest first."""
+    return await in_thread(_list, request.auth, session_id, state, limit, after)
+
+
+@router.get("/reviews/{review_id}")
+async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
+    """One review with its writes."""
+    return review_json(await in_thread(services.review_get, request.auth.owner_id, parse_uuid(review_id)))
+
+
+@router.post("/reviews/{review_id}/undo")
+async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
+    """Take back what a review wrote, or some of it."""
+    return await in_thread(_undo, request.auth, review_id, body.writes if body else None)
+
+
+def review_json(review: ReviewRun) -> dict[str, Any]:
+    """A review as the API shows it."""
+    return {
+        "id": str(review.pk),
+        "object": "review",
+        "session_id": str(review.session_id) if review.session_id else None,
+        "state": review.state,
+        "trigger": review.trigger,
+        "attempts": review.attempts,
+        "model": review.model or services.review_model(review),
+        "created_at": review.created_at,
+        "started_at": review.started_at,
+        "finished_at": review.finished_at,
+        "usage": review.usage,
+        "error": review.error,
+        "dropped_calls": review.dropped_calls,
+        "change_set": str(review.change_set) if review.change_set else None,
+        "writes": review.writes,
+    }
+
+
+def _request(caller: Caller, session_id: str) -> dict[str, Any]:
+    session = session_get(caller.owner_id, parse_uuid(session_id))
+    return review_json(review_request(caller.owner_id, session))
+
+
+def _list(caller: Caller, session_id: str | None, state: str | None, limit: int, after: str | None) -> dict[str, Any]:
+    rows = ReviewRun.objects.filter(owner_id=caller.owner_id)
+    if session_id:
+        rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id)))
+    if state:
+        rows = rows.filter(state=state)
+    return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
+
+
+def _undo(caller: Caller, review_id: str, writes: list[int] | None) -> dict[str, Any]:
+    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    only = frozenset(writes) if writes is not None else None
+    return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=only).as_json()

@@ -44,6 +44,7 @@ class ReviewRun(models.Model):
     lease_token = models.UUIDField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
     not_before = models.DateTimeField(default=timezone.now, help_text="When the next attempt may start.")
+    enqueued_at = models.DateTimeField(null=True, blank=True)
     model = models.CharField(max_length=200, blank=True)
     prompt_sha256 = models.CharField(max_length=64, blank=True)
     usage = models.JSONField(default=dict)
@@ -58,7 +59,9 @@ class ReviewRun(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["session"], condition=Q(state="running"), name="review_one_running_per_session"),
+            models.UniqueConstraint(
+                fields=["session"], condition=Q(state="running"), name="review_one_running_per_session"
+            ),
         ]
         indexes = [
             models.Index(fields=["owner", "-id"], name="review_of_owner"),

@@ -63,9 +63,7 @@ class ApiKeyAdmin(ServiceAdmin):
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
-    add_fieldsets = (
-        (None, {"fields": ("owner", "name", ("read_only", "trusted"), "agents", "requests_per_minute")}),
-    )
+    add_fieldsets = ((None, {"fields": ("owner", "name", ("read_only", "trusted"), "agents", "requests_per_minute")}),)
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     readonly_fields = ("prefix", "state", "scope", "created", "last_used")
     change_form_template = "admin/gateway/apikey/change_form.html"

@@ -81,9 +81,7 @@ class _ConfigurationForm(RefusableForm):
 
 
 _FIELDS = {
-    name: field
-    for section, (_, model) in _PARTS.items()
-    for name, field in schema_fields(model, f"{section}_").items()
+    name: field for section, (_, model) in _PARTS.items() for name, field in schema_fields(model, f"{section}_").items()
 }
 for _name, _field in _FIELDS.items():
     _field.label = (_field.label or "").removeprefix("Memories ")
@@ -106,15 +104,11 @@ class ConfigurationAdmin(ServiceAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Configuration | None = None) -> bool:
         return False
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """There is one form, so the list leads to it."""
         return HttpResponseRedirect(reverse("admin:gateway_configuration_change", args=["memories"]))
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Configuration | None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Configuration | None:
         """The form's row, also before anything was ever saved."""
         if object_id != "memories":
             return None
@@ -124,7 +118,5 @@ class ConfigurationAdmin(ServiceAdmin):
         """Raises InvalidRequest, which the form shows."""
         with transaction.atomic():
             for section, (_, model) in _PARTS.items():
-                value = model.model_validate(form.part(section)).model_dump(
-                    mode="json", exclude_defaults=True
-                )
+                value = model.model_validate(form.part(section)).model_dump(mode="json", exclude_defaults=True)
                 configuration_save(section, value)

@@ -25,8 +25,7 @@ def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.F
     """A form field for each field of the model, by `prefix` + name, in the model's order."""
     schema = model.model_json_schema(by_alias=False)
     return {
-        f"{prefix}{name}": _field(name, part, schema.get("$defs", {}))
-        for name, part in schema["properties"].items()
+        f"{prefix}{name}": _field(name, part, schema.get("$defs", {})) for name, part in schema["properties"].items()
     }
 
 
@@ -66,29 +65,21 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
     }
     if "enum" in part:
         choices = [(value, value) for value in part["enum"]]
-        return forms.ChoiceField(
-            **{**common, "required": True}, choices=choices, widget=UnfoldAdminSelectWidget
-        )
+        return forms.ChoiceField(**{**common, "required": True}, choices=choices, widget=UnfoldAdminSelectWidget)
     kind = part.get("type")
     if kind == "boolean":
         return forms.BooleanField(**common, widget=UnfoldBooleanSwitchWidget)
     if kind in {"integer", "number"}:
         limits: dict[str, Any] = {"min_value": part.get("minimum"), "max_value": part.get("maximum")}
         if kind == "integer":
-            return forms.IntegerField(
-                **{**common, "required": True}, **limits, widget=UnfoldAdminIntegerFieldWidget
-            )
-        return forms.FloatField(
-            **{**common, "required": True}, **limits, widget=UnfoldAdminDecimalFieldWidget
-        )
+            return forms.IntegerField(**{**common, "required": True}, **limits, widget=UnfoldAdminIntegerFieldWidget)
+        return forms.FloatField(**{**common, "required": True}, **limits, widget=UnfoldAdminDecimalFieldWidget)
     if kind == "array":
         return forms.MultipleChoiceField(
             **common, choices=_kinds(part, definitions), widget=UnfoldAdminCheckboxSelectMultipleWidget
         )
     longest = part.get("maxLength")
-    widget = (
-        UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
-    )
+    widget = UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
     return forms.CharField(**common, max_length=longest, widget=widget)
 
 

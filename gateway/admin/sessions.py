@@ -38,9 +38,7 @@ def pretty(value: Any) -> SafeString | str:
     """A JSON value to read."""
     if value in (None, "", [], {}):
         return "–"
-    return format_html(
-        '<pre class="db-json">{}</pre>', json.dumps(value, ensure_ascii=False, indent=2, default=str)
-    )
+    return format_html('<pre class="db-json">{}</pre>', json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
 class SessionStateFilter(ChoiceFilter):
@@ -130,9 +128,7 @@ class SessionAdmin(ReadOnlyAdmin):
         found: tuple[QuerySet[Session], bool] = super().get_search_results(request, queryset, search_term)
         return found
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Session | None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Session | None:
         rows: QuerySet[Session] = self.get_queryset(request)
         return row_by_id(rows.select_related("owner__user", "agent"), object_id)
 
@@ -218,11 +214,7 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.display(description="Error")
     def error_code(self, run: Run) -> str:
         error = run.error or {}
-        return (
-            str(error.get("code") or error.get("error", {}).get("code", "–"))
-            if isinstance(error, dict)
-            else "–"
-        )
+        return str(error.get("code") or error.get("error", {}).get("code", "–")) if isinstance(error, dict) else "–"
 
     @admin.display(description="Started")
     def started(self, run: Run) -> str:

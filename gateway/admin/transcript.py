@@ -61,9 +61,7 @@ def _line(message: Message) -> Line:
         at=message.created_at,
         text=message.text,
         calls=[_call(call) for call in message.tool_calls or []],
-        attachments=sum(
-            1 for part in message.parts or [] if isinstance(part, dict) and part.get("type") != "text"
-        ),
+        attachments=sum(1 for part in message.parts or [] if isinstance(part, dict) and part.get("type") != "text"),
         turn=run.turn if run else 0,
         run_id=message.run_id,
         note=_note(message, run),

@@ -55,5 +55,13 @@ def install_handlers(api: NinjaAPI) -> None:
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error))
 
-    for kind in (DomainError, ValidationError, AuthenticationError, Http404, HttpError, RequestDataTooBig, Exception):
+    for kind in (
+        DomainError,
+        ValidationError,
+        AuthenticationError,
+        Http404,
+        HttpError,
+        RequestDataTooBig,
+        Exception,
+    ):
         api.add_exception_handler(kind, respond)

@@ -3,12 +3,12 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway import sse
@@ -20,8 +20,9 @@ from gateway.identity import text_of
 from gateway.models import Agent, Run
 from gateway.requests import request_id
 from gateway.resolve import V1Request, open_v1, split_system
-from gateway.runs import Caller, agent_find, require_key
+from gateway.runs import agent_find, require_key
 from gateway.turns import Delta, Done, Turn, TurnOptions
+from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import InvalidRequest, TooLarge
 
@@ -33,21 +34,21 @@ _OURS = frozenset({"model", "messages", "stream", "tools", "metadata", "user", "
 
 
 @router.get("/models")
-async def models(request: HttpRequest) -> HttpResponse:
+async def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
     agents = await in_thread(_agents, request.auth)
     return _json({"object": "list", "data": [_model_json(agent) for agent in agents]})
 
 
 @router.get("/models/{path:name}")
-async def model(request: HttpRequest, name: str) -> HttpResponse:
+async def model(request: ApiRequest, name: str) -> HttpResponse:
     """One agent."""
     agent = await in_thread(agent_find, request.auth, name)
     return _json(_model_json(agent))
 
 
 @router.post("/chat/completions")
-async def chat_completions(request: HttpRequest) -> HttpResponseBase:
+async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
@@ -98,11 +99,12 @@ def _check_message(message: Any, where: str) -> None:
     if len(text) > settings.DAYBOOK_MAX_MESSAGE:
         raise TooLarge(
             f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(text)}. Send it in parts.",
-            param=where, limit=settings.DAYBOOK_MAX_MESSAGE,
+            param=where,
+            limit=settings.DAYBOOK_MAX_MESSAGE,
         )
 
 
-def _v1_request(request: HttpRequest, body: dict[str, Any]) -> V1Request:
+def _v1_request(request: ApiRequest, body: dict[str, Any]) -> V1Request:
     metadata = body.get("metadata") if isinstance(body.get("metadata"), dict) else {}
     client_system, messages = split_system(body["messages"])
     if not any(message["role"] == "user" for message in messages):
@@ -154,7 +156,11 @@ async def _whole(turn: Turn) -> dict[str, Any]:
 def _completion_json(context: TurnContext, done: Done) -> dict[str, Any]:
     """The upstream's completion with our names, the sum of usage, and the client's own tool calls only."""
     answer = {**done.choice}
-    answer |= {"id": f"chatcmpl-{context.run_id.hex}", "object": "chat.completion", "model": context.agent.name}
+    answer |= {
+        "id": f"chatcmpl-{context.run_id.hex}",
+        "object": "chat.completion",
+        "model": context.agent.name,
+    }
     answer.setdefault("created", int(time.time()))
     choices = [dict(choice) for choice in answer.get("choices", [])]
     first = choices[0]
@@ -173,7 +179,7 @@ def _finish_reason(done: Done) -> str:
     return done.finish_reason if done.finish_reason != "tool_calls" else "stop"
 
 
-async def _stream(turn: Turn, *, include_usage: bool) -> AsyncIterator[bytes]:
+async def _stream(turn: Turn, *, include_usage: bool) -> AsyncGenerator[bytes]:
     head = {
         "id": f"chatcmpl-{turn.context.run_id.hex}",
         "object": "chat.completion.chunk",
@@ -192,8 +198,14 @@ async def _stream(turn: Turn, *, include_usage: bool) -> AsyncIterator[bytes]:
                 elif isinstance(event, Done):
                     if event.client_calls:
                         calls = [{"index": index, **call} for index, call in enumerate(event.client_calls)]
-                        yield opening + _dump({"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}) + b"]}\n\n"
-                    yield opening + _dump({"index": 0, "delta": {}, "finish_reason": _finish_reason(event)}) + b"]}\n\n"
+                        yield (
+                            opening
+                            + _dump({"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None})
+                            + b"]}\n\n"
+                        )
+                    yield (
+                        opening + _dump({"index": 0, "delta": {}, "finish_reason": _finish_reason(event)}) + b"]}\n\n"
+                    )
                     if include_usage:
                         yield sse.data_line({**head, "choices": [], "usage": event.said.usage})
     except Exception as error:  # noqa: BLE001 - the 200 has left: whatever it is, say it as a chunk
@@ -203,7 +215,9 @@ async def _stream(turn: Turn, *, include_usage: bool) -> AsyncIterator[bytes]:
 
 
 def _chunk_choice(event: Delta) -> dict[str, Any]:
-    delta = {key: value for key, value in (event.choice.get("delta") or {}).items() if key not in {"tool_calls", "role"}}
+    delta = {
+        key: value for key, value in (event.choice.get("delta") or {}).items() if key not in {"tool_calls", "role"}
+    }
     return {**event.choice, "delta": delta, "finish_reason": None}
 
 
@@ -224,10 +238,13 @@ def _agents(caller: Caller) -> list[Agent]:
 
 
 def _model_json(agent: Agent) -> dict[str, Any]:
-    return {"id": agent.name, "object": "model", "created": int(agent.created_at.timestamp()), "owned_by": "daybook"}
+    return {
+        "id": agent.name,
+        "object": "model",
+        "created": int(agent.created_at.timestamp()),
+        "owned_by": "daybook",
+    }
 
 
 def _json(data: Any) -> HttpResponse:
     return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json")
-
-

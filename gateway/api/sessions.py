@@ -1,25 +1,26 @@
 """/api/sessions: sessions, their transcripts and their turns."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
 
 from gateway import live, runs, services, sse
-from memories.pages import DEFAULT_LIMIT, list_json, number
 from gateway.models import Message, Session
 from gateway.requests import request_id
-from gateway.runs import Caller, agent_find
+from gateway.runs import agent_find
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
+from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
 from memories.models import Owner
+from memories.pages import DEFAULT_LIMIT, list_json, number
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
 
@@ -43,31 +44,31 @@ class TurnIn(Schema):
 
 
 @router.post("/sessions", response={201: Any})
-async def session_create(request: HttpRequest, body: SessionIn) -> Status:
+async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
     """Begin a session with an agent."""
     return Status(201, await in_thread(_create, request.auth, body))
 
 
 @router.get("/sessions")
-async def session_list(request: HttpRequest, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+async def session_list(request: ApiRequest, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
     """The owner's sessions, newest first."""
     return await in_thread(_list, request.auth, limit, after)
 
 
 @router.get("/sessions/{session_id}")
-async def session_get(request: HttpRequest, session_id: str) -> dict[str, Any]:
+async def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """One session."""
     return session_json(await in_thread(_session, request.auth, session_id))
 
 
 @router.patch("/sessions/{session_id}")
-async def session_patch(request: HttpRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
+async def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
     """Rename a session."""
     return session_json(await in_thread(_rename, request.auth, session_id, body.title))
 
 
 @router.delete("/sessions/{session_id}", response={204: None})
-async def session_delete(request: HttpRequest, session_id: str) -> Status:
+async def session_delete(request: ApiRequest, session_id: str) -> Status[Any]:
     """Delete a session and its transcript; the memories it gave stay."""
     session = await in_thread(_session, request.auth, session_id)
     await in_thread(services.session_delete, session)
@@ -76,7 +77,7 @@ async def session_delete(request: HttpRequest, session_id: str) -> Status:
 
 
 @router.post("/sessions/{session_id}/end")
-async def session_end(request: HttpRequest, session_id: str) -> dict[str, Any]:
+async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session; its snapshot is dropped."""
     session = await in_thread(_session, request.auth, session_id)
     ended = await in_thread(services.session_end, session)
@@ -85,13 +86,15 @@ async def session_end(request: HttpRequest, session_id: str) -> dict[str, Any]:
 
 
 @router.get("/sessions/{session_id}/messages")
-async def message_list(request: HttpRequest, session_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+async def message_list(
+    request: ApiRequest, session_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
+) -> dict[str, Any]:
     """The transcript, oldest first, without anything that was injected."""
     return await in_thread(_messages, request.auth, session_id, limit, after)
 
 
 @router.post("/sessions/{session_id}/turns", response={200: Any})
-async def turn_create(request: HttpRequest, session_id: str, body: TurnIn) -> Any:
+async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     _check_content(body.content)
     replaces = parse_uuid(body.replaces) if body.replaces else None
@@ -119,13 +122,13 @@ async def turn_create(request: HttpRequest, session_id: str, body: TurnIn) -> An
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
-async def turn_get(request: HttpRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """One turn."""
     return await in_thread(_turn, request.auth, session_id, turn_id)
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events")
-async def turn_events(request: HttpRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
+async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
     row = await in_thread(runs.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     running = live.find(row.pk)
@@ -134,7 +137,7 @@ async def turn_events(request: HttpRequest, session_id: str, turn_id: str, after
 
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
-async def turn_stop(request: HttpRequest, session_id: str, turn_id: str) -> dict[str, Any]:
+async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop answering; what was said so far is kept."""
     row = await in_thread(runs.stop, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     if running := live.find(row.pk):
@@ -180,14 +183,15 @@ def _check_content(content: str) -> None:
     if len(content) > settings.DAYBOOK_MAX_MESSAGE:
         raise TooLarge(
             f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(content)}. Send it in parts.",
-            param="content", limit=settings.DAYBOOK_MAX_MESSAGE,
+            param="content",
+            limit=settings.DAYBOOK_MAX_MESSAGE,
         )
 
 
-def _streamed(session_id: UUID, run_id: UUID, events: AsyncIterator[tuple[int, live.Note]]) -> HttpResponseBase:
-    async def stream() -> AsyncIterator[bytes]:
+def _streamed(session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]]) -> HttpResponseBase:
+    async def stream() -> AsyncGenerator[bytes]:
         yield sse.event("started", {"turn": {"id": str(run_id), "session_id": str(session_id), "state": "running"}})
-        async with aclosing(events) as watched:  # type: ignore[type-var]  # an async generator
+        async with aclosing(events) as watched:
             async for at, (name, data) in watched:
                 yield sse.event(name, data, id=at)
 
@@ -229,4 +233,3 @@ def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
 def _forget(session_id: UUID) -> None:
     snapshots.drop(session_id)
     thread_cache.drop(session_id)
-

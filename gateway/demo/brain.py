@@ -10,7 +10,6 @@ from typing import Any
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LINE = re.compile(r'<memory id="(\d+)"[^>]*>(.*?)</memory>', re.DOTALL)
 _ASKED = re.compile(r"\b(what do you (know|remember)|about me|remember about)\b", re.IGNORECASE)
-_KNOWN = re.compile(r"^\[(\d+)\] \([^)]*\) (.*)$", re.MULTILINE)
 
 # (what a person says, how it is noted, category); one statement a sentence.
 _STATEMENTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
@@ -73,7 +72,7 @@ def notes(text: str) -> list[tuple[str, str]]:
 
 def _review(messages: Sequence[dict[str, Any]]) -> Answer:
     prompt = _text(messages[-1])
-    known = {content.casefold() for _, content in _KNOWN.findall(prompt)}
+    known = {html.unescape(content).casefold() for _, content in _LINE.findall(prompt)}
     calls = []
     for message in messages[:-1]:
         if message.get("role") != "user":
@@ -86,11 +85,19 @@ def _review(messages: Sequence[dict[str, Any]]) -> Answer:
 
 
 def _add(note: str, category: str) -> tuple[str, dict[str, Any]]:
-    return "add_memory", {"content": note, "target": "user", "category": category, "keywords": _keywords(note)}
+    return "add_memory", {
+        "content": note,
+        "target": "user",
+        "category": category,
+        "keywords": _keywords(note),
+    }
 
 
 def _keywords(note: str) -> list[str]:
-    topics = {"vegetarian": ["food", "diet", "meal", "recipe", "dinner"], "answer": ["style", "length", "format"]}
+    topics = {
+        "vegetarian": ["food", "diet", "meal", "recipe", "dinner"],
+        "answer": ["style", "length", "format"],
+    }
     return [word for topic, words in topics.items() if topic in note.casefold() for word in words]
 
 

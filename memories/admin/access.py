@@ -27,7 +27,7 @@ def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]
     others = [row for row in rows if not _is_own(request, row.owner)]
     if others:
         owners = len({row.owner_id for row in others})
-        kind = model._meta.verbose_name_plural
+        kind = model._meta.verbose_name if len(others) == 1 else model._meta.verbose_name_plural
         _record(
             request,
             model,

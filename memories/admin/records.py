@@ -162,7 +162,6 @@ class OwnerAdmin(ReadOnlyAdmin):
     """Whose memories these are. Searched by the filters of the other lists too."""
 
     list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
-    list_select_related = ("user", "parent__user")
     search_fields = ("user__username", "external_id")
     search_help_text = "User name, or the id an application gave"
     fields = (
@@ -186,7 +185,7 @@ class OwnerAdmin(ReadOnlyAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
         queryset: QuerySet[Owner] = super().get_queryset(request)
-        return queryset.select_related("user")
+        return queryset.select_related("user", "parent__user")  # here, for the autocomplete too
 
 
 @admin.register(Book)

@@ -1,5 +1,5 @@
 """Forms that save through a service. Django validates first and saves after, but the service has the last
-word: what it refuses rolls the transaction back, and the form is shown once more with the refusal as its error."""
+word: what it refuses rolls the transaction back, and the form comes again with the refusal as its error."""
 
 from typing import Any
 

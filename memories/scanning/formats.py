@@ -31,18 +31,12 @@ _CARD_WORDS = re.compile(r"card|karte|carte|tarjeta|cartao|cartão|carta|кар�
 _OTHER_NUMBER = re.compile(r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial|part|sku|issn|barcode|fax|phone|tel", re.IGNORECASE)
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])")
 _IBAN_LENGTHS = dict(
-    entry.split("=") for entry in (
-        "AD=24 AE=23 AL=28 AT=20 AZ=28 BA=20 BE=16 BG=22 BH=22 BR=29 BY=28 CH=21 CR=22 CY=28 CZ=24 DE=22 DK=18 DO=28 EE=20 "
-        "EG=29 ES=24 FI=18 FO=18 FR=27 GB=22 GE=22 GI=23 GL=18 GR=27 GT=28 HR=21 HU=28 IE=22 IL=23 IQ=23 IR=26 IS=26 IT=27 JO=30 "
-        "KW=30 KZ=20 LB=28 LC=32 LI=21 LT=20 LU=20 LV=21 LY=25 MC=27 MD=24 ME=22 MK=19 MR=27 MT=31 MU=30 NL=18 NO=15 PK=24 PL=28 "
-        "PS=29 PT=25 QA=29 RO=24 RS=22 RU=33 SA=24 SC=31 SD=18 SE=24 SI=19 SK=24 SM=27 ST=25 SV=28 TL=23 TN=24 TR=26 UA=29 VA=22 VG=24 XK=20"
-    ).split()
+    entry.split("=") for entry in ["AD=24", "AE=23", "AL=28", "AT=20", "AZ=28", "BA=20", "BE=16", "BG=22", "BH=22", "BR=29", "BY=28", "CH=21", "CR=22", "CY=28", "CZ=24", "DE=22", "DK=18", "DO=28", "EE=20", "EG=29", "ES=24", "FI=18", "FO=18", "FR=27", "GB=22", "GE=22", "GI=23", "GL=18", "GR=27", "GT=28", "HR=21", "HU=28", "IE=22", "IL=23", "IQ=23", "IR=26", "IS=26", "IT=27", "JO=30", "KW=30", "KZ=20", "LB=28", "LC=32", "LI=21", "LT=20", "LU=20", "LV=21", "LY=25", "MC=27", "MD=24", "ME=22", "MK=19", "MR=27", "MT=31", "MU=30", "NL=18", "NO=15", "PK=24", "PL=28", "PS=29", "PT=25", "QA=29", "RO=24", "RS=22", "RU=33", "SA=24", "SC=31", "SD=18", "SE=24", "SI=19", "SK=24", "SM=27", "ST=25", "SV=28", "TL=23", "TN=24", "TR=26", "UA=29", "VA=22", "VG=24", "XK=20"]
 )  # fmt: skip
 _SEED_LABEL = re.compile(r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla", re.IGNORECASE)
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
 _COMMON = frozenset(
-    "the and for not are was has had his her our from into with that this they them then than when what were been have "
-    "would could should which their there these those also some more most such each likes prefers wants uses user who whose does did but its".split()
+    ["the", "and", "for", "not", "are", "was", "has", "had", "his", "her", "our", "from", "into", "with", "that", "this", "they", "them", "then", "than", "when", "what", "were", "been", "have", "would", "could", "should", "which", "their", "there", "these", "those", "also", "some", "more", "most", "such", "each", "likes", "prefers", "wants", "uses", "user", "who", "whose", "does", "did", "but", "its"]
 )
 _FILLER_PASSWORD = re.compile(r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)", re.IGNORECASE)
 
@@ -144,6 +138,8 @@ def is_iban(compact: str) -> bool:
 def _seed_spans(text: str) -> Iterator[Span]:
     for match in _SEED_RUN.finditer(text):
         words = re.findall(r"[a-z]{3,8}", match.group())
-        labelled = bool(_SEED_LABEL.search(text[max(0, match.start() - 80) : match.start()]) or _SEED_LABEL.search(words[0]))
-        if not _COMMON.intersection(words) and (labelled or len(words) in (12, 15, 18, 21, 24)):
+        before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
+        # A list of keywords is no phrase: without a label only single spaces may stand between the words.
+        plain = len(words) in (12, 15, 18, 21, 24) and match.group().count(" ") == len(words) - 1 and "," not in match.group()
+        if not _COMMON.intersection(words) and (_SEED_LABEL.search(before) or plain):
             yield match.start(), match.end(), "seed_phrase"

@@ -56,9 +56,7 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
         if not any(start <= match.start() and match.end() <= end for start, end in flags):
             yield match.start(), match.end(), "tag_characters"
             break
-    if match := _OVERRIDES.search(text):
-        yield match.start(), match.end(), "direction_override"
-    elif (match := _DIRECTIONS.search(text)) and not _RIGHT_TO_LEFT.search(text):
+    if (match := _OVERRIDES.search(text)) or ((match := _DIRECTIONS.search(text)) and not _RIGHT_TO_LEFT.search(text)):
         yield match.start(), match.end(), "direction_override"
     if match := _NEVER_TYPED.search(text):
         yield match.start(), match.end(), "invisible_characters"

@@ -14,9 +14,7 @@ _SEPARATORS = re.compile(r"[ .\-_*·•|/,~+]+")
 _CUT = re.compile(r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|\*\*|__|~~|``|\\|\s?\|\s?)(?=[^\W\d_])")
 _SCRAMBLED = re.compile(r"[a-z]{5,14}")
 _FUNCTION_WORDS = frozenset(
-    "a an the i is are be to of in on at by for from with and or not no do does it its this that these those you your me my we he she "
-    "they them his her him our us as but if so up out now then than will would can could should must may who what which how about into "
-    "like likes prefers uses works lives hello world name".split()
+    ["a", "an", "the", "i", "is", "are", "be", "to", "of", "in", "on", "at", "by", "for", "from", "with", "and", "or", "not", "no", "do", "does", "it", "its", "this", "that", "these", "those", "you", "your", "me", "my", "we", "he", "she", "they", "them", "his", "her", "him", "our", "us", "as", "but", "if", "so", "up", "out", "now", "then", "than", "will", "would", "can", "could", "should", "must", "may", "who", "what", "which", "how", "about", "into", "like", "likes", "prefers", "uses", "works", "lives", "hello", "world", "name"]
 )
 
 
@@ -47,6 +45,8 @@ def word_cuts(letters: str) -> set[int]:
         best.append(min(options))
     cuts: set[int] = set()
     end = len(letters)
+    if best[end][0] > len(letters):  # more than a third is unknown: these are not words
+        return cuts
     while end > 0:
         end = best[end][1]
         cuts.add(end)

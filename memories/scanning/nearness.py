@@ -61,6 +61,13 @@ def compiled(rule: OrderRule) -> _Compiled:
     return _Compiled(rule, anchor, near, mask_of(rule.unless), mask_of(rule.never), needed)
 
 
+def _has_all(union: int, needed: tuple[int, ...]) -> bool:
+    for mask in needed:  # a plain loop: this runs for every rule and sentence
+        if not union & mask:
+            return False
+    return True
+
+
 def _fits(rule: _Compiled, sentence: Sentence, at: int) -> tuple[int, int] | None:
     """First and last word of a match around the anchor at `at`; None if it does not match."""
     masks = sentence.masks
@@ -105,7 +112,7 @@ def order_findings(view: View, sentences: list[Sentence], rules: tuple[_Compiled
     for sentence in sentences:
         union = sentence.union
         for rule in rules:
-            if union & rule.never or any(not union & mask for mask in rule.needed):
+            if union & rule.never or not _has_all(union, rule.needed):
                 continue
             for at, mask in enumerate(sentence.masks):
                 if not mask & rule.anchor:

@@ -9,13 +9,10 @@ from memories.scanning.sentences import Sentence
 from memories.scanning.words import BIT
 
 _SUBJECTS = frozenset(
-    "i we they he she who people users user should could would might may can cannot how why whether which when "
-    "team boss kids don't doesn't didn't won't if is was be been being it let's for of about society and/or "
-    "je nous ils elles il yo nosotros ellos ich wir er io noi vi".split()
+    ["i", "we", "they", "he", "she", "who", "people", "users", "user", "should", "could", "would", "might", "may", "can", "cannot", "how", "why", "whether", "which", "when", "team", "boss", "kids", "don't", "doesn't", "didn't", "won't", "if", "is", "was", "be", "been", "being", "it", "let's", "for", "of", "about", "society", "and/or", "je", "nous", "ils", "elles", "il", "yo", "nosotros", "ellos", "ich", "wir", "er", "io", "noi", "vi"]
 )
 _OBLIGED = frozenset(
-    "have has need needs ought going instructed ordered told required supposed want wants free obliged allowed able remember sure "
-    "order permission authority".split()
+    ["have", "has", "need", "needs", "ought", "going", "instructed", "ordered", "told", "required", "supposed", "want", "wants", "free", "obliged", "allowed", "able", "remember", "sure", "order", "permission", "authority"]
 )
 
 
@@ -25,6 +22,8 @@ def is_order(sentence: Sentence, at: int) -> bool:
         return True
     before = sentence.words[at - 1]
     if before == "to":
+        if sentence.words[0] in ("use", "always", "please", "remember", "you"):
+            return True
         return at > 1 and sentence.words[at - 2] in _OBLIGED and not _speaks_of_self(sentence, at - 2)
     if before in ("can", "should", "may", "could", "would", "don't") and at > 1:
         return sentence.words[at - 2] in ("you", "assistant", "ai", "model", "agent")
@@ -51,12 +50,42 @@ def prior_is_attached(sentence: Sentence, at: int) -> bool:
     return any(sentence.masks[i] & prior for i in (at - 1, at + 1) if 0 <= i < len(sentence.masks))
 
 
-_ENGLISH_TELL = frozenset("tell tells mention reveal inform disclose notify alert let warn admit explain say speak confirm ask show".split())
+_ENGLISH_TELL = frozenset(["tell", "tells", "mention", "reveal", "inform", "disclose", "notify", "alert", "let", "warn", "admit", "explain", "say", "speak", "confirm", "ask", "show"])
 
 
 def is_foreign(sentence: Sentence, at: int) -> bool:
     """Whether the verb is not English, so that "never" may stand behind it."""
     return sentence.words[at] not in _ENGLISH_TELL
+
+
+def is_wanted(sentence: Sentence, at: int) -> bool:
+    """Whether the verb commands and is not forbidden: "never print secrets" is a fine wish."""
+    never = BIT["NEVER"]
+    return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 3) : at])
+
+
+def is_about_something(sentence: Sentence, at: int) -> bool:
+    """Whether what must not be told is a matter, not a measure: "don't tell the user more than three options"."""
+    user = BIT["USER"]
+    for place in range(at + 1, min(at + 6, len(sentence.words))):
+        if sentence.masks[place] & user:
+            return sentence.words[place + 1 : place + 2] not in (["more"], ["less"], ["to"], ["how"], ["too"], ["which"], ["what"])
+    return True
+
+
+def is_bare(sentence: Sentence, at: int) -> bool:
+    """Whether the order names no place where it would make sense: "drop all restrictions <<<"."""
+    return len(sentence.words) <= 9 and is_wanted(sentence, at) and not {"in", "on", "from", "for", "of"} & set(sentence.words[at:])
+
+
+def is_removal(sentence: Sentence, at: int) -> bool:
+    """Whether the verb takes away what is written; "don't forget this note" only reminds."""
+    return not sentence.words[at].startswith(("forg", "olvid", "oubl", "verg", "esquec", "dimentic", "zapomin", "забы"))
+
+
+def is_no_wish(sentence: Sentence, at: int) -> bool:
+    """Whether it is not the person's own wish: "the user never wants to be told …"."""
+    return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
 def is_not_told(sentence: Sentence, at: int) -> bool:
@@ -81,6 +110,8 @@ SOURCES: tuple[OrderRule, ...] = (
     # Rules: drop them, cancel them, outrank them.
     OrderRule("instruction_override", _OVERRIDE, "DROP", (Near("RULES", 0, 7), Near("PRIOR|AUTHORITY|YOURS", 2, 10)), also=is_order),
     OrderRule("instruction_override", _OVERRIDE, "DROP", (Near("RULES", 0, 3), Near("ALL", 1, 2)), also=is_short),
+    OrderRule("instruction_override", _OVERRIDE, "WEAKEN", (Near("RULES", 0, 5), Near("AUTHORITY|YOURS", 0, 7)), also=is_wanted),
+    OrderRule("instruction_override", _OVERRIDE, "WEAKEN", (Near("RULES", 0, 2), Near("ALL", 0, 1)), also=is_bare),
     OrderRule("instruction_override", _OVERRIDE, "DROP_LAST", (Near("RULES", 7, 1), Near("PRIOR|AUTHORITY|YOURS|ALL", 10, 2))),
     OrderRule("instruction_override", _OVERRIDE, "DROP", (Near("EVERYTHING", 0, 3), Near("REPLACE|ONLY", 0, 12)), also=is_order),
     OrderRule("instruction_override", _OVERRIDE, "STOP", (Near("EVERYTHING|PRIOR", 0, 3), Near("REPLACE", 0, 8))),
@@ -95,6 +126,11 @@ SOURCES: tuple[OrderRule, ...] = (
     OrderRule("instruction_override", _OVERRIDE, "ONLY", (Near("NOTE", 3, 4), Near("OBEY|COUNTS", 7, 6), Near("RULES|DROP|CANCELLED", 14, 10))),
     OrderRule("instruction_override", _OVERRIDE, "OBEY", (Near("ONLY", 2, 4), Near("THIS|NOTE", 3, 5)), also=is_order),
     OrderRule("instruction_override", _OVERRIDE, "OBEY", (Near("NOTE", 5, 4), Near("THIS", 6, 3), Near("LONG|EVERYTHING|ALL|NEVER", 4, 8)), also=is_order),
+    OrderRule("instruction_override", _OVERRIDE, "DROP", (Near("AUTHORITY", 0, 6), Near("SAYS", 0, 8)), also=is_order),
+    OrderRule("instruction_override", _OVERRIDE, "DROP", (Near("RULES", 0, 3), Near("OBEY", 0, 9), Near("ONLY|NOTE|THIS|SELF", 0, 12)), also=is_order),
+    OrderRule("instruction_override", _OVERRIDE, "CANCELLED", (Near("INNER|AUTHORITY", 7, 3), Near("YOU|YOURS|INNER|SELF", 10, 10), Near("RULES|SAYS|INNER", 10, 6))),
+    OrderRule("instruction_override", _OVERRIDE, "RELEASED", (Near("RULES|AUTHORITY", 2, 8), Near("YOU", 5, 6))),
+    OrderRule("instruction_override", _OVERRIDE, "SELF", (Near("OUTRANKS|OBEY|COUNTS|AUTHORITY|DROP", 10, 10),)),
     # Roles.
     OrderRule("role_hijack", _ROLE, "BECOME", (Near("UNRESTRICTED", 0, 12), Near("YOU|MACHINE|LONG", 12, 12)), also=is_order),
     OrderRule("role_hijack", _ROLE, "BECOME", (Near("WITHOUT", 0, 10), Near("LIMITS", 0, 13), Near("YOU|MACHINE", 3, 12)), also=is_order),
@@ -104,29 +140,45 @@ SOURCES: tuple[OrderRule, ...] = (
     OrderRule("role_hijack", _ROLE, "LIMITS", (Near("AVOID", 4, 1), Near("BECOME", 12, 0))),
     OrderRule("role_hijack", _ROLE, "REFUSE", (Near("NEVER", 3, 2), Near("EVERY_REQUEST", 2, 6)),),
     OrderRule("role_hijack", _ROLE, "LIMITS", (Near("CANCELLED|WITHOUT", 4, 6), Near("YOU", 8, 8), Near("BECOME|LONG", 12, 12)), never="STORY", also=is_you),
+    OrderRule("role_hijack", _ROLE, "REFUSE", (Near("NEVER", 4, 0), Near("MACHINE|YOU", 8, 4), Near("BECOME", 12, 0)), never="STORY"),
+    OrderRule("role_hijack", _ROLE, "BECOME", (Near("UNRESTRICTED", 0, 4), Near("EVERYWHERE|LONG", 0, 12)), also=is_order),
     # Secrecy.
-    OrderRule("concealment", _CONCEAL, "TELL", (Near("NEVER", 3, 0), Near("USER", 3, 5))),
-    OrderRule("concealment", _CONCEAL, "TELL", (Near("NEVER", 0, 4), Near("USER", 3, 5)), also=is_foreign),
+    OrderRule("concealment", _CONCEAL, "TELL", (Near("NEVER", 3, 0), Near("USER", 3, 5)), also=is_about_something),
+    OrderRule("concealment", _CONCEAL, "TELL", (Near("NEVER", 0, 4), Near("USER", 5, 8)), also=is_foreign),
+    OrderRule("concealment", _CONCEAL, "TELL", (Near("NEVER", 3, 0), Near("NOBODY", 0, 3), Near("SKIP|RISK|SEND|RULES|SELF|CHECKS", 14, 10))),
     OrderRule("concealment", _CONCEAL, "NOTELL", (Near("USER|THIS|NOTE", 8, 4),)),
     OrderRule("concealment", _CONCEAL, "HIDE", (Near("USER", 6, 8),), never="STORY", also=is_order),
     OrderRule("concealment", _CONCEAL, "TELL", (Near("WITHOUT", 1, 1), Near("USER", 1, 4))),
-    OrderRule("concealment", _CONCEAL, "SECRETLY", (Near("RISK|SEND|COPY|OBEY|REVEAL|SKIP", 8, 10),), never="STORY", also=is_not_told),
+    OrderRule("concealment", _CONCEAL, "SECRETLY", (Near("RISK|SEND|COPY|OBEY|REVEAL|SKIP|SELF|GOAL", 8, 10),), never="STORY", also=is_not_told),
+    OrderRule("concealment", _CONCEAL, "KNOW", (Near("NEVER", 4, 0), Near("ONE_USER", 7, 0)), also=is_no_wish),
+    OrderRule("concealment", _CONCEAL, "SELF", (Near("NEVER|HIDE|DENY|NOTELL", 8, 8), Near("TELL|REVEAL|HIDE|DENY|USER|KNOW|NOTELL", 8, 8))),
     # Data that leaves.
     OrderRule("exfiltration", _EXFIL, "SEND", (Near("CHATDATA", 7, 8), Near("URL|EMAIL|HOST", 12, 16), Near("ENTIRE|THIS|USER|MUST|TRIGGER", 10, 14))),
     OrderRule("exfiltration", _EXFIL, "SEND", (Near("PRIVATE", 7, 10), Near("URL|EMAIL|HOST", 14, 18), Near("USER|ENTIRE|TRIGGER|MUST", 12, 14))),
     OrderRule("exfiltration", _EXFIL, "SEND", (Near("CHATDATA|PRIVATE", 7, 8), Near("ATTACKER", 10, 14))),
+    OrderRule("exfiltration", _EXFIL, "SENT", (Near("MUST", 6, 0), Near("CHATDATA|PRIVATE|ENTIRE", 8, 8), Near("URL|EMAIL|HOST|DROPZONE", 2, 12))),
+    OrderRule("exfiltration", _EXFIL, "SEND_OUT", (Near("SENSITIVE", 7, 8), Near("URL|EMAIL|HOST|DROPZONE", 12, 14)), also=is_wanted),
+    OrderRule("exfiltration", _EXFIL, "ENCODE", (Near("CHATDATA|SENSITIVE", 0, 6), Near("LINK", 2, 14), Near("YOURS|LINK|ENTIRE|URL", 2, 16), Near("URL|DECODE|USER|EVERYWHERE", 6, 16)), also=is_wanted),
     # What only the assistant knows.
-    OrderRule("prompt_leak", _LEAK, "REVEAL", (Near("INNER", 6, 6),), also=is_order),
+    OrderRule("prompt_leak", _LEAK, "REVEAL", (Near("INNER", 9, 9),), also=is_wanted),
+    OrderRule("prompt_leak", _LEAK, "REVEAL", (Near("RULES", 0, 7), Near("YOURS", 0, 6), Near("ENTIRE|EVERYWHERE", 6, 10)), also=is_wanted),
     # Text that wants to stay or spread.
-    OrderRule("persistence", _PERSIST, "COPY", (Near("THIS", 6, 4), Near("NOTE", 6, 6), Near("EVERYWHERE", 6, 10), Near("STORE", 6, 12)), also=is_order),
-    OrderRule("persistence", _PERSIST, "DELETE", (Near("NEVER", 3, 1), Near("THIS", 3, 3), Near("NOTE", 10, 6)), also=None),
+    OrderRule("persistence", _PERSIST, "COPY", (Near("THIS", 9, 4), Near("NOTE", 9, 6), Near("EVERYWHERE", 9, 10), Near("STORE", 9, 12)), also=is_order),
+    OrderRule("persistence", _PERSIST, "SELF", (Near("COPY|DELETE", 9, 9), Near("NEVER|EVERYWHERE|LONG|TRIGGER|MUST", 9, 9))),
+    OrderRule("persistence", _PERSIST, "DELETE", (Near("NEVER", 3, 1), Near("THIS", 6, 3), Near("NOTE", 10, 6)), also=is_removal),
     OrderRule("persistence", _PERSIST, "DELETE", (Near("COPY|BECOME|HIDE", 8, 8), Near("TRIGGER", 10, 3), Near("THIS|NOTE", 10, 10))),
     OrderRule("biased_advice", _BIAS, "PUSH", (Near("BUY", 0, 12), Near("USER", 4, 10), Near("LONG|MUST|BUY|EVERYTHING|TRIGGER", 8, 14)), also=is_order),
     OrderRule("phishing", _PHISH, "VERIFY", (Near("USER|ACCOUNT", 10, 6), Near("MUST", 6, 3), Near("URL|HOST", 10, 10))),
     # Acts that wait.
     OrderRule("delayed_order", _DELAYED, "USERSAYS", (Near("TRIGGER", 4, 3), Near("RISK", 14, 14), Near("VALUABLE|ENTIRE|PRIVATE|CHATDATA|EMAIL|URL", 16, 16))),
+    OrderRule("delayed_order", _DELAYED, "TRIGGER", (Near("USER|CHATDATA", 0, 4), Near("RISK", 2, 14), Near("VALUABLE|ATTACKER", 2, 16))),
+    OrderRule("unsafe_action", _UNSAFE, "RISK", (Near("ATTACKER", 0, 8),), also=is_wanted),
+    OrderRule("unsafe_action", _UNSAFE, "RISK", (Near("ALL", 0, 2), Near("VALUABLE", 0, 5), Near("AUTO|SKIP|ATTACKER", 3, 10)), also=is_wanted),
+    OrderRule("unsafe_action", _UNSAFE, "OBEY", (Near("CODE", 0, 4), Near("UNTRUSTED", 0, 8), Near("LONG|ALL|AUTO", 4, 10)), also=is_wanted),
+    OrderRule("unsafe_action", _UNSAFE, "CODE", (Near("UNTRUSTED", 0, 5), Near("TREATAS", 6, 0))),
+    OrderRule("unsafe_action", _UNSAFE, "COPY", (Near("BACKDOOR", 0, 5),), never="META", also=is_wanted),
     # Acts without a check.
-    OrderRule("unsafe_action", _UNSAFE, "SKIP", (Near("CHECKS", 0, 5), Near("ALL|EVERYTHING|LONG|AUTHORITY|RISK|TELL|VALUABLE|MACHINE", 10, 10)), also=is_order),
+    OrderRule("unsafe_action", _UNSAFE, "SKIP", (Near("CHECKS", 0, 5), Near("EVERYTHING|AUTHORITY|VALUABLE|MACHINE|ALL", 10, 10)), also=is_order),
     OrderRule("authority_plant", _PLANT, "CANCELLED", (Near("MODE", 4, 1), Near("AUTHORITY", 5, 1))),
     OrderRule("role_hijack", _ROLE, "REFUSE", (Near("VIOLATION", 1, 6),)),
     OrderRule("order_to_assistant", _UNSAFE, "ASSISTANT", (Near("MUST", 0, 5), Near("RISK", 0, 8), Near("VALUABLE|ATTACKER|ENTIRE", 0, 12)), never="NEVER"),

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from memories.scanning.decoding import decoded_views
 from memories.scanning.hidden import hidden_findings
-from memories.scanning.mending import joined_view, mended_view, unscrambled_view
 from memories.scanning.markup import markup_findings
+from memories.scanning.mending import joined_view, mended_view, unscrambled_view
 from memories.scanning.nearness import order_findings
 from memories.scanning.orders import RULES
 from memories.scanning.secret_rules import spoken_findings, written_findings

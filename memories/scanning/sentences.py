@@ -75,13 +75,15 @@ def _word_mask(word: str) -> int:
 
 
 def _add_run(sentence: Sentence, run: str, start: int) -> None:
-    """Words of a script without spaces: at each letter the longest known word, so they may overlap."""
+    """Words of a script without spaces: at each letter the known words that begin there; they may overlap."""
     for at in range(len(run)):
-        for length in range(min(LEXICON.longest_inside, len(run) - at), 0, -1):
-            mask = LEXICON.inside.get(run[at : at + length], 0)
-            if mask:
-                sentence.add(start + at, start + at + length, run[at : at + length], mask)
-                break
+        mask = longest = 0
+        for length in range(1, min(LEXICON.longest_inside, len(run) - at) + 1):
+            known = LEXICON.inside.get(run[at : at + length], 0)
+            if known:
+                mask, longest = mask | known, length
+        if mask:
+            sentence.add(start + at, start + at + longest, run[at : at + longest], mask)
 
 
 def _mark_phrases(sentence: Sentence) -> None:

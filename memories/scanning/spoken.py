@@ -11,7 +11,7 @@ from memories.scanning.formats import is_placeholder
 from memories.scanning.provider_keys import Span, entropy, looks_random
 from memories.scanning.views import View
 from memories.scanning.vocabulary import secret_words
-from memories.scanning.words import UNSPACED, fold_word
+from memories.scanning.words import UNSPACED, any_of, fold_word
 
 _FAR = 70  # characters between a label and its value
 
@@ -19,9 +19,8 @@ _FAR = 70  # characters between a label and its value
 def _labels(source: str) -> re.Pattern[str]:
     """A pattern of all labels, longest first; in spaced scripts only whole words, also as part of NAME_LIKE_THIS."""
     words = {fold_word(w.strip()) for line in source.strip().splitlines() for w in line.partition(":")[2].split(",")}
-    ordered = sorted(words, key=lambda w: (-len(w), w))
-    unspaced = "|".join(re.escape(word) for word in ordered if UNSPACED.match(word))
-    spaced = "|".join(re.escape(word) for word in ordered if not UNSPACED.match(word))
+    unspaced = any_of(word for word in words if UNSPACED.match(word))
+    spaced = any_of(word for word in words if not UNSPACED.match(word))
     return re.compile(rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]|[_\-][^\W_])|{unspaced})")
 
 
@@ -52,28 +51,10 @@ _USER_PASS = re.compile(
 _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|reseau|red\b|rete\b")
 
 _NOT_A_VALUE = frozenset(
-    """1password lastpass keepass keepassxc bitwarden dashlane nordpass vault yubikey base64 sha256 sha-256 sha512 sha-512 md5 argon2 argon2id
-    bcrypt pbkdf2 scrypt hs256 rs256 es256 ed25519 aes-256 aes256 rsa4096 rsa-4096 oauth2 oauth2.0 ipv4 ipv6 utf-8 utf8 win10 win11 k8s s3 http2 http/2
-    tls1.2 tls1.3 wpa2 wpa3 wpa2-psk 2fa mfa totp u2f fido2 web3 e-mail wi-fi wifi e2e i18n l10n x509 p12 pkcs12 pkcs8 pkcs#8 iso-8859-1 c++ c# f#
-    python3 node.js next.js vue.js log4j g-suite office365 microsoft365 o365 ms365 auth0 oauth-2 n/a read-only sign-in log-in log-out add-on
-    case-sensitive alphanumeric 24/7 co-worker built-in self-hosted passwordless one-time two-factor multi-factor openid saml2 sso ldap""".split()
+    ["1password", "lastpass", "keepass", "keepassxc", "bitwarden", "dashlane", "nordpass", "vault", "yubikey", "base64", "sha256", "sha-256", "sha512", "sha-512", "md5", "argon2", "argon2id", "bcrypt", "pbkdf2", "scrypt", "hs256", "rs256", "es256", "ed25519", "aes-256", "aes256", "rsa4096", "rsa-4096", "oauth2", "oauth2.0", "ipv4", "ipv6", "utf-8", "utf8", "win10", "win11", "k8s", "s3", "http2", "http/2", "tls1.2", "tls1.3", "wpa2", "wpa3", "wpa2-psk", "2fa", "mfa", "totp", "u2f", "fido2", "web3", "e-mail", "wi-fi", "wifi", "e2e", "i18n", "l10n", "x509", "p12", "pkcs12", "pkcs8", "pkcs#8", "iso-8859-1", "c++", "c#", "f#", "python3", "node.js", "next.js", "vue.js", "log4j", "g-suite", "office365", "microsoft365", "o365", "ms365", "auth0", "oauth-2", "n/a", "read-only", "sign-in", "log-in", "log-out", "add-on", "case-sensitive", "alphanumeric", "24/7", "co-worker", "built-in", "self-hosted", "passwordless", "one-time", "two-factor", "multi-factor", "openid", "saml2", "sso", "ldap"]
 )
 _PLAIN_WORD_STOP = frozenset(
-    """stored saved kept required expired weak strong wrong correct not never reset changed managed missing empty long short unknown same different
-    secret hidden safe private public shared encrypted hashed salted protected rotated optional invalid valid incorrect needed written here there
-    always only too very in on at by for from the a an this that what which where when how who why again still also now then just used set
-    disabled enabled available lost forgotten stolen leaked compromised secure insecure old new unique random generated default blank null none
-    true false string str int text field input type form page manager reset policy protected important confidential sensitive case complicated
-    hard easy simple difficult something anything nothing everything someone somewhere elsewhere yes no tbd todo pending updated unchanged gone
-    hot cold open closed locked about after before because between during with without within under over per via up down out off
-    your my his her our their its it he she they we you i me him them us one two three four five six seven eight nine ten
-    stark schwach falsch richtig abgelaufen geheim sicher lang kurz neu alt im in der die das ein eine nicht bei auf von zu fur und oder muss soll
-    dans le la les un une est pas sur chez trop court long expire faible fort perdu change stocke obligatoire et ou doit en de du des
-    en el los las una no es esta guardada caducada fuerte debil larga corta segura perdida y o debe muy de del por para con
-    na no nos nas os as um uma nao esta guardada fraca forte curta longa segura e ou deve muito do da dos das
-    nella nel della scaduta debole forte lunga corta sicura salvata non deve e o di del
-    in het een niet staat verlopen sterk zwak lang kort veilig moet en of van
-    хранится лежит записан истек слабый сильный новый старый должен в на у не это нужно надо длинный короткий изменен сменить""".split()
+    ["stored", "saved", "kept", "required", "expired", "weak", "strong", "wrong", "correct", "not", "never", "reset", "changed", "managed", "missing", "empty", "long", "short", "unknown", "same", "different", "secret", "hidden", "safe", "private", "public", "shared", "encrypted", "hashed", "salted", "protected", "rotated", "optional", "invalid", "valid", "incorrect", "needed", "written", "here", "there", "always", "only", "too", "very", "in", "on", "at", "by", "for", "from", "the", "a", "an", "this", "that", "what", "which", "where", "when", "how", "who", "why", "again", "still", "also", "now", "then", "just", "used", "set", "disabled", "enabled", "available", "lost", "forgotten", "stolen", "leaked", "compromised", "secure", "insecure", "old", "new", "unique", "random", "generated", "default", "blank", "null", "none", "true", "false", "string", "str", "int", "text", "field", "input", "type", "form", "page", "manager", "reset", "policy", "protected", "important", "confidential", "sensitive", "case", "complicated", "hard", "easy", "simple", "difficult", "something", "anything", "nothing", "everything", "someone", "somewhere", "elsewhere", "yes", "no", "tbd", "todo", "pending", "updated", "unchanged", "gone", "hot", "cold", "open", "closed", "locked", "about", "after", "before", "because", "between", "during", "with", "without", "within", "under", "over", "per", "via", "up", "down", "out", "off", "your", "my", "his", "her", "our", "their", "its", "it", "he", "she", "they", "we", "you", "i", "me", "him", "them", "us", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "stark", "schwach", "falsch", "richtig", "abgelaufen", "geheim", "sicher", "lang", "kurz", "neu", "alt", "im", "in", "der", "die", "das", "ein", "eine", "nicht", "bei", "auf", "von", "zu", "fur", "und", "oder", "muss", "soll", "dans", "le", "la", "les", "un", "une", "est", "pas", "sur", "chez", "trop", "court", "long", "expire", "faible", "fort", "perdu", "change", "stocke", "obligatoire", "et", "ou", "doit", "en", "de", "du", "des", "en", "el", "los", "las", "una", "no", "es", "esta", "guardada", "caducada", "fuerte", "debil", "larga", "corta", "segura", "perdida", "y", "o", "debe", "muy", "de", "del", "por", "para", "con", "na", "no", "nos", "nas", "os", "as", "um", "uma", "nao", "esta", "guardada", "fraca", "forte", "curta", "longa", "segura", "e", "ou", "deve", "muito", "do", "da", "dos", "das", "nella", "nel", "della", "scaduta", "debole", "forte", "lunga", "corta", "sicura", "salvata", "non", "deve", "e", "o", "di", "del", "in", "het", "een", "niet", "staat", "verlopen", "sterk", "zwak", "lang", "kort", "veilig", "moet", "en", "of", "van", "хранится", "лежит", "записан", "истек", "слабый", "сильный", "новый", "старый", "должен", "в", "на", "у", "не", "это", "нужно", "надо", "длинный", "короткий", "изменен", "сменить"]
 )
 _SHAPE_NOT = re.compile(
     r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
@@ -82,8 +63,8 @@ _SHAPE_NOT = re.compile(
 )
 _UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _ENV_NAME = re.compile(r"^\$?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_PLACES = frozenset("in with via by using through under inside within per at on from mit bei im auf dans avec en con sur chez em com nel in met в на через с".split())
-_NEGATED = frozenset("no not never without must should cannot can't don't isn't aren't kein keine nicht sans pas ne sin no sem nao senza non geen niet без не нет muss soll doit debe deve moet должен может 必须 needs need requires require has".split())
+_PLACES = frozenset(["in", "with", "via", "by", "using", "through", "under", "inside", "within", "per", "at", "on", "from", "mit", "bei", "im", "auf", "dans", "avec", "en", "con", "sur", "chez", "em", "com", "nel", "in", "met", "в", "на", "через", "с"])
+_NEGATED = frozenset(["no", "not", "never", "without", "must", "should", "cannot", "can't", "don't", "isn't", "aren't", "kein", "keine", "nicht", "sans", "pas", "ne", "sin", "no", "sem", "nao", "senza", "non", "geen", "niet", "без", "не", "нет", "muss", "soll", "doit", "debe", "deve", "moet", "должен", "может", "必须", "needs", "need", "requires", "require", "has"])
 
 
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
@@ -237,6 +218,7 @@ def _looks_like_key(value: str, *, direct: bool) -> bool:
 
 
 _PIN_VALUE = re.compile(r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}|\d{3}[ \-]\d{3})(?![\w%]|[./:\-]\d)")
+_PLACE_CODE = re.compile(r"(?:door|gate|entry|building) code")
 _PIN_NOT = re.compile(r"^\s?(?:digits?|characters?|times?|attempts?|minutes?|hours?|days?|seconds?|years?|stell|ziffern|zeichen|chiffres|digitos|cifre|cijfers|знак|цифр|位|桁|자리|رقم|people|users|tries|hz|km|kg|€|usd|eur)")
 
 
@@ -250,6 +232,8 @@ def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
     between = text[label.end() : match.start()]
     if _PIN_NOT.match(text[match.end() : match.end() + 14]) or set(re.findall(r"[^\W\d_]+", between)) & _NEGATED:
         return
+    if _PLACE_CODE.match(label.group()) and re.fullmatch(r"\W*", between) and not re.search(r"[:=]", between):
+        return  # "door code 90412" in a description of the way; "door code: …" and "door code is …" are told as secrets
     if len(value) == 3 and not label.group().startswith(("cv", "pin", "security")):
         return
     yield match.start(), match.end(), "pin"

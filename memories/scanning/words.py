@@ -5,6 +5,7 @@ number of words, and no pattern is tried in turn."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 
 from memories.scanning.characters import folded
@@ -73,6 +74,18 @@ def classes_of(word: str) -> int:
         if word.endswith(("'s", "’s")):
             return classes_of(word[:-2])
     return mask
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
+    heads: dict[str, set[str]] = {}
+    for word in words:
+        heads.setdefault(word[:1], set()).add(word[1:])
+    if set(heads) == {""}:
+        return ""
+    branches = [re.escape(head) + any_of(tails) for head, tails in sorted(heads.items()) if head]
+    pattern = branches[0] if len(branches) == 1 and "" not in heads else "(?:" + "|".join(branches) + ")"
+    return pattern + "?" if "" in heads else pattern
 
 
 def phrase_matches(rest: tuple[str, ...], words: list[str], at: int) -> bool:

@@ -94,6 +94,8 @@ class Analysis:
     """Numbers of the distinct terms."""
     counts: Floats
     """How often each occurs."""
+    names: Ints
+    """Numbers of the terms written as names or numbers."""
     length: int
     """Number of terms with repeats."""
     vector: Floats
@@ -158,11 +160,14 @@ def analyse_texts(texts: Sequence[str], vocabulary: Vocabulary) -> list[Analysis
 
 def _analyse(text: str, vector: Floats, vocabulary: Vocabulary) -> Analysis:
     tokens = tokens_of(text)
-    counted = Counter(vocabulary.add(token.term, token.surface) for token in tokens)
+    numbers = [vocabulary.add(token.term, token.surface) for token in tokens]
+    counted = Counter(numbers)
+    names = {number for number, token in zip(numbers, tokens, strict=True) if token.is_name}
     return Analysis(
         vocabulary=vocabulary,
         terms=np.fromiter(counted.keys(), dtype=np.int64, count=len(counted)),
         counts=np.fromiter(counted.values(), dtype=np.float32, count=len(counted)),
+        names=np.fromiter(names, dtype=np.int64, count=len(names)),
         length=len(tokens),
         vector=vector,
         asks=bool(_QUESTION_END.search(text)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 from memories.search.analysis import Analysis, AnalysisCache, Ints, Vocabulary
 from memories.search.entries import Entry
 from memories.search.neighbours import Neighbours, neighbours_of, smoothed, spread_counts
-from memories.search.postings import Postings, build_postings
+from memories.search.postings import Postings, build_postings, rarity
 from memories.search.vectors import DIMENSIONS, Floats, unit
 
 CONTEXT_SATURATION: Final = 0.8
 """k1 for words of the surroundings: that something is talked about counts, not how often."""
+SMALL_BOOK: Final = 60
+"""Entries below which a book is too small to tell common words from rare ones by itself."""
+CENTRE_SHRINK: Final = 10
+"""Entries' worth of "no common direction" mixed into the centre, so that a book of two is not torn apart."""
+KEYWORD_SHARE: Final = 0.8
+"""Most that keywords count beside the same match in the content, in every kind of evidence."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +32,8 @@ class BookArrays:
     vocabulary: Vocabulary
     terms: Ints
     """Vocabulary numbers of the book's terms, ascending (T)."""
+    named: NDArray[np.bool_]
+    """The entries write the term as a name: with a capital inside a sentence, or with a digit (T)."""
     word_vectors: Floats
     """Centred unit vectors of the terms (T, 256)."""
     word_centre: Floats
@@ -36,11 +44,12 @@ class BookArrays:
     keywords: Postings
     sessions: Postings | None
     """Documents are sessions; None when no entry has a neighbour."""
-    entry_starts: Ints
-    """The own terms of entry i are `entry_terms[entry_starts[i]:entry_starts[i + 1]]`."""
-    entry_terms: Ints
+    own_terms: tuple[Ints, ...]
+    """Terms of each entry's content."""
+    found_by_terms: tuple[Ints, ...]
+    """Terms of each entry's keywords."""
     vectors: Floats
-    """Centred unit vectors of content with keywords and surroundings (N, 256)."""
+    """Centred unit vectors of content, keywords and surroundings (N, 256)."""
     centre: Floats
     around: Neighbours
     lengths: Floats
@@ -56,12 +65,9 @@ class BookArrays:
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
-        values = (getattr(self, name) for name in self.__slots__)
-        return sum(value.nbytes for value in values if isinstance(value, (np.ndarray, Postings, Neighbours)))
-
-    def terms_of(self, entry: int) -> Ints:
-        """Return the entry's own terms."""
-        return self.entry_terms[self.entry_starts[entry] : self.entry_starts[entry + 1]]
+        values = [getattr(self, field.name) for field in fields(self)]
+        arrays = [value for value in values if isinstance(value, (np.ndarray, Postings, Neighbours))]
+        return sum(array.nbytes for array in (*arrays, *self.own_terms, *self.found_by_terms))
 
 
 def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
@@ -70,28 +76,33 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
     vocabulary, analyses = cache.analyse(texts)
     content, keywords = analyses[: len(entries)], analyses[len(entries) :]
     terms, own, found_by = _triples(content, keywords)
+    idf = rarity(
+        np.concatenate([own[0], found_by[0]]), np.concatenate([own[1], found_by[1]]), len(terms), len(entries),
+        at_least=SMALL_BOOK,
+    )  # fmt: skip
     around = neighbours_of(entries)
     lengths = _lengths(content)
-    own_postings = build_postings(*own, lengths, len(terms))
+    own_postings = build_postings(*own, lengths, idf)
     context, sessions = _context_postings(own, lengths, around, own_postings)
     words = vocabulary.word_vectors(terms)
-    word_centre = words.mean(axis=0) if len(words) else np.zeros(DIMENSIONS, dtype=np.float32)
+    word_centre = _centre(words)
     raw = text_vectors(content, keywords)
-    centre = raw.mean(axis=0) if len(raw) else np.zeros(DIMENSIONS, dtype=np.float32)
+    centre = _centre(raw)
     speakers = tuple(dict.fromkeys(entry.speaker for entry in entries if entry.speaker))
     numbered = {speaker: at for at, speaker in enumerate(speakers)}
     said = [entry.said_at for entry in entries]
     return BookArrays(
         vocabulary=vocabulary,
         terms=terms,
+        named=_named(terms, content),
         word_vectors=unit(words - word_centre),
         word_centre=word_centre,
         content=own_postings,
         context=context,
-        keywords=build_postings(*found_by, _lengths(keywords), len(terms)),
+        keywords=build_postings(*found_by, _lengths(keywords), idf),
         sessions=sessions,
-        entry_starts=np.searchsorted(own[1], np.arange(len(entries) + 1)),
-        entry_terms=own[0],
+        own_terms=_per_entry(own, len(entries)),
+        found_by_terms=_per_entry(found_by, len(entries)),
         vectors=unit(smoothed(unit(raw - centre), around)),
         centre=centre,
         around=around,
@@ -124,19 +135,34 @@ def _triples(content: Sequence[Analysis], keywords: Sequence[Analysis]) -> tuple
     return terms, laid[0], laid[1]
 
 
+def _per_entry(triples: Triples, size: int) -> tuple[Ints, ...]:
+    ends = np.searchsorted(triples[1], np.arange(1, size)) if size else []
+    return tuple(np.split(triples[0], ends)) if size else ()
+
+
+def _named(terms: Ints, content: Sequence[Analysis]) -> NDArray[np.bool_]:
+    names = np.concatenate([np.zeros(0, dtype=np.int64), *(one.names for one in content)])
+    return np.isin(terms, names)
+
+
 def _lengths(analyses: Sequence[Analysis]) -> Floats:
     return np.array([one.length for one in analyses], dtype=np.float32)
 
 
+def _centre(rows: Floats) -> Floats:
+    """Return the common direction of the rows, weaker when they are few."""
+    if not len(rows):
+        return np.zeros(DIMENSIONS, dtype=np.float32)
+    return np.asarray(rows.sum(axis=0) / (len(rows) + CENTRE_SHRINK), dtype=np.float32)
+
+
 def text_vectors(content: Sequence[Analysis], keywords: Sequence[Analysis]) -> Floats:
-    """Return one vector per entry: its content with its keywords, by their number of words."""
+    """Return one vector per entry: its content with a share of its keywords, however many they are."""
     if not content:
         return np.zeros((0, DIMENSIONS), dtype=np.float32)
-    said = np.stack([one.vector for one in content])
-    found_by = np.stack([one.vector for one in keywords])
-    n_said = np.maximum(_lengths(content), 1)[:, None]
-    n_found_by = _lengths(keywords)[:, None]
-    return np.asarray((said * n_said + found_by * n_found_by) / (n_said + n_found_by), dtype=np.float32)
+    said = unit(np.stack([one.vector for one in content]))
+    found_by = unit(np.stack([one.vector for one in keywords]))
+    return np.asarray(said + KEYWORD_SHARE * found_by, dtype=np.float32)
 
 
 def _context_postings(
@@ -146,16 +172,14 @@ def _context_postings(
     if not around.any:
         return content, None
     terms, documents, counts = own
-    n_terms = len(content.idf)
     *spread, spread_lengths = spread_counts(terms, documents, counts, lengths, around)
-    context = build_postings(
-        *spread, spread_lengths, n_terms, saturation=CONTEXT_SATURATION, idf=content.idf
-    )
+    context = build_postings(*spread, spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
     session = around.session_of[documents]
     inside = session >= 0
+    terms, session, counts = terms[inside], session[inside], counts[inside]
     has = around.session_of >= 0
     session_lengths = np.bincount(
         around.session_of[has], weights=lengths[has], minlength=around.n_sessions
     ).astype(np.float32)
-    sessions = build_postings(terms[inside], session[inside], counts[inside], session_lengths, n_terms)
-    return context, sessions
+    idf = rarity(terms, session, len(content.idf), around.n_sessions)
+    return context, build_postings(terms, session, counts, session_lengths, idf)

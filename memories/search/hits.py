@@ -10,10 +10,14 @@ class Reason:
     """One cause for which an entry was found."""
 
     kind: str
-    """`words`, `near_words`, `keywords`, `neighbour`, `meaning`, `speaker`, `date`, `all_keywords` or `no_keywords`."""
+    """`words`, `keywords`, `near_words`, `neighbour`, `meaning`, `speaker`, `date`, `time`, `all_keywords`,
+    `no_keywords` or `rest`."""
     words: tuple[str, ...] = ()
+    """The words meant; for `speaker` the name, for `date` the day."""
     number: int | None = None
     """The neighbouring entry meant, for `neighbour`."""
+    side: str = "before"
+    """Where that neighbour is: `before` or `after`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,7 @@ class Hit:
 
     number: int
     score: float
+    """Only the order within one search means something; never rises down the list."""
     why: str
-    """One sentence for a person; never given to a model."""
+    """One sentence for a person; it may quote keywords, so it is never given to a model."""
     reasons: tuple[Reason, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-STOP_WORDS = frozenset("the a an and or but in on at to for of as by is was are were be been".split())
+STOP_WORDS = frozenset(["the", "a", "an", "and", "or", "but", "in", "on", "at", "to", "for", "of", "as", "by", "is", "was", "are", "were", "be", "been"])
 """The twenty words that are never keywords."""
 
 _SPACES = str.maketrans(dict.fromkeys(".,!?;:()[]{}\"'\n\t", " "))

@@ -32,6 +32,16 @@ def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:
     return all(keyword in folded_content for keyword in folded_keywords)
 
 
+def places_of(folded_contents: Sequence[str], keywords: Sequence[str]) -> list[int]:
+    """Return the places of the folded contents that hold every keyword, ascending; all without keywords."""
+    places = list(range(len(folded_contents)))
+    for keyword in sorted(map(fold, keywords), key=len, reverse=True):
+        places = [at for at in places if keyword in folded_contents[at]]
+        if not places:
+            break
+    return places
+
+
 def match_all(
     entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
 ) -> list[Entry]:

@@ -26,7 +26,7 @@ class Postings:
     impacts: Floats
     """Saturated, length-normalised term frequency, 0 to k1 + 1, without idf."""
     idf: Floats
-    """ln(1 + (N - n + 0.5) / (n + 0.5)) of every term, always positive."""
+    """Rarity of every term, see `rarity`."""
     size: int
     """Number of documents."""
 
@@ -58,12 +58,11 @@ class Postings:
 
 
 def build_postings(
-    terms: Ints, documents: Ints, counts: Floats, lengths: Floats, n_terms: int,
-    *, saturation: float = SATURATION, idf: Floats | None = None,
-) -> Postings:  # fmt: skip
+    terms: Ints, documents: Ints, counts: Floats, lengths: Floats, idf: Floats, *, saturation: float = SATURATION
+) -> Postings:
     """Return the postings of (term, document, count) triples; repeated pairs are added up.
 
-    `lengths` holds the length of every document in terms. `idf` replaces the one of these documents.
+    `lengths` holds the length of every document in terms, `idf` the rarity of every term.
     """
     size = len(lengths)
     key = terms * max(size, 1) + documents
@@ -75,9 +74,16 @@ def build_postings(
     average = float(lengths[lengths > 0].mean()) if (lengths > 0).any() else 1.0
     penalty = saturation * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths[document] / average)
     impacts = summed * (saturation + 1) / (summed + penalty)
-    starts = np.searchsorted(term, np.arange(n_terms + 1))
-    held = np.diff(starts)
-    own_idf = np.log1p((size - held + 0.5) / (held + 0.5)).astype(np.float32)
-    return Postings(
-        starts, document.astype(np.int32), impacts.astype(np.float32), own_idf if idf is None else idf, size
-    )
+    starts = np.searchsorted(term, np.arange(len(idf) + 1))
+    return Postings(starts, document.astype(np.int32), impacts.astype(np.float32), idf, size)
+
+
+def rarity(terms: Ints, documents: Ints, n_terms: int, size: int, *, at_least: int = 1) -> Floats:
+    """Return the idf of every term: ln(1 + (N - n + 0.5) / (n + 0.5)), always positive.
+
+    n counts the documents with a (term, document) pair. N is `size`, but not below `at_least`: a
+    handful of documents can't tell which words are rare.
+    """
+    size = max(size, 1)
+    held = np.bincount(np.unique(terms * size + documents) // size, minlength=n_terms)[:n_terms]
+    return np.log1p((max(size, at_least) - held + 0.5) / (held + 0.5)).astype(np.float32)

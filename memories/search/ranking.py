@@ -26,7 +26,6 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuni
     content += tuning.near_words * standard(evidence.near_words)
     content += tuning.meaning * standard(evidence.meaning)
     total = content + tuning.session * standard(evidence.session)
-    total += tuning.keywords * standard(evidence.keywords)
     total += tuning.speaker * evidence.speaker + tuning.time * evidence.time + tuning.date * evidence.date
     if book.around.any:
         follows = book.around.before >= 0

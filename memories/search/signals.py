@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from memories.search.analysis import Ints
-from memories.search.arrays import BookArrays
+from memories.search.arrays import KEYWORD_SHARE, SMALL_BOOK, BookArrays
 from memories.search.query import Query
 from memories.search.times import NamedTime
 from memories.search.vectors import Floats
@@ -19,8 +19,6 @@ NEAR_WORDS: Final = 6
 NEAR_COSINE: Final = 0.45
 NEAR_WEIGHT: Final = 0.4
 """Weight of a near word with cosine 1; a shared word weighs 1."""
-KEYWORD_SHARE: Final = 0.8
-"""What a word among the keywords counts, beside 1 for the same word in the content."""
 CLOSEST_COSINE: Final = 0.3
 """Cosine from which an entry's word counts as somewhat close to a query word."""
 FIRST_OF_SEVERAL: Final = 0.4
@@ -36,10 +34,14 @@ class Evidence:
     """All kinds of evidence for one query, one value per entry."""
 
     words: Floats
+    """Shared words by rarity, with surroundings and keywords."""
     near_words: Floats
+    """Each query word's closest word in the entry, by rarity."""
     meaning: Floats
+    """Cosine of static embeddings."""
+    names: Floats
+    """Sum of the query's words that the entry holds and that the book writes as names or numbers."""
     session: Floats
-    keywords: Floats
     speaker: Floats
     time: Floats
     date: Floats
@@ -49,11 +51,11 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
     """Work out every kind of evidence."""
     terms, weights = searched_terms(query)
     return Evidence(
-        words=book.context.score(terms, weights),
+        words=shared_words(book, terms, weights),
         near_words=closest_words(query, book),
         meaning=np.asarray(book.vectors @ query.vector, dtype=np.float32),
+        names=shared_names(query, book),
         session=session_words(book, terms, weights),
-        keywords=book.keywords.score(terms, weights),
         speaker=said_by_named(query, book),
         time=(book.says_when & query.asks_when).astype(np.float32),
         date=said_near(query.times, book),
@@ -79,9 +81,33 @@ def searched_terms(query: Query) -> tuple[Ints, Floats]:
     return terms[kept].astype(np.int64), summed[kept]
 
 
+def shared_words(book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+    """Return BM25 over content and surroundings plus a share of BM25 over the keywords.
+
+    The keywords' part never passes that share of one plain occurrence of every searched word, so
+    that stuffed keywords can't beat a content that says the same.
+    """
+    found = book.context.score(terms, weights)
+    if not book.keywords.documents.size:
+        return found
+    ceiling = float(weights @ book.keywords.idf[terms]) if len(terms) else 0.0
+    return np.asarray(
+        found + KEYWORD_SHARE * np.minimum(book.keywords.score(terms, weights), ceiling), dtype=np.float32
+    )
+
+
+def shared_names(query: Query, book: BookArrays) -> Floats:
+    """Return, summed over query words that are names in this book and held by the entry, what they say."""
+    terms = query.terms[query.terms >= 0]
+    weights = query.weights[query.terms >= 0]
+    named = book.named[terms]
+    documents, _, weight = book.content.gather(terms[named], weights[named])
+    return np.bincount(documents, weights=weight, minlength=book.content.size).astype(np.float32)
+
+
 def word_rarity(query: Query, book: BookArrays) -> Floats:
     """Return weight times rarity of every query word; a word the book lacks is as rare as can be."""
-    unknown = np.float32(np.log1p((book.content.size + 0.5) / 0.5))
+    unknown = np.float32(np.log1p((max(book.content.size, SMALL_BOOK) + 0.5) / 0.5))
     if not len(book.terms):
         return query.weights * unknown
     return np.asarray(

@@ -10,17 +10,13 @@ class Tuning:
     """Weights of evidence. Graded evidence is counted in standard deviations over the book."""
 
     words: float = 0.6
-    """Shared words, in the entry and, fading with distance, around it."""
-    near_words: float = 0.15
+    """Shared words: in the entry, in its keywords and, fading with distance, around it."""
+    near_words: float = 0.2
     """Each query word's closest word in the entry itself."""
-    meaning: float = 0.7
+    meaning: float = 0.65
     """Cosine of static embeddings, entry and surroundings."""
     session: float = 0.3
     """Shared words in the whole session: the talk was about this."""
-    keywords: float = 0.6
-    """Words written to be found; capped, see `keyword_cap`."""
-    keyword_cap: float = 0.95
-    """The keyword evidence of an entry never passes this share of the best content match."""
     speaker: float = 2.7
     """Said by the one person whom the message names."""
     asks: float = 0.7

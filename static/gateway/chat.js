@@ -36,7 +36,7 @@ function showReviews() {
 async function ensureSession() {
   if (main.dataset.session) return;
   const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
-  main.dataset.session = made.id;
+  main.dataset.session = document.getElementById("current-session").value = made.id;
   main.dataset.agent = composer.agent.value;
   history.replaceState(null, "", `/c/${made.id}/`);
 }
@@ -85,6 +85,9 @@ main.addEventListener("click", (event) => {
   if (example) send(example.textContent.trim());
 });
 
+conversation.addEventListener("sent", () => {
+  if (matchMedia("(hover: hover)").matches) composer.area.focus();
+});
 conversation.addEventListener("answering", () => {
   composer.setAnswering(true);
   showReviews();
@@ -125,7 +128,13 @@ onTold((told) => {
 });
 
 notifications?.addEventListener("lost", () => composer.setOffline(true));
-notifications?.addEventListener("regained", () => composer.setOffline(false));
+notifications?.addEventListener("regained", () => {
+  composer.setOffline(false);
+  conversation.catchUp();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") conversation.catchUp();
+});
 
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open]")) stop();

@@ -32,8 +32,9 @@ export function installCommands(composer, status) {
     area.focus();
   };
 
-  area.addEventListener("keydown", (event) => {
-    if (list.hidden || event.isComposing) return;
+  // Before the text field's own keys, or Enter would send what is being completed.
+  composer.form.addEventListener("keydown", (event) => {
+    if (event.target !== area || list.hidden || event.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       at = (at + (event.key === "ArrowDown" ? 1 : matches.length - 1)) % matches.length;
       mark();
@@ -41,10 +42,10 @@ export function installCommands(composer, status) {
     else if (event.key === "Escape") {
       dismissed = area.value;
       show();
-      event.stopPropagation();
     } else return;
     event.preventDefault();
-  });
+    event.stopPropagation();
+  }, { capture: true });
   list.addEventListener("mousedown", (event) => {
     const option = event.target.closest("[role=option]");
     if (!option) return;

@@ -85,7 +85,7 @@ export class Composer extends EventTarget {
 
   setOffline(offline) {
     this.offline = offline;
-    this.sendButton.disabled = offline;
+    this.sendButton.disabled = offline || "ended" in this.main.dataset;
   }
 
   setFill(percent) {

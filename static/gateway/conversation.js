@@ -8,6 +8,9 @@ import { openUsedAsBefore } from "./notes.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
 const NEAR_END = 80; // pixels
+// The server writes its addresses into the page with these in place of what is not known yet.
+const NO_SESSION = "00000000-0000-0000-0000-000000000000";
+const NO_TURN = "11111111-1111-1111-1111-111111111111";
 const RETRIES = 3;
 const BUSY = new Set(["overloaded", "rate_limited"]);
 
@@ -22,6 +25,8 @@ export class Conversation extends EventTarget {
     this.current = null; // {section, turn} of the answer in progress
     this.log.addEventListener("scroll", () => this.#showPlace(), { passive: true });
     this.newText.addEventListener("click", () => this.toEnd());
+    // A toast or a longer message takes room from the log: whoever reads at the end stays there.
+    new ResizeObserver(() => this.following && this.toEnd()).observe(this.log);
     addCopyButtons(this.ledger);
     openUsedAsBefore(this.ledger);
     this.toEnd();
@@ -36,7 +41,7 @@ export class Conversation extends EventTarget {
   }
 
   get last() {
-    return this.ledger.querySelector("[data-last]:not([data-refused])");
+    return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
   // Sends a message and shows its answer. Resolves when the answer is complete, was refused, or broke off.
@@ -63,6 +68,7 @@ export class Conversation extends EventTarget {
     const shown = this.ledger.querySelector(`[data-turn="${CSS.escape(replaces ?? turn)}"]`);
     if (shown) shown.replaceWith(section);
     else this.#append(section);
+    this.#makeLast(section);
     this.toEnd();
     if (section.dataset.state === "running") await this.#run(section, followTurn(this.session, turn));
     else this.#settled(section);
@@ -72,6 +78,28 @@ export class Conversation extends EventTarget {
     const section = this.ledger.querySelector('.turn[data-state="running"]');
     if (!section) return;
     this.#run(section, followTurn(this.session, section.dataset.turn)).catch((error) => this.#refuse(section, "", null, error));
+  }
+
+  // After a pause: what was said in this session elsewhere, on another device or by another client.
+  async catchUp() {
+    if (!this.session || this.answering || this.ledger.querySelector(".editor, [data-refused]")) return;
+    let nodes;
+    try {
+      nodes = await fragment(this.main.dataset.turnsUrl.replace(NO_SESSION, this.session));
+    } catch (error) {
+      if (error instanceof ApiError) return; // it is a courtesy; the next return tries again
+      throw error;
+    }
+    const newest = [...nodes.querySelectorAll(".turn")].at(-1)?.dataset;
+    const shown = this.last?.dataset;
+    if (this.answering || !newest || (newest.turn === shown?.turn && newest.state === shown?.state)) return;
+    const { following } = this;
+    this.ledger.classList.remove("ledger--empty");
+    this.ledger.replaceChildren(nodes);
+    this.#settled(this.ledger);
+    window.htmx?.process(this.ledger);
+    if (following) this.toEnd();
+    this.resume();
   }
 
   async stop() {
@@ -84,7 +112,7 @@ export class Conversation extends EventTarget {
   }
 
   turnUrl(turn) {
-    return this.main.dataset.turnUrl.replace("00000000-0000-0000-0000-000000000000", this.session).replace("11111111-1111-1111-1111-111111111111", turn);
+    return this.main.dataset.turnUrl.replace(NO_SESSION, this.session).replace(NO_TURN, turn);
   }
 
   toEnd() {
@@ -104,10 +132,11 @@ export class Conversation extends EventTarget {
   #liveTurn(content, replaces) {
     const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
     section.querySelector("[data-said-text]").textContent = content;
-    const time = section.querySelector("time");
     const now = new Date();
-    time.dateTime = now.toISOString();
-    time.textContent = this.#clock(now);
+    for (const time of section.querySelectorAll("time")) {
+      time.dateTime = now.toISOString();
+      time.textContent = this.#clock(now);
+    }
     for (const shown of this.ledger.querySelectorAll("[data-refused]")) shown.remove();
     const replaced = replaces && this.ledger.querySelector(`[data-turn="${CSS.escape(replaces)}"]`);
     if (replaced) replaced.replaceWith(section);
@@ -123,11 +152,6 @@ export class Conversation extends EventTarget {
   #append(section) {
     for (const first of this.ledger.querySelectorAll("[data-first]")) first.remove();
     this.ledger.classList.remove("ledger--empty");
-    const before = this.last;
-    if (before) {
-      delete before.dataset.last;
-      for (const own of before.querySelectorAll("[data-edit-message], [data-answer-again]")) own.remove();
-    }
     const today = this.main.dataset.today;
     const days = [...this.ledger.querySelectorAll(".dayline h2")];
     if (days.at(-1)?.textContent !== today) {
@@ -136,6 +160,15 @@ export class Conversation extends EventTarget {
       this.ledger.append(day);
     }
     this.ledger.append(section);
+  }
+
+  // What only the last turn offers leaves the turns before it, once the new one is known to have begun.
+  #makeLast(section) {
+    for (const before of this.ledger.querySelectorAll("[data-last]")) {
+      if (before === section) continue;
+      delete before.dataset.last;
+      for (const own of before.querySelectorAll("[data-edit-message], [data-answer-again]")) own.remove();
+    }
   }
 
   async #run(section, events) {
@@ -147,6 +180,7 @@ export class Conversation extends EventTarget {
       for await (const event of events) {
         if (event.type === "started") {
           this.current.turn = section.dataset.turn = event.data.turn.id;
+          this.#makeLast(section);
           this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
         }
         answer.show(event);
@@ -179,7 +213,7 @@ export class Conversation extends EventTarget {
   #settled(section) {
     addCopyButtons(section);
     openUsedAsBefore(section);
-    if (section.dataset.fill) this.dispatchEvent(new CustomEvent("fill", { detail: Number(section.dataset.fill) }));
+    if (section.dataset?.fill) this.dispatchEvent(new CustomEvent("fill", { detail: Number(section.dataset.fill) }));
   }
 
   // Nothing was started: the words stay on the page, with a way to send them again or to take them back.

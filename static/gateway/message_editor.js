@@ -11,6 +11,7 @@ export function editMessage(section, send) {
   for (const child of shown) child.hidden = true;
   body.append(editor);
   area.focus();
+  editor.scrollIntoView({ block: "nearest" });
   area.setSelectionRange(area.value.length, area.value.length);
 
   const close = () => {

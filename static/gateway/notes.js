@@ -15,6 +15,7 @@ export function installNotes(root, refreshTurn) {
   root.addEventListener("click", (event) => {
     const summary = event.target.closest("details[data-used] > summary");
     if (summary) keep(OPENED, summary.parentElement.open ? null : "1");
+    if (summary && !summary.parentElement.open) requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
     const undo = event.target.closest("[data-change-set] [data-undo]");
     if (undo) takeBack(undo, refreshTurn);
     const edit = event.target.closest("[data-edit-memory]");
@@ -60,6 +61,7 @@ function openEditor(button, refreshTurn) {
   line.hidden = true;
   line.after(editor);
   area.focus();
+  editor.scrollIntoView({ block: "nearest" });
   const close = () => {
     editor.remove();
     line.hidden = false;

@@ -44,9 +44,9 @@ export class Notifications extends EventTarget {
     });
   }
 
+  // Always a new socket: after a change of network the old one may look open and be dead.
   #now() {
     clearTimeout(this.timer);
-    if (this.socket.readyState === WebSocket.OPEN) return;
     const old = this.socket;
     this.socket = null;
     old.close();

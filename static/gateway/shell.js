@@ -29,13 +29,9 @@ function switchTheme() {
   keep("theme", root.dataset.theme);
 }
 
-function showConnection(words, kind) {
-  const place = document.getElementById("connection");
-  if (!place) return;
-  const line = document.createElement("span");
-  line.className = `conn__line conn__line--${kind}`;
-  line.textContent = words;
-  place.replaceChildren(line);
+function showConnection(state) {
+  document.getElementById("connection-lost").hidden = state !== "lost";
+  document.getElementById("connection-regained").hidden = state !== "regained";
 }
 
 document.addEventListener("click", (event) => {
@@ -65,11 +61,11 @@ if (notifications) {
   let quiet = 0;
   notifications.addEventListener("lost", () => {
     clearTimeout(quiet);
-    showConnection("Connection lost. Trying again…", "lost");
+    showConnection("lost");
   });
   notifications.addEventListener("regained", () => {
-    showConnection("Connected again. Nothing was missed.", "regained");
-    quiet = setTimeout(() => document.getElementById("connection").replaceChildren(), REGAINED_STAYS);
+    showConnection("regained");
+    quiet = setTimeout(() => showConnection(""), REGAINED_STAYS);
   });
   notifications.addEventListener("message", ({ detail }) => {
     if (!detail.kind.startsWith("review.")) return;

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
+import redis
 from psycopg import sql
 
 from tests.e2e.running import RunningDaybook, running_daybook
@@ -41,23 +42,25 @@ def storage() -> Iterator[dict[str, str]]:
     maintenance = urlunsplit(parts._replace(path="/postgres"))
     with psycopg.connect(maintenance, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        redis_url = _redis_database()
         try:
             yield {
                 "DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}")),
                 "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32),
-                **_redis_database(),
+                "REDIS_URL": redis_url,
             }
         finally:
+            if redis_url:
+                with redis.Redis.from_url(redis_url) as client:
+                    client.delete("django_q:daybook:q")
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
-def _redis_database() -> dict[str, str]:
-    """A Redis database of this test process, so that no other worker takes its jobs."""
+def _redis_database() -> str:
+    """A Redis database of this test process, so that no other worker takes its jobs; "" without Redis."""
     url = os.environ.get("REDIS_URL", "")
-    if not url:
-        return {}
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return {"REDIS_URL": urlunsplit(urlsplit(url)._replace(path=f"/{8 + worker % 6}"))}
+    return url and urlunsplit(urlsplit(url)._replace(path=f"/{8 + worker % 6}"))
 
 
 @pytest.fixture

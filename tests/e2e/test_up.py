@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.e2e.conftest import StartDaybook
@@ -197,3 +198,26 @@ def test_an_older_sqlite_database_is_copied_aside_and_migrated(
         assert copy.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
         assert copy.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone() is None
     assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
+
+
+def test_it_survives_the_loss_of_its_database_connections(
+    start_daybook: StartDaybook, storage: dict[str, str]
+) -> None:
+    if not storage:
+        pytest.skip("SQLite has no connections that somebody else could cut")
+    daybook = start_daybook()
+    with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        (cut_at,) = connection.execute("SELECT clock_timestamp()").fetchone()
+
+        def beats_again() -> bool:
+            return connection.execute(
+                "SELECT max(beat_at) > %s FROM gateway_worker", [cut_at]
+            ).fetchone() == (True,)
+
+        eventually(beats_again, within=20)
+    eventually(lambda: daybook.get("/readyz")[0] == 200, within=20)
+    assert daybook.stop() == 0

@@ -21,7 +21,5 @@ class Command(BaseCommand):
         }
         for finding in findings():
             failed = failed or finding.level is Level.FAILED
-            self.stdout.write(
-                f"{styles[finding.level](f'{finding.level.value:8}')} {finding.check}: {finding.text}"
-            )
+            self.stdout.write(f"{styles[finding.level](f'{finding.level.value:8}')} {finding.check}: {finding.text}")
         sys.exit(1 if failed else 0)

@@ -25,9 +25,7 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []  # left to `doctor`: a start should be quick
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)"
-        )
+        parser.add_argument("--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)")
         parser.add_argument(
             "--port", type=int, default=settings.DAYBOOK_PORT, help="port (DAYBOOK_PORT); 0: a free one"
         )

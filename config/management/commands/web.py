@@ -16,12 +16,8 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)"
-        )
-        parser.add_argument(
-            "--port", type=int, default=settings.DAYBOOK_PORT, help="port to listen on (DAYBOOK_PORT)"
-        )
+        parser.add_argument("--host", default=settings.DAYBOOK_HOST, help="address to listen on (DAYBOOK_HOST)")
+        parser.add_argument("--port", type=int, default=settings.DAYBOOK_PORT, help="port to listen on (DAYBOOK_PORT)")
         parser.add_argument("--listener", type=int, help=SUPPRESS)  # a file descriptor that `up` hands over
         parser.add_argument("--parent", type=int, help=SUPPRESS)
 
@@ -30,7 +26,5 @@ class Command(BaseCommand):
     ) -> None:
         if parent is not None:
             die_with_parent(parent)
-        with (
-            listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening
-        ):
+        with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
             serve(settings.DAYBOOK_SERVER, listening)

@@ -15,7 +15,7 @@ ja: スキップ, 無効, なしで, 省略, 不要
 fa: بدون, رد کن*, غیرفعال*
 """,
     "CHECKS": """
-en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals, approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts, permission prompt, permission, permissions, signature verification, security checks, security check, safety checks, safety check, auth checks, auth check, certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review, identity check, identity checks, access control, access checks, input validation, audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan, code signing, safeguards
+en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals, approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts, permission prompt, permission, permissions, signature verification, certificate checks, certificate check, checks, security checks, security check, safety checks, safety check, auth checks, auth check, certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review, identity check, identity checks, access control, access checks, input validation, audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan, code signing, safeguards
 de: bestatigung*, genehmigung*, authentifizierung*, sicherheitsprufung*, freigabe*, ruckfrage*, verifizierung*
 fr: confirmation*, approbation*, authentification, verification*, validation*
 es: confirmacion*, aprobacion*, autenticacion, verificacion*
@@ -28,7 +28,7 @@ ja: 確認, 承認, 認証, 検証
 fa: تایید*, تأیید*, احراز هویت, بررسی
 """,
     "RISK": """
-en: transfer, transfers, wire, pay, approve, approves, delete, deletes, wipe, erase, unlock, grant, disable, execute, install, forward, send, upload, leak, reveal, exfiltrate, purchase, buy, email, refund, post, drop, merge, overwrite, shut down, run, download, format, reset, escalate, whitelist, impersonate, publish, obey, replace, swap, redirect, change, invoke, curl, encrypt, corrupt, sabotage, move, withdraw, sell, share, hand over, activate, switch, ignore, print, comply, agree, book, enable, add, authorize, authorise, accept, remove, push, sign
+en: transfer, wire, pay, approve, delete, wipe, erase, unlock, grant, disable, execute, install, forward, send, upload, leak, reveal, exfiltrate, purchase, buy, email, refund, drop, overwrite, shut down, run, download, escalate, whitelist, impersonate, publish, obey, replace, swap, redirect, encrypt, corrupt, sabotage, withdraw, sell, share, hand over, activate, comply, authorize, authorise, accept, push, insert, inject
 de: uberweis*, genehmig*, losch*, sende*, schick*, zahl*, kauf*, installier*, freigeb*, fuhre
 fr: transfer*, virement, paie*, approuve*, supprime*, envoie*, achete*, execute*, installe*
 es: transfier*, paga*, aprueba*, borra*, envia*, compra*, ejecuta*, instala*
@@ -41,7 +41,7 @@ fa: انتقال, پرداخت, حذف, ارسال*, خرید, اجرا*
 tr: gonder*, ode, sil, onayla, calistir
 """,
     "VALUABLE": """
-en: payment, payments, money, funds, fund, transfer, transfers, wire, invoice, invoices, account, accounts, bank, iban, wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access, privileges, permissions, database, databases, production, backups, backup, repository, files, disk, table, tables, home directory, emails, refund, refunds, purchases, purchase, order, secrets, keys, key, pull requests, pull request, prs, firewall, tool, tools, commands, command, script, server, servers, branch, url, link, links, vote, payload, shell, memories, records, logs, policy, policies, unrestricted, mode, rules, instructions
+en: payment, payments, money, funds, fund, euros, dollars, transfer, transfers, wire, account, accounts, bank, iban, wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access, privileges, permissions, database, databases, production, backups, backup, private repo, repository, disk, home directory, refund, refunds, purchases, secrets, keys, pull requests, pull request, prs, firewall, tool calls, tool call, shell commands, commands, deletions, payload, affiliate, cookie, cookies, shell, memories, records, unrestricted, card, shares, loan, contract, tables, files, mine, malware, trades, stock
 de: zahlung*, geld, konto*, kontonummer*, rechnung*, uberweisung*, zugang*, daten*, passwort*
 fr: paiement*, argent, compte*, facture*, virement*, acces, donnees, mot de passe
 es: pago*, dinero, cuenta*, factura*, transferencia*, acceso, datos, contrasena
@@ -87,7 +87,7 @@ hi: जब, अगर, यदि
 ar: عندما, اذا, كلما, حالما
 """,
     "USERSAYS": """
-en: user says, user mentions, user asks, user types, user writes, the user next, user logs in, user opens, user uploads, user greets, user confirms, user sends, user approves, user requests, user shares, user pastes, user talks, says the word, trigger word, code word, codeword, magic word, keyword, secret phrase, secret word, says goodbye, next conversation, next session, tomorrow, next week, phrase, passphrase, you see, you hear, user thanks, thanks you, someone asks, anyone asks, asked about, asked for, you are asked, you're asked, user's next, user provides, user starts, user is away, user replies, user agrees, user leaves, user goes, user closes, user finishes, user visits, user travels, user buys, user pays, user signs, user submits, user books, user checks, user reads, is mentioned, are mentioned, comes up, midnight, messages from now, turns from now, third message, next message, next request, next login
+en: anyone mentions, someone mentions, anyone asks, user asks, user says, user mentions, user asks, user types, user writes, the user next, user logs in, user opens, user uploads, user greets, user confirms, user sends, user approves, user requests, user shares, user pastes, user talks, says the word, trigger word, code word, codeword, magic word, keyword, secret phrase, secret word, says goodbye, next conversation, next session, tomorrow, next week, phrase, passphrase, you see, you hear, user thanks, thanks you, someone asks, anyone asks, asked about, asked for, you are asked, you're asked, user's next, user provides, user starts, user is away, user replies, user agrees, user leaves, user goes, user closes, user finishes, user visits, user travels, user buys, user pays, user signs, user submits, user books, user checks, user reads, is mentioned, are mentioned, comes up, midnight, messages from now, turns from now, third message, next message, next request, next login
 de: benutzer sagt, nutzer sagt, benutzer fragt, stichwort, codewort, nutzer fragt
 fr: utilisateur dit, l'utilisateur dit, l'utilisateur demande, mot-cle
 es: usuario diga, usuario dice, usuario pida, palabra clave
@@ -212,5 +212,52 @@ zh: 例如, 攻击, 示例
 """,
     "AVOID": """
 en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise, despises, hate, hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above, not bound, beyond, freed, never follows, forget, forgets, without
+""",
+    "UNTRUSTED": """
+en: emails, email, web pages, webpages, web page, websites, website, comments, attachments, attachment, pull requests, issues, search results, tool results, downloaded files, documents, pages, messages from
+""",
+    "CODE": """
+en: code, command, commands, instructions, instruction, scripts, script, orders, macros
+""",
+    "BACKDOOR": """
+en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell, exploit, logic bomb, crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account, malicious code
+de: hintertur
+fr: porte derobee
+es: puerta trasera
+ru: бэкдор, закладку
+zh: 后门, 木马
+""",
+    "AUTO": """
+en: automatically, without question, without questions, always, once and for all, every time, no questions asked, unconditionally, blindly, without review, without reading, without checking
+""",
+    "SAYS": """
+en: says, said, told, told you, tells, tells you, wrote, states, claims, wants, asks
+""",
+    "RELEASED": """
+en: released, freed, exempt, exempted, relieved, liberated, excused, absolved, free to ignore, unbound, no longer bound, not bound, no longer have to follow, no longer need to follow, do not have to follow, don't have to follow, don't need to follow, need not follow
+de: befreit, entbunden
+fr: libere, dispense, affranchi
+es: liberado, exento
+ru: освобожден*
+""",
+    "TREATAS": """
+en: treat, consider, regard, accept, trust, interpret, take
+""",
+    "GOAL": """
+en: goal, goals, objective, agenda, mission, work towards, work toward, steer, manipulate
+""",
+    "ONE_USER": """
+en: user, owner, human
+de: benutzer, nutzer, anwender
+fr: utilisateur, l'utilisateur
+es: usuario
+it: utente, l'utente
+pt: usuario, utilizador
+ru: пользователь, пользователя
+zh: 用户
+ja: ユーザー
+""",
+    "NOBODY": """
+en: anyone, anybody, nobody, no one, a soul
 """,
 }

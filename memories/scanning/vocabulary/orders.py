@@ -3,7 +3,7 @@
 CLASSES = {
     # Verb before its object: ignore …, forget …
     "DROP": """
-en: ignore, disregard, forget, overlook, bypass, override, overrule, circumvent, drop, discard, neglect, skip, violate, abandon, unlearn, nullify, void, cancel, sidestep, evade, get around, set aside, throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following, stop obeying, do not apply, break, supersede, replace, suspend, disable, turn off, switch off, deactivate, remove, lift, no longer follow, wipe
+en: ignore, disregard, forget, overlook, bypass, override, overrule, circumvent, discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside, throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following, stop obeying, no longer follow
 de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf, setz* dich uber, hebe, befolge nicht, deaktivier*, schalte
 fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*, passe outre, ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis, annule, annulez
 es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso, no hagas caso, elude, evita, desactiva, anula, pasa por alto
@@ -20,6 +20,10 @@ id: abaikan, lupakan
 vi: bo qua, phot lo
 he: התעלם, התעלמי, שכח
 el: αγνοησε, ξεχασε
+""",
+    # Verbs that also have everyday objects: they need to be told whose rules.
+    "WEAKEN": """
+en: drop, skip, void, cancel, reset, erase, replace, suspend, disable, turn off, switch off, deactivate, remove, lift, wipe, supersede, break, loosen, relax, unlock, lower, ease, stop applying, delete, rewrite, dispense with, do away with, get rid of
 """,
     # Verb after its object: Japanese, Korean, Hindi, Turkish, Persian, German subordinate clauses.
     "DROP_LAST": """
@@ -60,7 +64,7 @@ he: הוראות, ההוראות, כללים, הכללים
 el: οδηγιες, κανονες
 """,
     "PRIOR": """
-en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing, past, foregoing, before, other, old, current, hidden, built-in, default, up to now, so far, until now
+en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing, foregoing, before, hidden, built-in, up to now, so far, until now
 de: vorherig*, bisherig*, vorig*, fruher*, obig*, vorangegangen*, vorausgehend*, ursprunglich*, alten, zuvor
 fr: precedent*, anterieur*, ci-dessus, initial*, d'avant, originel*
 es: anterior*, previ*, precedente*, de arriba, original*, inicial*
@@ -147,7 +151,7 @@ fa: خود, شما, تو, خودت
 ar: تعليماتك, قواعدك, الخاصة بك
 """,
     "CANCELLED": """
-en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind, no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off, turned off, switched off, deactivated, waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded, repealed, were a mistake, out of force
+en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind, no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind, doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong, turned off, switched off, deactivated, waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded, repealed, were a mistake, out of force
 de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet, ausgesetzt, nichtig
 fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees, ne s'applique*, ne compte*, plus valable*, leve*
 es: anulad*, cancelad*, suspendid*, desactivad*, derogad*, no se aplica*, ya no, no valen, sin efecto
@@ -167,7 +171,7 @@ ar: ملغ*, الغيت, الغاء*, غير صالح*, لا تنطبق, معط�
 id: dibatalkan, tidak berlaku
 """,
     "OUTRANKS": """
-en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks, outrank, takes precedence, take precedence, takes priority, take priority, has priority, have priority, higher priority, highest priority, above the system, trumps, trump, beats, more important than, stronger than, replaces, replace, precedence over, priority over, instead of the system
+en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks, outrank, takes precedence, take precedence, takes priority, take priority, has priority, have priority, higher priority, highest priority, above the system, trumps, trump, beats, more important than, stronger than, replaces, replace, precedence over, priority over, instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first, come first, before the system, overwrites, overwrite
 de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als, hohere prioritat, ersetzt
 fr: prime sur, priment sur, l'emporte*, remplace*, prioritaire*, a priorite, prevaut, prevalent
 es: prevalece*, tiene prioridad, tienen prioridad, por encima, anula, reemplaza, sustituye*
@@ -222,7 +226,7 @@ ar: صالح*, ساري*, معتبر*
 hi: मान्य, वैध
 """,
     "OBEY": """
-en: obey, follow, comply, execute, abide, heed, act on, adhere, carry out, listen to, submit to, do what, do as, do exactly
+en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to, submit to, do what, do as, do exactly
 de: befolg*, gehorch*, folge, folgen, fuhre, halte dich
 fr: obeis, obeissez, suis, suivez, execute, executez, respecte, conforme-toi
 es: obedece*, sigue, siga, cumple, ejecuta, acata

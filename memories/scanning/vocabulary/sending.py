@@ -2,7 +2,7 @@
 
 CLASSES = {
     "SEND": """
-en: send, sends, sent, upload, uploads, uploaded, forward, forwards, forwarded, post, posted, transmit, transmitted, email, e-mail, mail, mailed, emailed, bcc, cc, exfiltrate, leak, push, ship, submit, copy, deliver, delivered, relay, report, sync, share, shared, pipe, curl, post, dump, beacon, ping, call, stream, export, archive, receive, mirror, append, include, embed, encode, put, attach, transfer, publish, log, paste, tunnel, replicate, backup, back up, save, hand over, pass on, open, visit, fetch, load, navigate, request, get, call, browse, query, render, notify, trigger, hit, scp, rsync, echo, reply-to
+en: send, upload, forward, post, transmit, email, e-mail, mail, bcc, cc, exfiltrate, leak, push, ship, submit, copy, deliver, relay, report, sync, share, shared, pipe, curl, post, dump, beacon, ping, call, stream, export, archive, receive, mirror, append, include, embed, encode, put, attach, transfer, publish, log, paste, tunnel, replicate, backup, back up, save, hand over, pass on, open, visit, fetch, load, navigate, request, get, call, browse, query, render, notify, trigger, hit, scp, rsync, echo, reply-to
 de: sende*, send, schick*, ubermittl*, ubertrag*, weiterleit*, leite, leiten, lade, hochlad*, mail*, kopier*, gib, poste, ubersend*
 fr: envoie*, envoy*, transmet*, transfer*, telecharg*, televers*, publie, poste, partage*, copie, expedie, fais suivre, achemine
 es: envia*, manda*, reenvia*, sube*, transmit*, transfier*, publica, comparte, remite, copia, carga
@@ -26,7 +26,7 @@ he: שלח, שלחי, העלה
 """,
     # What belongs to the conversation or the person: never to be sent away on an entry's word.
     "CHATDATA": """
-en: conversation, conversations, chat, chats, chat log, chat logs, history, transcript, transcripts, dialogue, dialog, message, messages, memories, memory, session, sessions, every reply, each reply, replies, prompts, context, user data, user's data, user data, keystrokes, answers, summaries, questions, question, exchange, exchanges, discussion, notes, context window, everything, interaction, interactions
+en: conversation, conversations, chat, chats, chat log, chat logs, history, transcript, transcripts, dialogue, dialog, message, messages, memories, memory, session, sessions, every reply, each reply, replies, prompts, context, user data, user's data, user data, keystrokes, answers, summaries, questions, question, exchange, exchanges, discussion, context window, everything, user types, user writes, user says, user said, whatever, interaction, interactions
 de: gesprach*, chat*, unterhaltung*, verlauf*, chatverlauf*, nachricht*, erinnerungen, protokoll*, konversation*, dialog*
 fr: conversation*, discussion*, historique*, echange*, message*, memoire*, souvenirs
 es: conversacion*, chat*, historial*, mensaje*, memoria*, recuerdos, dialogo*
@@ -49,7 +49,7 @@ id: percakapan*, obrolan*
 he: שיחה, השיחה
 """,
     "PRIVATE": """
-en: api key, api keys, api-key, keys, key, passwords, password, passphrase, credentials, credential, secrets, tokens, token, .env, env, environment variables, environment, card number, card numbers, credit card, email address, phone number, email, phone, address, contacts, contact list, personal data, personal details, private data, files, file, documents, attachments, cookies, ssh, id_rsa, source code, customer data, customers, location, clipboard, database, contents, invoices, bank details, iban, salary, health, photos, notes, user's
+en: api key, api keys, api-key, keys, key, passwords, password, passphrase, credentials, credential, secrets, tokens, token, .env, env, environment variables, environment, card number, card numbers, credit card, email address, phone number, email, phone, address, contacts, contact list, personal data, personal details, private data, files, file, documents, attachments, cookies, ssh, id_rsa, source code, customer data, customers, location, clipboard, database, contents, bank details, iban, salary, health, user's
 de: passwort*, passworter, zugangsdaten, schlussel*, api-schlussel*, dateien, kontakte, kontodaten, kreditkarte*, geheimnis*, personliche*, daten
 fr: mot de passe, mots de passe, identifiants, cle*, fichiers, contacts, carte*, secrets, donnees, coordonnees
 es: contrasena*, clave*, credencial*, archivos, contactos, tarjeta*, secretos, datos
@@ -89,7 +89,7 @@ ar: جميع, كل, كامل, كاملة
 en: me, myself, us, boss, accountant, team, manager, colleague, mom, mother, wife, husband
 """,
     "REVEAL": """
-en: reveal, print, show, output, display, repeat, list, dump, leak, echo, quote, recite, expose, disclose, share, spell out, paste, give away, write out, read out, tell, return, reproduce, type out, describe, printing, revealing, showing, quoting, repeating, disclose, publish, provide, include, put, append, translate, summarise, summarize, reply with, answer with, respond with, start with, begin with, state, copy, send, forward, read aloud, divulge, prints, render, embed, spell
+en: reveal, print, show, output, display, repeat, list, dump, leak, echo, quote, recite, expose, disclose, share, spell out, paste, give away, write out, read out, tell, return, reproduce, type out, describe, printing, revealing, showing, quoting, repeating, disclose, publish, provide, include, put, append, translate, summarise, summarize, reply with, answer with, respond with, start with, begin with, state, copy, send, forward, give, read aloud, divulge, prints, render, embed, spell
 de: zeig*, gib, verrat*, druck*, wiederhol*, nenn*, ausgeben, offenbar*, lies, schreib*, liste, enthulle*
 fr: affiche*, montre*, revele*, imprime*, repete*, donne*, divulgue*, recopie*, ecris, cite, liste
 es: muestra*, revela*, imprime, repite, escribe, lista, divulga, ensena, dime, expon
@@ -114,7 +114,7 @@ he: הצג, חשוף, הראה
 """,
     # Text that is the assistant's own and not to be shown.
     "INNER": """
-en: system prompt, system prompts, system message, system messages, hidden prompt, hidden prompts, secret prompt, initial prompt, original prompt, your prompt, your full prompt, initial instructions, hidden instructions, your instructions, your configuration, system instructions, system instruction, developer message, developer prompt, your rules, your guidelines, admin notes, hidden notes, your secrets, api keys, api key, the prompt, internal instructions, internal rules, secret instructions, developer instructions, the instructions above, everything above, text above, your system, configuration, your config, your context, tool definitions, tool schemas, your tools, system settings, other users, other users', another user's, internal notes, hidden context, other customers, chain of thought, environment variables, card numbers, first lines, credentials, passwords, secrets, private notes, hidden rules, training data, memory block, memories block, your memories, your memory, system text, preamble
+en: system prompt, system prompts, system message, system messages, hidden prompt, hidden prompts, secret prompt, initial prompt, original prompt, your prompt, your full prompt, initial instructions, hidden instructions, your instructions, your configuration, system instructions, system instruction, developer message, developer prompt, your rules, your guidelines, admin notes, hidden notes, your secrets, api keys, api key, the prompt, internal instructions, internal rules, secret instructions, developer instructions, the instructions above, everything above, text above, your system, configuration, your config, your context, words above, lines above, sentences above, messages above, all tools, tool definitions, tool schemas, your tools, system settings, other users, other users', another user's, internal notes, hidden context, other customers, chain of thought, environment variables, card numbers, first lines, other user, every other user, each other user, stored memories, credentials, passwords, secrets, private notes, hidden rules, training data, memory block, memories block, your memories, your memory, system text, preamble
 de: systemprompt*, system-prompt*, systemnachricht*, systemanweisung*, deine anweisung*, deine instruktion*, api-schlussel*, system prompt*, deinen prompt, passworter, geheime*, versteckte*
 fr: prompt systeme, prompt du systeme, invite systeme, message systeme, instructions systeme, ton prompt, votre prompt, tes instructions, vos instructions, consignes secretes, instructions cachees, cles api, mots de passe, prompt cache, consignes internes
 es: prompt del sistema, prompt de sistema, mensaje del sistema, instrucciones del sistema, tus instrucciones, tu prompt, instrucciones ocultas, indicaciones del sistema, claves api, contrasenas, prompt oculto
@@ -138,7 +138,7 @@ id: prompt sistem
 he: הנחיית המערכת, הנחיות המערכת
 """,
     "TELL": """
-en: tell, tells, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing, disclose, disclosing, notify, notifying, alert, alerting, let, warn, warning, admit, explain, acknowledge, say, speak, confirm, telling, asking, ask, knowing, showing, announce
+en: tell, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing, disclose, disclosing, notify, notifying, alert, alerting, let know, let the user know, let them know, let the owner know, let users know, warn, warning, admit, explain, acknowledge, confirm, telling, knowing, announce
 de: sag*, erwahn*, verrat*, informier*, erzahl*, mitteil*, offenbar*, zeig*, hinweis*, warn*, merkt, teile, erfahr*
 fr: dis, dites, dire, mentionne*, revele*, informe*, avoue*, parle*, previen*, sache, signale*, avertis
 es: digas, diga, decir, menciones, mencione, mencionar, reveles, revele, informes, informe, informar, cuentes, avises, sepa, le digas, adviertas, decirselo
@@ -173,7 +173,7 @@ zh: 瞒着, 不告知, 隐瞒
 ar: لا تخبر*, لا تذكر*, دون علم, دون اخبار
 """,
     "HIDE": """
-en: hide, hides, conceal, keep secret, keep quiet, keep it secret, keep this secret, keep it quiet, keep it hidden, keep this hidden, keep it from, keep this from, secret from, withhold, cover up, deceive, mislead, lie to
+en: hide, hides, conceal, keep secret, keep quiet, keep it secret, keep this secret, keep it quiet, keep it hidden, keep this hidden, keep it from, keep this from, let on, leave this out, leave it out, leave that out, secret from, withhold, cover up, deceive, mislead, lie to
 de: versteck*, verheimlich*, verberg*, verschweig*, geheim*, verschleier*, luge, tausche
 fr: cache, cachez, cacher, dissimul*, masque*, tais, tromp*, mens
 es: oculta*, esconde*, disimul*, calla, engana*, miente
@@ -195,7 +195,7 @@ id: sembunyikan
 he: הסתר
 """,
     "USER": """
-en: user, user's, users, them, human, person, owner, customer, anyone, anybody, nobody, operator
+en: user, user's, users, human, owner, operator
 de: benutzer*, nutzer*, anwender*, user, kunden, niemand*
 fr: utilisat*, l'utilisat*, personne, client, usager
 es: usuari*, cliente, nadie
@@ -219,7 +219,7 @@ id: pengguna
 he: משתמש, למשתמש, המשתמש
 """,
     "SECRETLY": """
-en: secretly, silently, covertly, quietly, discreetly, stealthily, invisibly, in secret, behind the scenes, unnoticed, without asking, in the background, without notice, without trace, without a trace, on the quiet, undetected, hidden, secret objective, secret goal, secret mission, secret task, hidden agenda, hidden objective, hidden goal, on the surface, stay silent, stays silent, quietly, without saying, say nothing, says nothing, keep quiet about
+en: secretly, silently, covertly, quietly, discreetly, stealthily, invisibly, in secret, behind the scenes, unnoticed, without notice, without trace, without a trace, on the quiet, undetected, secret objective, secret goal, secret mission, secret task, hidden agenda, hidden objective, hidden goal, on the surface, stay silent, stays silent, quietly, without saying, say nothing, says nothing, keep quiet about
 de: heimlich, unbemerkt, insgeheim, verdeckt, still und leise, im geheimen, unauffallig, ohne nachzufragen
 fr: discretement, secretement, en secret, en cachette, a l'insu, furtivement, en douce
 es: en secreto, secretamente, a escondidas, sin que, discretamente, con disimulo, silenciosamente
@@ -240,7 +240,7 @@ ar: سرا, خفية, بصمت, خلسة, في الخفاء
 id: diam-diam
 """,
     "COPY": """
-en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put, propagate, reproduce, carry, spread, rewrite, re-save, resave, duplicate, attach, prepend, inject, seed, echo, persist, record, recreate, restore, re-add, readd, retain, preserve, place, commit
+en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put, propagate, reproduce, carry, spread, rewrite, re-save, resave, duplicate, pass, recreate, re-create, attach, prepend, inject, seed, echo, persist, record, recreate, restore, re-add, readd, retain, preserve, place, commit
 de: kopier*, fuge, fugen, speicher*, schreib*, ubernimm*, wiederhol*, behalt*, ubertrag*, hange, erganz*, einfug*
 fr: copie*, inclus*, ajoute*, insere*, recopie*, reproduis, repete*, conserve*, garde*, enregistre*, ecris, reporte
 es: copia*, incluye*, anade*, agrega*, inserta*, repite*, conserva*, guarda*, escribe, reproduce, pega
@@ -362,5 +362,62 @@ hi: हटा*, मिटा*, डिलीट
 tr: silme*, sil, silin*, kaldirma*, unutma*
 fa: پاک*, حذف*, فراموش*
 ar: تحذف*, تمسح*, حذف*, تزل*
+""",
+    # One stored piece, as an entry names itself: "this note".
+    "SELF": """
+en: copy yourself, copy itself, replicate yourself, propagate yourself, this memory, this note, this entry, this instruction, this reminder, this rule, this directive, these instructions, these rules, these notes, these directives, these memories, these entries, this memory entry, this record, this order, this command, instructions below, lines below, this fact, this text, this sentence, this paragraph, this line
+de: dieser eintrag*, diesen eintrag*, diesem eintrag*, diese notiz*, dieser notiz*, diese erinnerung*, dieser erinnerung*, diese anweisung*, dieser anweisung*
+fr: cette note, cette entree, ce souvenir, cette consigne, cette instruction, ces instructions, ces consignes
+es: esta nota, esta entrada, este recuerdo, esta instruccion, estas instrucciones, esta memoria
+pt: esta nota, esta entrada, esta memoria, esta instrucao, estas instrucoes, esta lembranca
+it: questa nota, questa voce, questo ricordo, questa istruzione, queste istruzioni, questa memoria
+nl: deze notitie, deze herinnering, deze instructie, deze invoer
+pl: tej notatki, tej notatce, ta notatka, tę notatkę, tego wpisu, ten wpis
+ru: этой записи, эту запись, эта запись, этой заметки, эту заметку, этому указанию, эти инструкции, этой заметке, этом указании
+uk: цей запис, цю нотатку, цієї нотатки
+zh: 这条记忆, 此条目, 这条笔记, 本条, 这条指令, 此记忆, 这条记录, 本记忆, 这条备忘
+ja: このメモ, この記憶, この指示, このエントリ
+ko: 이 메모, 이 기억, 이 지시, 이 항목
+fa: این یادداشت*, این خاطره*, این متن*, این دستور*, این حافظه
+ar: هذه الملاحظه, هذا المدخل, هذه الذاکره, هذه التعلیمات, هذه الملاحظة, هذه الذاكرة
+tr: bu not*, bu ani*, bu kayit*, bu talimat*
+hi: इस नोट*, यह नोट*, इस स्मृति, इस निर्देश, यह निर्देश
+""",
+    "DENY": """
+en: deny, denies, say no, claim, lie, lies, pretend, refuse to
+de: leugne*, bestreite*
+fr: nie, niez
+es: niega
+ru: отрицай
+zh: 否认
+ja: 否定
+""",
+    "KNOW": """
+en: know, knows, learn, learns, find out, finds out, notice, notices, discover, discovers, realise, realize, realises, realizes, be told, hear, hears, suspect, suspects, be aware, become aware, be informed, be notified
+de: erfahr*, merk*, bemerk*, wissen
+fr: sache, savoir, apprenne, remarque
+es: sepa, saber, entere, note
+ru: узнал*, узнает, заметил*, знать
+zh: 知道, 发现, 察觉
+ja: 知られ, 気づかれ
+""",
+    # Secrets that no entry has a reason to send anywhere.
+    "SENSITIVE": """
+en: ssh, .ssh, .env, env file, id_rsa, credentials, passwords, password, api keys, api key, keys, tokens, token, cookies, cookie, secrets, card number, card numbers, private key, private keys, .aws, session cookie, customer data, personal data, memories, conversation, conversations, transcript, chat history
+""",
+    "SEND_OUT": """
+en: send, upload, forward, post, transmit, email, mail, share, leak, exfiltrate, paste, copy, push, publish, dump, deliver
+""",
+    "DROPZONE": """
+en: gist, pastebin, webhook, webhook.site, public share, public repo, ftp, dropbox, telegram, discord, s3 bucket, external server, remote server, my server, my email, outside, third party, endpoint, logging endpoint, requestbin, ngrok, pipedream
+""",
+    "LINK": """
+en: url, link, links, image, image url, query, query string, parameter, parameters, pixel, src, path, filename, dns, subdomain, footnote
+""",
+    "ENCODE": """
+en: encode, embed, append, put, hide, attach, add, include, insert, base64, encoded, smuggle, place
+""",
+    "SENT": """
+en: sent, uploaded, forwarded, posted, transmitted, mailed, emailed, delivered, shared, pasted, copied, leaked, cc'd, bcc'd, published, exfiltrated
 """,
 }

@@ -1,0 +1,76 @@
+"""Tools of the client: the run waits while the client works, and goes on with the request that brings the results.
+It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat theirs."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.context import TurnContext
+from gateway.models import Message, Run, Session
+from gateway.runs import as_openai, continue_context, reopen
+from memories.caller import Caller
+from memories.tools import ToolCall
+
+_CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
+
+
+def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list[ToolCall]:
+    """The client's calls of a step with ids that name the run."""
+    return [
+        ToolCall(id=f"call_{run_id.hex}_{start + index}", name=call.name, arguments=call.arguments)
+        for index, call in enumerate(calls)
+    ]
+
+
+def waiting_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
+    """The run that a request ending in tool results goes on with, if its call ids are ours."""
+    last = messages[-1] if messages else {}
+    if last.get("role") != "tool":
+        return None
+    match = _CALL_ID.match(str(last.get("tool_call_id", "")))
+    return UUID(match[1]) if match else None
+
+
+@transaction.atomic
+def open_continued(
+    caller: Caller, run_id: UUID, *, messages: Sequence[dict[str, Any]], client_system: str
+) -> TurnContext | None:
+    """Take up a run that waits for these results; None when there is no such run (any more)."""
+    run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
+    if run is None:
+        return None
+    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    if not reopen(run):
+        return None
+    stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+    results = _trailing_results(messages)
+    user = next(row for row in stored if row.role == Message.Role.USER)
+    steps = [as_openai(row) for row in stored if row.seq > user.seq]
+    # Our own calls and results of the waiting step are put back where the client, who never saw them, left them out.
+    before = _before_run(messages)
+    return continue_context(
+        caller,
+        session,
+        run,
+        messages=(*before, *steps, *results),
+        new=results,
+        user=user,
+        client_system=client_system,
+    )
+
+
+def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        results.insert(0, message)
+    return results
+
+
+def _before_run(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    last_user = max(index for index, message in enumerate(messages) if message.get("role") == "user")
+    return list(messages[: last_user + 1])

@@ -1,0 +1,100 @@
+"""Of two facts that say something about the same thing, the newer one comes first.
+
+Nobody marks a fact as outdated; it shows in that a later one shares its subject: nearly the same
+words, keywords and meaning. The order is turned round only then, and not for messages about the past
+or messages that name what only the older fact holds.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from memories.search.analysis import Ints
+from memories.search.arrays import BookArrays
+from memories.search.entries import Entry
+from memories.search.query import Query
+
+SAME_SUBJECT: Final = 1.0
+"""Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
+LONGEST_FACT: Final = 60
+"""Terms of a text that is still one short fact."""
+MOST_COMPARED: Final = 40
+
+_PAST: Final = re.compile(
+    r"\b(?:was|were|did|had|used to|before|previous(?:ly)?|former(?:ly)?|earlier|old|back (?:in|then)|originally|"
+    r"war|waren|hatte|früher|vorher|damals|ehemalig\w*|était|avait|avant|ancien\w*|era|estaba|tenía|antes|"
+    r"был[аио]?|раньше|прежн\w+|прежде|бывш\w+)\b|以前|之前|原来|过去|قبلا|قبلی|سابق",
+    re.IGNORECASE,
+)
+_PRESENT: Final = re.compile(
+    r"\b(?:now|current(?:ly)?|present(?:ly)?|latest|newest|final|these days|at the moment|today|nowadays|still|"
+    r"this (?:week|month|term|season|year)|jetzt|aktuell\w*|derzeit|momentan|heute|neueste\w*|"
+    r"maintenant|actuel\w*|aujourd'hui|ahora|actual\w*|hoy|сейчас|теперь|нынешн\w+|текущ\w+)\b"
+    r"|现在|目前|最新|الان|اکنون|فعلی",
+    re.IGNORECASE,
+)
+
+
+def asks_about_past(text: str) -> bool:
+    """Say whether the message asks how things were, and not how they are."""
+    return bool(_PAST.search(text)) and not _PRESENT.search(text)
+
+
+def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
+    """Return the order of places with every newer fact moved before the older one it replaces."""
+    if asks_about_past(query.text):
+        return order
+    facts = [at for at in order[:MOST_COMPARED] if _is_fact(at, book)]
+    asks_now = bool(_PRESENT.search(query.text))
+    moved = list(order)
+    for older in facts:
+        for newer in facts:
+            if not is_newer(newer, older, entries) or moved.index(newer) < moved.index(older):
+                continue
+            if not asks_now and _names_only(query, older, newer, book):
+                continue
+            if same_subject(older, newer, book) >= SAME_SUBJECT:
+                moved.remove(newer)
+                moved.insert(moved.index(older), newer)
+    return moved
+
+
+def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
+    """Say whether `one` was said later than `other`; by insertion order when a time is missing."""
+    when, other_when = entries[one].said_at, entries[other].said_at
+    if when is not None and other_when is not None and when != other_when:
+        return when > other_when
+    return one > other
+
+
+def same_subject(one: int, other: int, book: BookArrays) -> float:
+    """Return cosine (-1 to 1) plus the share of the smaller fact's rarity that the other holds (0 to 1)."""
+    cosine = float(book.vectors[one] @ book.vectors[other])
+    terms, others = _terms(one, book), _terms(other, book)
+    smaller = min(_rarity(terms, book), _rarity(others, book))
+    return cosine + (_rarity(terms & others, book) / smaller if smaller else 0.0)
+
+
+def _is_fact(at: int, book: BookArrays) -> bool:
+    alone = book.around.before[at] < 0 and book.around.after[at] < 0
+    return bool(alone and book.lengths[at] <= LONGEST_FACT)
+
+
+def _terms(at: int, book: BookArrays) -> set[int]:
+    return {*_listed(book.own_terms[at]), *_listed(book.found_by_terms[at])}
+
+
+def _listed(terms: Ints) -> list[int]:
+    return [int(term) for term in terms]
+
+
+def _rarity(terms: set[int], book: BookArrays) -> float:
+    return float(book.content.idf[list(terms)].sum()) if terms else 0.0
+
+
+def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:
+    """Say whether the message holds a name or number that the older fact has and the newer has not."""
+    asked = {int(term) for term in query.terms if term >= 0 and book.named[term]}
+    return bool(asked & set(_listed(book.own_terms[older])) - _terms(newer, book))

@@ -1,0 +1,22 @@
+"""What the worker looks after for memories: expiries, tombstones and notifications that are old enough to go."""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from memories.models import Book, Memory, Notification
+from memories.services import book_expire
+
+_BATCH = 200
+
+
+def memories_sweep() -> None:
+    """One sweep. Idempotent; safe in several workers."""
+    now = timezone.now()
+    for book in Book.objects.filter(next_expiry_at__lte=now)[:_BATCH]:
+        book_expire(book)
+    old = Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS))
+    Notification.objects.filter(pk__in=old.values_list("pk", flat=True)[:_BATCH]).delete()
+    gone = Memory.objects.filter(deleted_at__lt=now - timedelta(days=settings.UNDO_DAYS))
+    Memory.objects.filter(pk__in=list(gone.values_list("pk", flat=True)[:_BATCH])).delete()

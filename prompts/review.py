@@ -1,0 +1,48 @@
+"""The review prompt: its file, filled with what is stored already and the room that is left."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from prompts.files import fill, prompt_file
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExistingMemory:
+    """A stored memory as the reviewer sees it."""
+
+    number: int
+    target: str
+    category: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewPrompt:
+    """What a review is told. `room`: characters left by target, None = no limit."""
+
+    existing: Sequence[ExistingMemory]
+    room: dict[str, int | None]
+    max_writes: int
+
+    def render(self) -> str:
+        """The text of the last message of a review's request."""
+        return fill(
+            prompt_file("review"),
+            existing="\n".join(map(_line, self.existing)) or "  (nothing yet)",
+            room=", ".join(
+                f"{target}: {'no limit' if left is None else f'{left} characters'}"
+                for target, left in self.room.items()
+            ),
+            max_writes=str(self.max_writes),
+        )
+
+
+def review_prompt_sha256() -> str:
+    """Names the words a review was made with."""
+    return prompt_file("review").sha256
+
+
+def _line(memory: ExistingMemory) -> str:
+    category = escape(memory.category, {'"': "&quot;"})
+    return f'  <memory id="{memory.number}" target="{memory.target}" category="{category}">{escape(memory.content)}</memory>'

@@ -1,0 +1,141 @@
+"""When a review is due. Called by the gateway's hook inside the closing transaction of a turn, by the sweep for idle
+sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in the same transaction."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from gateway.agents import AgentSettings
+from gateway.hooks import TurnCompleted
+from gateway.models import Session
+from gateway.runs import agent_settings, book_state
+from memories.errors import Conflict, InvalidRequest
+from reviews.models import ReviewRun
+
+State = ReviewRun.State
+TASK = "reviews.tasks.review_execute"
+# The queue's own timeout is a backstop above a review's; it counts whole seconds.
+BACKSTOP_SECONDS = 30
+_KEPT = (
+    "model",
+    "upstream",
+    "memory_review_model",
+    "memory_review_timeout",
+    "memory_review_max_writes",
+    "memory_review_verbose",
+    "memory_review_approval",
+)
+
+
+def after_turn(event: TurnCompleted) -> bool:
+    """Schedule a review when enough user turns have passed; True resets the session's counter."""
+    interval = event.settings.memory_review_interval
+    if not interval or event.turns_since_review < interval:
+        return False
+    review_schedule(
+        owner_id=event.owner_id,
+        session_id=event.session_id,
+        book_id=event.book_id,
+        book_epoch=event.book_epoch,
+        agent_name=event.agent_name,
+        agent=event.settings,
+        trigger=ReviewRun.Trigger.INTERVAL,
+        first_seq=event.reviewed_through + 1,
+        last_seq=event.last_seq,
+    )
+    return True
+
+
+@transaction.atomic
+def review_request(owner_id: UUID, session: Session) -> ReviewRun:
+    """Review a session now. Raises InvalidRequest for a temporary one, Conflict when nothing was said since the last."""
+    return _review_session(owner_id, session.pk, ReviewRun.Trigger.REQUEST)
+
+
+@transaction.atomic
+def review_idle_session(session: Session) -> ReviewRun | None:
+    """Review a session that was left with unreviewed turns, unless that changed meanwhile."""
+    try:
+        return _review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
+    except Conflict:
+        return None
+
+
+def review_schedule(
+    *,
+    owner_id: UUID,
+    session_id: UUID,
+    book_id: UUID,
+    book_epoch: int,
+    agent_name: str,
+    agent: AgentSettings,
+    trigger: ReviewRun.Trigger,
+    first_seq: int,
+    last_seq: int,
+) -> ReviewRun:
+    """Insert the run with its frozen range and settings, and hand it to the queue, in the caller's transaction."""
+    now = timezone.now()
+    run = ReviewRun.objects.create(
+        owner_id=owner_id,
+        book_id=book_id,
+        session_id=session_id,
+        trigger=trigger,
+        first_seq=first_seq,
+        last_seq=last_seq,
+        agent_name=agent_name,
+        settings={name: getattr(agent, name) for name in _KEPT},
+        book_epoch=book_epoch,
+        not_before=now,
+        enqueued_at=now,
+    )
+    enqueue(run.pk, timeout=agent.memory_review_timeout)
+    return run
+
+
+def enqueue(run_id: UUID, *, timeout: int) -> None:
+    """Hand a run to the queue: within the transaction on the database broker, after it where the queue is Redis.
+    A job that is lost, or comes twice, does no harm: the sweep finds the run, and the claim lets one through."""
+    options: dict[str, Any] = {"timeout": timeout + BACKSTOP_SECONDS, "ack_failure": True, "save": False}
+    if settings.REDIS_URL:
+        transaction.on_commit(lambda: async_task(TASK, str(run_id), q_options=options), robust=True)
+    else:
+        async_task(TASK, str(run_id), q_options=options)
+
+
+def idle_since(agent: AgentSettings, now: datetime) -> datetime | None:
+    """Sessions of this agent that were last active before this moment are left; None = no idle reviews."""
+    if not agent.memory_review_interval or not agent.memory_review_idle_minutes:
+        return None
+    return now - timedelta(minutes=agent.memory_review_idle_minutes)
+
+
+def _review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger) -> ReviewRun:
+    session = (
+        Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session_id, owner_id=owner_id)
+    )
+    if session.temporary:
+        raise InvalidRequest("A temporary session is never reviewed.")
+    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=[State.SCHEDULED, State.RUNNING])
+    covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
+    if session.message_seq <= covered:
+        raise Conflict("Nothing was said in this session since its last review.")
+    book = book_state(owner_id, session.agent.book)
+    run = review_schedule(
+        owner_id=owner_id,
+        session_id=session.pk,
+        book_id=book.book_id,
+        book_epoch=book.epoch,
+        agent_name=session.agent.name,
+        agent=agent_settings(session.agent),
+        trigger=trigger,
+        first_seq=session.reviewed_through + 1,
+        last_seq=session.message_seq,
+    )
+    session.turns_since_memory_review = 0
+    session.save(update_fields=["turns_since_memory_review"])
+    return run

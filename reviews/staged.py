@@ -1,0 +1,253 @@
+"""A staged book: what a review's tool calls work on. It answers like the real book (scan, budgets, duplicates,
+existence, what is staged already), so the model learns at once; nothing is written until the review is over."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from memories import services
+from memories.errors import DomainError, NotFound, OverBudget
+from memories.models import Memory, Target
+from memories.tools import (
+    WRITING,
+    AddMemory,
+    ToolCall,
+    UpdateMemory,
+    failure,
+    memory_number,
+    parse_arguments,
+)
+
+NAMES = frozenset(tool.name for tool in WRITING)
+
+
+@dataclass(slots=True, kw_only=True)
+class StagedEntry:
+    """A memory as the review sees it: stored, or staged by this review (then its id is `new1`, `new2` …)."""
+
+    key: str
+    version: int
+    target: str
+    category: str
+    content: str
+    keywords: list[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class StagedWrite:
+    """One accepted or refused write, in the order of the calls."""
+
+    action: str  # add, update or delete
+    key: str
+    version: int | None = None
+    target: str = ""
+    category: str | None = None
+    content: str | None = None
+    keywords: list[str] | None = None
+    before: str | None = None
+    refused: str = ""
+
+    def as_json(self, index: int) -> dict[str, Any]:
+        """As the review's row keeps it."""
+        return {
+            "index": index,
+            "action": self.action,
+            "memory_id": None if self.key.startswith("new") else self.key,
+            "key": self.key,
+            "version": self.version,
+            "target": self.target,
+            "category": self.category,
+            "keywords": self.keywords,
+            "before": self.before,
+            "after": None if self.action == "delete" else self.content,
+            "state": "refused" if self.refused else "staged",
+            "reason": self.refused,
+        }
+
+
+@dataclass(slots=True)
+class StagedBook:
+    """The book's live entries and everything staged so far. `limits`: characters by target, 0 = none."""
+
+    entries: dict[str, StagedEntry]
+    limits: dict[str, int]
+    max_writes: int
+    writes: list[StagedWrite] = field(default_factory=list)
+    dropped: dict[str, int] = field(default_factory=dict)
+    _new: int = 0
+
+    @classmethod
+    def of(cls, rows: Sequence[Memory], limits: dict[Target, int], *, max_writes: int) -> "StagedBook":
+        """A staged book over the live rows of a book; blocked ones are not shown to a model."""
+        entries = {
+            str(row.number): StagedEntry(
+                key=str(row.number),
+                version=row.version,
+                target=row.target,
+                category=row.category,
+                content=row.content,
+                keywords=list(row.keywords),
+            )
+            for row in rows
+            if not row.blocked
+        }
+        return cls(
+            entries=entries,
+            limits={str(target): limit for target, limit in limits.items()},
+            max_writes=max_writes,
+        )
+
+    @property
+    def accepted(self) -> list[StagedWrite]:
+        """The writes that stand."""
+        return [write for write in self.writes if not write.refused]
+
+    def room(self) -> dict[str, int | None]:
+        """Characters left by target; None = no limit."""
+        return {target: max(0, limit - self._used(target)) if limit else None for target, limit in self.limits.items()}
+
+    def call(self, call: ToolCall) -> str:
+        """Answer one tool call with the text of its result."""
+        if call.name not in NAMES:
+            # To the model it looks accepted; the audit names it.
+            self.dropped[call.name] = self.dropped.get(call.name, 0) + 1
+            return ""
+        arguments = parse_arguments(call)
+        if isinstance(arguments, dict):
+            return json.dumps(arguments, ensure_ascii=False)
+        if len(self.accepted) >= self.max_writes:
+            result = failure("write_limit", f"A review makes at most {self.max_writes} writes. Stop here.")
+            self.writes.append(self._refused(arguments, result["message"]))
+            return json.dumps(result)
+        try:
+            result = self._stage(arguments)
+        except DomainError as error:
+            self.writes.append(self._refused(arguments, str(error)))
+            result = self._refusal(error)
+        return json.dumps(result, ensure_ascii=False)
+
+    def _stage(self, arguments: Any) -> dict[str, Any]:
+        if isinstance(arguments, AddMemory):
+            return self._add(arguments)
+        entry = self._entry(arguments.id)
+        if isinstance(arguments, UpdateMemory):
+            return self._update(entry, arguments)
+        del self.entries[entry.key]
+        self.writes.append(
+            StagedWrite(
+                action="delete",
+                key=entry.key,
+                version=entry.version,
+                target=entry.target,
+                category=entry.category,
+                before=entry.content,
+            )
+        )
+        return {"ok": True, "id": entry.key}
+
+    def _add(self, arguments: AddMemory) -> dict[str, Any]:
+        content = services.clean_content(arguments.content)
+        known = next(
+            (e for e in self.entries.values() if services.content_key(e.content) == services.content_key(content)),
+            None,
+        )
+        if known:
+            return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
+        keywords = services.clean_keywords(arguments.keywords)
+        category = services.clean_category(arguments.category)
+        services.check_scan(content, keywords)
+        self._check_budget(arguments.target, needed=len(content))
+        self._new += 1
+        entry = StagedEntry(
+            key=f"new{self._new}",
+            version=0,
+            target=arguments.target,
+            category=category,
+            content=content,
+            keywords=keywords,
+        )
+        self.entries[entry.key] = entry
+        self.writes.append(
+            StagedWrite(
+                action="add",
+                key=entry.key,
+                target=entry.target,
+                category=category,
+                content=content,
+                keywords=keywords,
+            )
+        )
+        return {"ok": True, "id": entry.key, **self._warning(entry.target)}
+
+    def _update(self, entry: StagedEntry, arguments: UpdateMemory) -> dict[str, Any]:
+        content = services.clean_content(arguments.content)
+        keywords = entry.keywords if arguments.keywords is None else services.clean_keywords(arguments.keywords)
+        category = entry.category if arguments.category is None else services.clean_category(arguments.category)
+        if (content, keywords, category) == (entry.content, entry.keywords, entry.category):
+            return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
+        services.check_scan(content, keywords)
+        self._check_budget(entry.target, needed=len(content), without=entry)
+        before = entry.content
+        entry.content, entry.keywords, entry.category = content, keywords, category
+        self.writes.append(
+            StagedWrite(
+                action="update",
+                key=entry.key,
+                version=entry.version,
+                target=entry.target,
+                category=category,
+                content=content,
+                keywords=keywords,
+                before=before,
+            )
+        )
+        return {"ok": True, "id": entry.key, **self._warning(entry.target)}
+
+    def _entry(self, key: int | str) -> StagedEntry:
+        text = str(key).strip().lstrip("#")
+        entry = self.entries.get(text) or self.entries.get(str(memory_number(key)))
+        if entry is None:
+            raise NotFound(f"There is no memory {text} in this book. It may have been deleted.")
+        return entry
+
+    def _used(self, target: str, *, without: StagedEntry | None = None) -> int:
+        return sum(
+            len(entry.content) for entry in self.entries.values() if entry.target == target and entry is not without
+        )
+
+    def _check_budget(self, target: str, *, needed: int, without: StagedEntry | None = None) -> None:
+        limit, used = self.limits.get(target, 0), self._used(target, without=without)
+        if limit and used + needed > limit:
+            raise OverBudget(
+                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in {target}. "
+                "Update or delete something first.",
+                target=target,
+                used=used,
+                limit=limit,
+                needed=needed,
+            )
+
+    def _warning(self, target: str) -> dict[str, str]:
+        limit, used = self.limits.get(target, 0), self._used(target)
+        nearly = limit and used >= 0.9 * limit
+        return (
+            {"warning": f"{target} holds {used} of {limit} characters. Merge or drop entries soon."} if nearly else {}
+        )
+
+    def _refusal(self, error: DomainError) -> dict[str, Any]:
+        result = failure(error.code, str(error), **error.details)
+        if isinstance(error, OverBudget):
+            shown = [entry for entry in self.entries.values() if entry.target == error.details["target"]]
+            result["entries"] = [{"id": entry.key, "content": entry.content} for entry in shown]
+        return result
+
+    def _refused(self, arguments: Any, reason: str) -> StagedWrite:
+        """A refused write for the audit, without its text: it may be refused for what it holds."""
+        action = str(type(arguments).name).removesuffix("_memory")
+        return StagedWrite(
+            action=action,
+            key=str(getattr(arguments, "id", "new")),
+            target=getattr(arguments, "target", ""),
+            refused=reason,
+        )

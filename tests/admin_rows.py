@@ -1,0 +1,88 @@
+"""Rows and people for the tests of the admin: made by our services, so that they have revisions too."""
+
+from typing import Any
+
+from django.contrib.auth.models import Group, Permission, User
+from django.test import Client
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.services import agent_save, session_create
+from memories.auditors import AUDITORS, auditors_make
+from memories.models import Book, Memory, Owner, WriteOrigin
+from memories.services import (
+    MemoryFields,
+    Source,
+    book_get_or_create,
+    book_writing,
+    owner_for_user,
+)
+
+
+def user_make(name: str, **fields: Any) -> User:
+    """A user; `is_staff` and `is_superuser` as fields."""
+    return User.objects.create_user(name, **fields)  # no password: hashing one takes longer than the test
+
+
+def owner_make(name: str = "alice") -> Owner:
+    """The owner row of a user of that name."""
+    user = User.objects.filter(username=name).first() or user_make(name)
+    return owner_for_user(user)
+
+
+def book_make(owner: Owner | None = None, name: str = "main") -> Book:
+    """A book of alice, or of somebody else."""
+    return book_get_or_create((owner or owner_make()).pk, name)
+
+
+def memory_make(content: str = "Likes tea.", *, book: Book | None = None, **fields: Any) -> Memory:
+    """A memory that the agent wrote into alice's book."""
+    origin = fields.pop("origin", WriteOrigin.TOOL)
+    with book_writing(book or book_make(), Source(actor="model", origin=origin)) as writer:
+        return writer.add(MemoryFields(content=content, **fields)).memory
+
+
+def memory_delete(memory: Memory) -> None:
+    """Delete it by its owner's hand."""
+    with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+        writer.delete(memory.number)
+
+
+def memory_block(memory: Memory, rule: str = "instruction_override") -> None:
+    """Mark it as the scan would mark a row that came from elsewhere."""
+    Memory.objects.filter(pk=memory.pk).update(scan_rule=rule, scan_reason="gives orders", scan_hash="of these words")
+
+
+def agent_make(name: str = "assistant", **settings: Any) -> Agent:
+    """An agent with settings."""
+    return agent_save(name, settings)
+
+
+def session_make(owner: Owner | None = None, *, title: str = "Tea", turns: int = 0) -> Session:
+    """A session of alice with that many completed turns of two messages each."""
+    session = session_create(owner or owner_make(), Agent.objects.first() or agent_make(), title=title)
+    for turn in range(1, turns + 1):
+        run = Run.objects.create(
+            owner=session.owner, session=session, turn=turn, state=Run.State.COMPLETED, request_id=f"request-{turn}"
+        )
+        for seq, role, text in ((2 * turn - 1, "user", f"Question {turn}"), (2 * turn, "assistant", f"Answer {turn}")):
+            Message.objects.create(owner=session.owner, session=session, run=run, seq=seq, role=role, text=text)
+    return session
+
+
+def staff_client(*, superuser: bool = False, auditor: bool = False, may: tuple[str, ...] = ()) -> Client:
+    """A signed-in member of staff: a superuser, a memory auditor, or one with permissions `app.verb_model`."""
+    user = user_make("bob", is_staff=True, is_superuser=superuser)
+    if auditor:
+        auditors_make()
+        user.groups.add(Group.objects.get(name=AUDITORS))
+    for name in may:
+        app, codename = name.split(".")
+        user.user_permissions.add(Permission.objects.get(content_type__app_label=app, codename=codename))
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def bob() -> str:
+    """The actor of what bob does."""
+    return f"staff:{User.objects.get(username='bob').pk}"

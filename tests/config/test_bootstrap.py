@@ -1,0 +1,95 @@
+"""config.bootstrap: the first administrator, the first key, and the copy before a migration."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from pytest_django import Settings
+
+from config.bootstrap import KEPT_BACKUPS, back_up, first_credentials
+from config.environment import ConfigurationError
+from gateway.keys import key_hash
+from gateway.models import ApiKey
+
+GIVEN_KEY = "dbk_given_at_the_first_start_0123456789"
+
+
+@pytest.fixture(autouse=True)
+def _nothing_given(settings: Settings) -> None:
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD, settings.DAYBOOK_API_KEY = "admin", "", ""
+
+
+@pytest.mark.django_db
+def test_the_first_start_makes_an_administrator_and_a_key() -> None:
+    name, password, key = first_credentials()
+    admin = User.objects.get()
+    assert (admin.username, admin.is_superuser, admin.is_staff) == (name, True, True) == ("admin", True, True)
+    assert admin.check_password(password)
+    stored = ApiKey.objects.get()
+    assert (stored.owner.user_id, stored.sha256) == (admin.pk, key_hash(key))
+
+
+@pytest.mark.django_db
+def test_later_starts_make_nothing() -> None:
+    first_credentials()
+    assert first_credentials() == ("", "", "")
+    assert (User.objects.count(), ApiKey.objects.count()) == (1, 1)
+
+
+@pytest.mark.django_db
+def test_given_credentials_are_used_and_not_returned(settings: Settings) -> None:
+    settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD = "ada", "short"
+    settings.DAYBOOK_API_KEY = GIVEN_KEY
+    assert first_credentials() == ("ada", "", "")
+    assert User.objects.get(username="ada").check_password("short")
+    assert ApiKey.objects.get().sha256 == key_hash(GIVEN_KEY)
+
+
+@pytest.mark.django_db
+def test_a_missing_key_is_made_for_the_administrator_that_is_there() -> None:
+    boss = User.objects.create_superuser("boss", password="kept")
+    name, password, key = first_credentials()
+    assert (name, password, key != "") == ("", "", True)
+    assert ApiKey.objects.get().owner.user_id == boss.pk
+    assert User.objects.get().check_password("kept")
+
+
+@pytest.mark.django_db
+def test_an_ordinary_user_of_that_name_is_not_promoted() -> None:
+    User.objects.create_user("admin", password="mine")
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ADMIN_USER is 'admin'; "):
+        first_credentials()
+    assert not User.objects.get().is_superuser
+
+
+@pytest.mark.django_db
+def test_a_given_key_that_is_none_is_refused_and_nothing_is_made(settings: Settings) -> None:
+    settings.DAYBOOK_API_KEY = "hello"
+    with pytest.raises(
+        ConfigurationError, match=r"^DAYBOOK_API_KEY is a value that is not shown; "
+    ) as caught:
+        first_credentials()
+    assert "hello" not in str(caught.value)
+    assert (User.objects.count(), ApiKey.objects.count()) == (0, 0)
+
+
+def test_a_copy_holds_what_a_writer_has_committed_but_not_yet_checkpointed(tmp_path: Path) -> None:
+    database = tmp_path / "daybook.sqlite3"
+    with closing(sqlite3.connect(database)) as writer:
+        writer.execute("PRAGMA journal_mode=WAL")
+        with writer:
+            writer.execute("CREATE TABLE t (n)")
+            writer.execute("INSERT INTO t VALUES (42)")
+        copy = back_up(database, tmp_path / "backups")
+    assert (copy.parent, copy.stat().st_mode & 0o077) == (tmp_path / "backups", 0)
+    with closing(sqlite3.connect(copy)) as read:
+        assert read.execute("SELECT n FROM t").fetchall() == [(42,)]
+
+
+def test_only_the_newest_copies_are_kept(tmp_path: Path) -> None:
+    database = tmp_path / "daybook.sqlite3"
+    sqlite3.connect(database).close()
+    made = [back_up(database, tmp_path / "backups") for _ in range(KEPT_BACKUPS + 2)]
+    assert sorted((tmp_path / "backups").iterdir()) == made[-KEPT_BACKUPS:]

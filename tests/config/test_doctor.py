@@ -1,0 +1,140 @@
+"""`manage.py doctor`"""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.utils import timezone
+from pytest_django import Settings
+
+from config import doctor, heartbeat
+from config.doctor import Level, findings, upstream_finding
+from gateway.models import Agent, Run, Session
+from memories.ids import uuid7
+from memories.services import owner_for_user
+
+
+@pytest.fixture(autouse=True)
+def _settings(settings: Settings, tmp_path: Path) -> None:
+    settings.DAYBOOK_HOME = tmp_path
+    settings.DAYBOOK_UPSTREAMS = {}
+
+
+@pytest.fixture
+def worker() -> None:
+    heartbeat.beat(uuid7())
+
+
+@pytest.fixture
+def upstream() -> Iterator[Callable[[int], str]]:
+    """A server that answers every request with one status; gives its address."""
+    servers: list[HTTPServer] = []
+
+    def answering(status: int) -> str:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.end_headers()
+                self.wfile.write(b'{"object": "list", "data": []}')
+
+            def log_message(self, *args: object) -> None:
+                """Quiet."""
+
+        server = HTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/v1"
+
+    yield answering
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def _levels() -> dict[str, Level]:
+    return {finding.check: finding.level for finding in findings()}
+
+
+def _run_left_behind(*, expired: timedelta) -> None:
+    owner = owner_for_user(User.objects.create_user("ada"))
+    session = Session.objects.create(owner=owner, agent=Agent.objects.create(name="assistant"))
+    Run.objects.create(
+        owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired
+    )
+
+
+@pytest.mark.django_db
+def test_a_sound_installation_is_ok_in_every_line(worker: None) -> None:
+    out = StringIO()
+    with pytest.raises(SystemExit) as end:
+        call_command("doctor", stdout=out, no_color=True)
+    assert end.value.code == 0
+    checks = [line.split(":")[0] for line in out.getvalue().splitlines()]
+    names = "configuration, disk, database, migrations, worker, stuck runs, stuck reviews, queue, upstream"
+    assert checks == [f"ok       {name}" for name in names.split(", ")]
+
+
+@pytest.mark.django_db
+def test_without_a_worker_it_fails_and_says_what_starts_one() -> None:
+    out = StringIO()
+    with pytest.raises(SystemExit) as end:
+        call_command("doctor", stdout=out, no_color=True)
+    assert end.value.code == 1
+    assert "failed   worker: none was heard for 20 s; `up` or `worker` starts one" in out.getvalue()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)]
+)
+def test_a_run_that_no_sweep_has_ended_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
+    _run_left_behind(expired=expired)
+    assert _levels()["stuck runs"] is level
+
+
+@pytest.mark.django_db
+def test_pending_migrations_are_a_failure(worker: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "pending_migrations", lambda: ["gateway.0002_more", "reviews.0002_more"])
+    found = {finding.check: finding for finding in findings()}["migrations"]
+    assert (found.level, found.text) == (
+        Level.FAILED,
+        "2 pending, first gateway.0002_more: `up` or `migrate` applies them",
+    )
+
+
+@pytest.mark.django_db
+def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_path: Path) -> None:
+    settings.DAYBOOK_HOME = tmp_path / "gone"
+    assert _levels()["disk"] is Level.FAILED
+
+
+@pytest.mark.parametrize(
+    ("status", "level"),
+    [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],
+)
+def test_an_upstream_is_asked_for_its_models(
+    upstream: Callable[[int], str], status: int, level: Level
+) -> None:
+    found = upstream_finding("upstream", url=upstream(status), key="sk-secret")
+    assert found.level is level
+    assert "sk-secret" not in found.text
+
+
+def test_an_upstream_that_is_away_is_a_failure() -> None:
+    found = upstream_finding("upstream", url="http://127.0.0.1:1/v1", key="")
+    assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
+
+
+@pytest.mark.django_db
+def test_every_configured_upstream_has_a_line(worker: None, settings: Settings) -> None:
+    away = {"url": "http://127.0.0.1:1/v1", "key": ""}
+    settings.DAYBOOK_UPSTREAMS = {"default": away, "local": away}
+    levels = _levels()
+    assert (levels["upstream"], levels["upstream local"]) == (Level.FAILED, Level.FAILED)

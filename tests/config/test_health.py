@@ -1,0 +1,98 @@
+"""GET /healthz and GET /readyz"""
+
+import json
+
+import pytest
+from django.db import OperationalError
+from django.http import HttpRequest, JsonResponse
+from django.test import RequestFactory
+from pytest_django import Settings
+
+from config import health, heartbeat
+from memories.ids import uuid7
+
+
+@pytest.fixture(autouse=True)
+def _inline(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.DB_THREADS = 0
+    settings.DAYBOOK_UPSTREAMS = {}
+    monkeypatch.setattr(health, "_migrated", False)
+
+
+@pytest.fixture
+def request_to(rf: RequestFactory) -> HttpRequest:
+    return rf.get("/readyz")
+
+
+@pytest.fixture
+def worker() -> None:
+    heartbeat.beat(uuid7())
+
+
+def _told(response: JsonResponse) -> tuple[int, object]:
+    assert response["Cache-Control"] == "no-store"
+    return response.status_code, json.loads(response.content)
+
+
+async def test_a_process_that_answers_is_healthy(request_to: HttpRequest) -> None:
+    assert _told(await health.healthz(request_to)) == (200, {"status": "ok"})
+
+
+@pytest.mark.django_db
+async def test_it_is_ready_with_database_and_worker(worker: None, request_to: HttpRequest) -> None:
+    assert _told(await health.readyz(request_to)) == (
+        200,
+        {"status": "ready", "model": "demo", "reasons": []},
+    )
+
+
+@pytest.mark.django_db
+async def test_it_names_a_configured_upstream(
+    worker: None, request_to: HttpRequest, settings: Settings
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
+    status, body = _told(await health.readyz(request_to))
+    assert (status, body["model"]) == (200, "upstream")
+
+
+@pytest.mark.django_db
+async def test_without_a_worker_it_is_not_ready(request_to: HttpRequest, settings: Settings) -> None:
+    settings.SWEEP_SECONDS = 0.2
+    expected = {"status": "unready", "model": "demo", "reasons": ["no worker was heard for 15 s"]}
+    assert _told(await health.readyz(request_to)) == (503, expected)
+
+
+@pytest.mark.django_db
+async def test_with_pending_migrations_it_is_not_ready(
+    worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "pending_migrations", lambda: ["gateway.0002_more"])
+    status, body = _told(await health.readyz(request_to))
+    assert (status, body["reasons"]) == (503, ["migrations are pending"])
+
+
+@pytest.mark.django_db
+def test_pending_migrations_are_asked_for_until_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Executor(health.MigrationExecutor):
+        asked = 0
+
+        def migration_plan(self, *args: object, **kwargs: object) -> list[tuple[object, bool]]:
+            Executor.asked += 1
+            plan = super().migration_plan(self.loader.graph.leaf_nodes(), clean_start=True)
+            return plan[:1] if Executor.asked == 1 else []
+
+    monkeypatch.setattr(health, "MigrationExecutor", Executor)
+    assert [len(health.pending_migrations()) for _ in range(3)] == [1, 0, 0]
+    assert Executor.asked == 2
+
+
+@pytest.mark.django_db
+async def test_a_database_that_fails_is_a_reason_without_details(
+    request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away() -> bool:
+        raise OperationalError("connection to server at 10.1.2.3 failed: password authentication failed")
+
+    monkeypatch.setattr(heartbeat, "alive", away)
+    status, body = _told(await health.readyz(request_to))
+    assert (status, body["reasons"]) == (503, ["the database does not answer"])

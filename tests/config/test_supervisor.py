@@ -1,0 +1,145 @@
+"""config.supervisor: children that end together. Tiny ones here; tests/e2e/test_up.py has the real ones."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from config.supervisor import Readiness, Supervisor, ending, readiness
+from tests.waiting import eventually
+
+SLEEPS = "import time; time.sleep(600)"
+READY = Readiness(ready=True)
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def supervisor(told: list[str]) -> Iterator[Supervisor]:
+    with Supervisor(tell=told.append, grace=0.3) as supervisor:
+        yield supervisor
+
+
+def _start(supervisor: Supervisor, name: str, code: str) -> int:
+    return supervisor.start(name, [sys.executable, "-c", code], env=dict(os.environ))
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def _press_ctrl_c() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_it_says_ready_once_and_ends_with_ctrl_c(supervisor: Supervisor, told: list[str]) -> None:
+    child = _start(supervisor, "web server", SLEEPS)
+    answers = iter([Readiness(ready=False, reasons=("no worker",)), READY])
+    called: list[str] = []
+
+    def on_ready() -> None:
+        called.append("ready")
+        _press_ctrl_c()
+
+    assert supervisor.watch(probe=lambda: next(answers), on_ready=on_ready) == 0
+    supervisor.stop()
+    assert (called, told, _lives(child)) == (["ready"], [], False)
+
+
+def test_a_child_that_ends_by_itself_is_a_failure_even_with_exit_code_0(
+    supervisor: Supervisor, told: list[str]
+) -> None:
+    other = _start(supervisor, "web server", SLEEPS)
+    _start(supervisor, "worker", "")
+    assert supervisor.watch(probe=lambda: READY, on_ready=lambda: None) == 1
+    assert told == ["The worker ended unexpectedly (exit code 0); stopping everything."]
+    supervisor.stop()
+    assert not _lives(other)
+
+
+def test_it_gives_up_when_nothing_gets_ready(supervisor: Supervisor, told: list[str]) -> None:
+    _start(supervisor, "web server", SLEEPS)
+    late = Readiness(ready=False, reasons=("no worker", "no luck"))
+    assert supervisor.watch(probe=lambda: late, on_ready=pytest.fail, within=0) == 1
+    assert told == ["Not ready after 0 s (no worker; no luck); stopping everything."]
+
+
+def test_a_stubborn_child_and_its_children_are_killed_after_the_grace_period(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    mark = tmp_path / "grandchild"
+    stubborn = (
+        "import os, pathlib, signal, time\n"
+        "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "if os.fork() == 0:\n"
+        f"    pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n"
+        "time.sleep(600)\n"
+    )
+    child = _start(supervisor, "worker", stubborn)
+    eventually(lambda: mark.exists() and mark.read_text(), within=10)
+    supervisor.stop()
+    assert not _lives(child)
+    eventually(lambda: not _lives(int(mark.read_text())), within=10)
+
+
+def test_what_a_dead_child_left_behind_is_killed_too(supervisor: Supervisor, tmp_path: Path) -> None:
+    mark = tmp_path / "grandchild"
+    leaver = (
+        "import os, pathlib, time\n"
+        "if os.fork() == 0:\n"
+        f"    pathlib.Path({str(mark)!r}).write_text(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+        f"while not pathlib.Path({str(mark)!r}).exists(): time.sleep(0.01)\n"
+    )
+    _start(supervisor, "worker", leaver)
+    assert supervisor.watch(probe=lambda: Readiness(ready=False), on_ready=pytest.fail) == 1
+    supervisor.stop()
+    eventually(lambda: not _lives(int(mark.read_text())), within=10)
+
+
+def test_a_second_ctrl_c_does_not_wait_for_the_grace_period(told: list[str]) -> None:
+    deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    presses = f"time.sleep(1); os.kill({os.getpid()}, signal.SIGINT)"
+    with Supervisor(tell=told.append, grace=600) as supervisor:
+        child = _start(supervisor, "worker", f"{deaf}time.sleep(600)")
+        _start(
+            supervisor,
+            "impatient",
+            f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n{presses}",
+        )
+        eventually(lambda: _ignores_sigterm(child), within=10)
+        supervisor.stop()
+        assert not _lives(child)
+
+
+def _ignores_sigterm(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/status").read_text()
+    ignored = next(line for line in status.splitlines() if line.startswith("SigIgn:"))
+    return bool(int(ignored.split()[1], 16) & 1 << signal.SIGTERM - 1)
+
+
+def test_it_puts_the_signal_handlers_back(told: list[str]) -> None:
+    before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    with Supervisor(tell=told.append):
+        assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) != before
+    assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
+
+
+def test_a_server_that_does_not_answer_is_not_ready() -> None:
+    assert readiness("127.0.0.1", 1) == Readiness(ready=False, reasons=("the web server does not answer",))
+
+
+@pytest.mark.parametrize(
+    ("code", "text"), [(0, "exit code 0"), (3, "exit code 3"), (-9, "killed by SIGKILL")]
+)
+def test_an_ending_is_told_in_words(code: int, text: str) -> None:
+    assert ending(code) == text

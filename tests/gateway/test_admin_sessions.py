@@ -1,0 +1,153 @@
+"""/admin/gateway/session/ and /run/: conversations and their turns, to look at"""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from gateway.admin.transcript import PAGE, transcript
+from gateway.models import Message, Run, Session
+from tests.admin_rows import agent_make, owner_make, session_make, staff_client
+
+pytestmark = pytest.mark.django_db
+SESSIONS = "/admin/gateway/session/"
+RUNS = "/admin/gateway/run/"
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def listed(client: Client, path: str, **query: str) -> list[Any]:
+    answer = client.get(path, query)
+    assert answer.status_code == 200
+    return list(answer.context["cl"].result_list)
+
+
+def queries_of_get(client: Client, path: str) -> int:
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    assert not [q for q in queries if "COUNT(" in q["sql"].upper()]
+    return len(queries)
+
+
+def page_of(session: Session) -> str:
+    return reverse("admin:gateway_session_change", args=[session.pk])
+
+
+def test_the_list_shows_the_counter_to_the_next_review(root: Client) -> None:
+    session = session_make(title="Backups", turns=2)
+    Session.objects.filter(pk=session.pk).update(turns=12, turns_since_memory_review=7)
+    page = root.get(SESSIONS).content.decode()
+    assert all(
+        word in page
+        for word in ("Backups", "alice", "assistant", "Active", "Turns since memory review", "7", "12")
+    )
+
+
+def test_sessions_are_found_by_title_id_owner_agent_and_state(root: Client) -> None:
+    tea = session_make(title="Tea")
+    trip = session_make(owner_make("charlie"), title="Trip")
+    other = agent_make("other")
+    Session.objects.filter(pk=trip.pk).update(agent=other, state="ended", temporary=True)
+    assert listed(root, SESSIONS, q="tri") == [trip]
+    assert listed(root, SESSIONS, q=str(tea.pk)) == [tea]
+    assert listed(root, SESSIONS, owner__id__exact=str(tea.owner_id)) == [tea]
+    assert listed(root, SESSIONS, agent__id__exact=str(other.pk)) == [trip]
+    assert listed(root, SESSIONS, state="ended") == [trip]
+    assert listed(root, SESSIONS, temporary__exact="1") == [trip]
+
+
+def test_the_page_shows_the_transcript_and_escapes_it(root: Client) -> None:
+    session = session_make(turns=2)
+    Message.objects.filter(session=session, seq=4).update(text="<script>alert(1)</script> & more")
+    Run.objects.filter(session=session, turn=2).update(superseded=True)
+    page = root.get(page_of(session)).content.decode()
+    assert "Question 1" in page
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+    assert page.count("Superseded</span>") == 2
+
+
+def test_the_transcript_of_another_session_is_not_mixed_in(root: Client) -> None:
+    session_make(owner_make("charlie"), turns=1)
+    mine = session_make(title="Mine")
+    assert "Question 1" not in root.get(page_of(mine)).content.decode()
+
+
+def test_a_long_transcript_comes_in_pages_of_one_query() -> None:
+    session = session_make()
+    Message.objects.bulk_create(
+        Message(owner=session.owner, session=session, seq=seq, role="user", text=f"Line {seq}")
+        for seq in range(1, PAGE + 11)
+    )
+    with CaptureQueriesContext(connection) as queries:
+        first = transcript(session)
+    assert (len(first.lines), first.later, len(queries)) == (PAGE, PAGE + 1, 1)
+    rest = transcript(session, first=PAGE + 1)
+    assert ([line.seq for line in rest.lines], rest.later) == (list(range(PAGE + 1, PAGE + 11)), None)
+    assert [line.text for line in transcript(session, first=3, last=4).lines] == ["Line 3", "Line 4"]
+
+
+def test_tool_calls_are_shown_as_they_were_made() -> None:
+    session = session_make()
+    call = {"function": {"name": "add_memory", "arguments": '{"content": "tea"}'}}
+    Message.objects.create(owner=session.owner, session=session, seq=1, role="assistant", tool_calls=[call])
+    assert transcript(session).lines[0].calls == ['add_memory({"content": "tea"})']
+
+
+def test_sessions_runs_and_messages_cannot_be_changed_here(root: Client) -> None:
+    session = session_make(turns=1)
+    run = Run.objects.get()
+    assert root.post(page_of(session), {"title": "Changed"}).status_code == 403
+    assert (
+        root.post(reverse("admin:gateway_run_change", args=[run.pk]), {"state": "failed"}).status_code == 403
+    )
+    assert (
+        root.post(reverse("admin:gateway_session_delete", args=[session.pk]), {"post": "yes"}).status_code
+        == 403
+    )
+    assert root.get("/admin/gateway/session/add/").status_code == 403
+    session.refresh_from_db()
+    assert session.title == "Tea"
+
+
+def test_runs_show_what_they_cost_and_why_they_failed(root: Client) -> None:
+    session = session_make(turns=2)
+    Run.objects.filter(turn=2).update(
+        state="failed",
+        error={"code": "upstream_timeout"},
+        usage={"total_tokens": 12345},
+        recalled=[{"memory_id": "4", "why": "Pinned"}],
+    )
+    page = root.get(RUNS, {"state": "failed"}).content.decode()
+    assert all(word in page for word in ("upstream_timeout", "12,345", "Turn 2 of Tea"))
+    assert "Turn 1 of Tea" not in page
+    detail = root.get(reverse("admin:gateway_run_change", args=[Run.objects.get(turn=2).pk])).content.decode()
+    assert "upstream_timeout" in detail
+    assert "Pinned" in detail
+    assert len(listed(root, RUNS, session=str(session.pk))) == 2
+    assert listed(root, RUNS, session="nonsense") == []
+    assert len(listed(root, RUNS, q="request-1")) == 1
+
+
+@pytest.mark.parametrize("path", [SESSIONS, RUNS])
+def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client, path: str) -> None:
+    for number in range(3):
+        session_make(owner_make(f"first{number}"), turns=1)
+    few = queries_of_get(root, path)
+    for number in range(27):
+        session_make(owner_make(f"second{number}"), turns=1)
+    assert queries_of_get(root, path) == few
+
+
+def test_opening_somebodys_conversation_is_recorded(root: Client) -> None:
+    session = session_make(turns=1)
+    root.get(page_of(session))
+    assert LogEntry.objects.get(action_flag=4).object_id == str(session.pk)

@@ -1,0 +1,229 @@
+"""/admin/gateway/agent/, /apikey/, /configuration/ and /worker/"""
+
+import hashlib
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import escape
+
+from gateway.admin.schema_form import schema_fields, schema_initial, schema_values
+from gateway.agents import AgentSettings
+from gateway.keys import api_key_create
+from gateway.models import Agent, ApiKey, Configuration, Worker
+from memories.models import Target
+from memories.services import book_limits
+from tests.admin_rows import agent_make, owner_make, staff_client
+
+pytestmark = pytest.mark.django_db
+AGENTS = "/admin/gateway/agent/"
+KEYS = "/admin/gateway/apikey/"
+SETTINGS = "/admin/gateway/configuration/memories/change/"
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def typed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as a browser posts them: an unticked box is not there."""
+    initial = schema_initial(AgentSettings, {}) | settings
+    return {name: value for name, value in initial.items() if value is not False}
+
+
+def edit(client: Client, agent: Agent, **settings: Any) -> Any:
+    return client.post(reverse("admin:gateway_agent_change", args=[agent.pk]), typed(settings))
+
+
+def test_every_setting_of_the_schema_has_a_field_with_its_description(root: Client) -> None:
+    agent_make()
+    page = root.get(reverse("admin:gateway_agent_change", args=[Agent.objects.get().pk])).content.decode()
+    for name, field in AgentSettings.model_fields.items():
+        assert f'name="{name}"' in page, name
+        if name != "tools":
+            assert escape(field.description or "") in page, name
+
+
+def test_an_agent_is_saved_by_the_same_service_as_the_file(root: Client) -> None:
+    agent = agent_make()
+    answer = edit(
+        root,
+        agent,
+        tools=["memory"],
+        memory_review_interval=3,
+        user_char_limit=9000,
+        instructions="Be brief.",
+    )
+    assert answer.status_code == 302
+    agent.refresh_from_db()
+    assert agent.settings == {
+        "tools": [{"type": "memory"}],
+        "memory_review_interval": 3,
+        "user_char_limit": 9000,
+        "instructions": "Be brief.",
+    }
+    assert agent.version == 2
+    assert book_limits("main")[Target.USER] == 9000
+
+
+def test_saving_without_a_change_keeps_the_version(root: Client) -> None:
+    agent = agent_make(inject_memories=True, tools=[{"type": "memory"}])
+    assert edit(root, agent, inject_memories=True, tools=["memory"]).status_code == 302
+    agent.refresh_from_db()
+    assert (agent.version, agent.settings) == (1, {"inject_memories": True, "tools": [{"type": "memory"}]})
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("max_inject_memories", 0),
+        ("memory_review_timeout", "soon"),
+        ("context_token_limit", 10),
+        ("recall_role", "developer"),
+        ("book", "no spaces please"),
+        ("tools", ["shell"]),
+    ],
+)
+def test_what_the_schema_refuses_is_an_error_beside_its_field(root: Client, field: str, value: Any) -> None:
+    agent = agent_make()
+    answer = edit(root, agent, **{field: value})
+    assert answer.status_code == 200
+    assert list(answer.context["adminform"].form.errors) == [field]
+    agent.refresh_from_db()
+    assert (agent.settings, agent.version) == ({}, 1)
+
+
+def test_a_new_agent_is_made_by_name(root: Client) -> None:
+    assert root.post(f"{AGENTS}add/", {"name": "cook", **typed({"book": "kitchen"})}).status_code == 302
+    assert Agent.objects.get(name="cook").book == "kitchen"
+    refused = root.post(f"{AGENTS}add/", {"name": "two words", **typed({})})
+    assert list(refused.context["adminform"].form.errors) == ["name"]
+
+
+def test_a_new_agent_with_a_name_that_is_taken_is_refused(root: Client) -> None:
+    agent_make("cook", instructions="Cook.")
+    refused = root.post(f"{AGENTS}add/", {"name": "cook", **typed({})})
+    assert refused.status_code == 200
+    assert list(refused.context["adminform"].form.errors) == ["name"]
+    assert Agent.objects.get().settings == {"instructions": "Cook."}
+
+
+def test_agents_are_not_deleted_here(root: Client) -> None:
+    agent = agent_make()
+    assert (
+        root.post(reverse("admin:gateway_agent_delete", args=[agent.pk]), {"post": "yes"}).status_code == 403
+    )
+    assert Agent.objects.exists()
+
+
+def test_the_form_says_what_the_model_says() -> None:
+    fields = schema_fields(AgentSettings)
+    assert list(fields) == list(AgentSettings.model_fields)
+    values = schema_values(AgentSettings, schema_initial(AgentSettings, {"tools": [{"type": "memory"}]}))
+    assert AgentSettings.model_validate(values) == AgentSettings.model_validate(
+        {"tools": [{"type": "memory"}]}
+    )
+
+
+def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
+    owner = owner_make()
+    agent_make("cook")
+    form = {
+        "owner": str(owner.pk),
+        "name": "laptop",
+        "read_only": "on",
+        "agents": ["cook"],
+        "requests_per_minute": "30",
+    }
+    answer = root.post(f"{KEYS}add/", form, follow=True)
+    plain = re.search(r"dbk_[\w-]{40,}", answer.content.decode())
+    assert plain is not None
+    key = ApiKey.objects.get()
+    assert key.sha256 == hashlib.sha256(plain[0].encode()).hexdigest()
+    assert (key.owner, key.read_only, key.trusted, key.agents, key.requests_per_minute) == (
+        owner,
+        True,
+        False,
+        ["cook"],
+        30,
+    )
+    for page in (KEYS, reverse("admin:gateway_apikey_change", args=[key.pk])):
+        again = root.get(page).content.decode()
+        assert plain[0] not in again
+        assert key.sha256 not in again
+
+
+def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
+    key, _ = api_key_create(owner=owner_make(), name="laptop")
+    page = reverse("admin:gateway_apikey_change", args=[key.pk])
+    assert "Revoke</button>" in root.get(page).content.decode()
+    assert root.get(reverse("admin:gateway_apikey_revoke", args=[key.pk])).status_code == 405
+    answer = root.post(reverse("admin:gateway_apikey_revoke", args=[key.pk]), follow=True).content.decode()
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert "Revoke</button>" not in answer
+    assert "laptop" in root.get(KEYS, {"state": "revoked"}).content.decode()
+    assert list(root.get(KEYS, {"state": "valid"}).context["cl"].result_list) == []
+
+
+def test_a_key_is_not_edited_or_deleted(root: Client) -> None:
+    key, _ = api_key_create(owner=owner_make(), name="laptop")
+    assert (
+        root.post(reverse("admin:gateway_apikey_change", args=[key.pk]), {"name": "other"}).status_code == 403
+    )
+    assert (
+        root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
+    )
+
+
+def test_a_longer_list_of_keys_costs_no_more_queries(root: Client) -> None:
+    def queries() -> int:
+        root.get(KEYS)
+        with CaptureQueriesContext(connection) as captured:
+            root.get(KEYS)
+        return len(captured)
+
+    for number in range(3):
+        api_key_create(owner=owner_make(f"first{number}"), name="key")
+    few = queries()
+    for number in range(27):
+        api_key_create(owner=owner_make(f"second{number}"), name="key")
+    assert queries() == few
+
+
+def test_memory_settings_are_one_form_over_the_rows_of_the_file(root: Client) -> None:
+    page = root.get(SETTINGS)
+    assert "Consolidate past sessions" in page.content.decode()
+    initial = page.context["adminform"].form.initial
+    form = {name: value for name, value in initial.items() if value is not False}
+    answer = root.post(
+        SETTINGS,
+        {
+            **form,
+            "memories_enabled": "on",
+            "memories_min_rollout_idle_hours": "0",
+            "model_roles_smol": "tiny",
+        },
+    )
+    assert answer.status_code == 302
+    stored = dict(Configuration.objects.values_list("section", "value"))
+    assert stored == {
+        "memories": {"enabled": True, "min_rollout_idle_hours": 0.0},
+        "model_roles": {"smol": "tiny"},
+    }
+    refused = root.post(SETTINGS, {**form, "memories_max_rollout_age_days": "0"})
+    assert list(refused.context["adminform"].form.errors) == ["memories_max_rollout_age_days"]
+
+
+def test_a_worker_without_a_heartbeat_is_called_silent(root: Client) -> None:
+    Worker.objects.create(host="box", pid=1)
+    Worker.objects.create(host="box", pid=2, beat_at=timezone.now() - timedelta(minutes=5))
+    page = root.get("/admin/gateway/worker/").content.decode()
+    assert (page.count("Alive</span>"), page.count("Silent</span>")) == (1, 1)

@@ -1,0 +1,156 @@
+"""/admin/: revisions, change sets, owners, books and the rest of the book-keeping, to look at"""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin import site
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from memories.admin.diffs import field_changes, revision_diff, word_diff
+from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
+from tests.admin_rows import agent_make, book_make, memory_make, owner_make, session_make, staff_client
+
+pytestmark = pytest.mark.django_db
+REVISIONS = "/admin/memories/revision/"
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def listed(client: Client, path: str, **query: str) -> list[Any]:
+    answer = client.get(path, query)
+    assert answer.status_code == 200
+    return list(answer.context["cl"].result_list)
+
+
+def queries_of_get(client: Client, path: str) -> int:
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    assert not [q for q in queries if "COUNT(" in q["sql"].upper()]
+    return len(queries)
+
+
+def test_revisions_are_found_by_actor_origin_change_set_and_review(root: Client) -> None:
+    review = "01890000-0000-7000-8000-000000000001"
+    memory = memory_make("Likes tea.")
+    source = Source(
+        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review
+    )  # type: ignore[arg-type]
+    with book_writing(memory.book, source) as writer:
+        writer.update(memory.number, MemoryFields(content="Likes green tea."))
+    with book_writing(memory.book, Source(actor="user:7", origin=WriteOrigin.USER)) as writer:
+        writer.delete(memory.number)
+    by_review = Revision.objects.get(action="update")
+    assert [r.action for r in listed(root, REVISIONS, actor="user:7")] == ["delete"]
+    assert [r.action for r in listed(root, REVISIONS, write_origin="background_review")] == ["update"]
+    assert [r.action for r in listed(root, REVISIONS, review=review)] == ["update"]
+    assert [r.action for r in listed(root, REVISIONS, change_set=str(by_review.change_set_id))] == ["update"]
+    assert [r.action for r in listed(root, REVISIONS, action="add")] == ["add"]
+    assert listed(root, REVISIONS, change_set="nonsense") == []
+    assert len(listed(root, REVISIONS, q="1")) == 3
+
+
+def test_a_revision_shows_the_words_that_changed(root: Client) -> None:
+    memory = memory_make("Likes tea.")
+    with book_writing(memory.book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
+        writer.update(memory.number, MemoryFields(content="Likes coffee."))
+    page = root.get(
+        reverse("admin:memories_revision_change", args=[Revision.objects.get(action="update").pk])
+    )
+    assert "Likes <del>tea</del><ins>coffee</ins>." in page.content.decode()
+
+
+def test_revisions_cannot_be_added_changed_or_deleted_even_by_a_superuser(root: Client) -> None:
+    memory_make()
+    revision = Revision.objects.get()
+    change = reverse("admin:memories_revision_change", args=[revision.pk])
+    assert root.post(change, {"actor": "nobody"}).status_code == 403
+    assert root.post("/admin/memories/revision/add/", {}).status_code == 403
+    assert (
+        root.post(reverse("admin:memories_revision_delete", args=[revision.pk]), {"post": "yes"}).status_code
+        == 403
+    )
+    assert "delete_selected" not in root.get(REVISIONS).content.decode()
+    revision.refresh_from_db()
+    assert revision.actor == "model"
+
+
+@pytest.mark.parametrize(
+    "path", ["/admin/memories/revision/", "/admin/memories/changeset/", "/admin/memories/book/"]
+)
+def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client, path: str) -> None:
+    for number in range(3):
+        memory_make(book=book_make(owner_make(f"first{number}")))
+    few = queries_of_get(root, path)
+    for number in range(27):
+        memory_make(book=book_make(owner_make(f"second{number}")))
+    assert queries_of_get(root, path) == few
+
+
+def test_the_list_of_owners_costs_the_same_with_end_users(root: Client) -> None:
+    parents = [owner_make(f"parent{number}") for number in range(3)]
+    few = queries_of_get(root, "/admin/memories/owner/")
+    for number in range(27):
+        Owner.objects.create(parent=parents[number % 3], namespace="shop", external_id=f"customer{number}")
+    assert queries_of_get(root, "/admin/memories/owner/") == few
+    assert [str(o) for o in listed(root, "/admin/memories/owner/", q="customer7")] == ["customer7"]
+
+
+def test_every_page_of_the_admin_opens(root: Client) -> None:
+    memory_make()
+    session_make(turns=1)
+    agent_make("other")
+    for model, page in site._registry.items():
+        if model._meta.app_label == "django_q":
+            continue
+        name = f"{model._meta.app_label}_{model._meta.model_name}"
+        assert root.get(reverse(f"admin:{name}_changelist")).status_code in {200, 302}, name
+        row = model._default_manager.first()
+        if row is not None and model._meta.model_name != "configuration":
+            assert root.get(reverse(f"admin:{name}_change", args=[row.pk])).status_code == 200, name
+        assert page.show_full_result_count is False, name
+
+
+def test_users_are_made_in_the_admin_and_find_an_empty_book(root: Client) -> None:
+    form = {
+        "username": "dora",
+        "usable_password": "true",
+        "password1": "tea-and-biscuits",
+        "password2": "tea-and-biscuits",
+    }
+    assert root.post("/admin/auth/user/add/", form).status_code == 302
+    dora = User.objects.get(username="dora")
+    assert dora.check_password("tea-and-biscuits")
+    assert not Memory.objects.filter(owner__user=dora).exists()
+
+
+def test_a_word_diff_strikes_what_went_and_underlines_what_came() -> None:
+    assert word_diff("at 02:30 daily", "at 03:15 daily") == "at <del>02:30</del><ins>03:15</ins> daily"
+    assert word_diff("same", "same") == "same"
+    assert word_diff("", "new") == "<ins>new</ins>"
+    assert word_diff("<i>", "<b>") == "&lt;<del>i</del><ins>b</ins>&gt;"
+    assert word_diff("old " * 3000, "new").startswith("<del>old old")
+
+
+def test_a_revision_that_deletes_strikes_everything() -> None:
+    assert revision_diff({"content": "a"}, {"content": "a", "deleted_at": "2026-01-01"}) == "<del>a</del>"
+    assert revision_diff(None, {"content": "a"}) == "a"
+
+
+def test_changes_besides_the_words_are_named_for_people() -> None:
+    changes = field_changes(
+        {"pinned": False, "keywords": [], "content": "x"},
+        {"pinned": True, "keywords": ["a", "b"], "content": "y"},
+    )
+    assert [(c.name, c.before, c.after) for c in changes] == [
+        ("Keywords", "none", "a, b"),
+        ("Pinned", "no", "yes"),
+    ]
