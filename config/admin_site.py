@@ -38,6 +38,7 @@ UNFOLD: dict[str, Any] = {
     "SITE_ICON": _static("admin/daybook.svg"),
     "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": _static("admin/daybook.svg")}],
     "STYLES": [_static("admin/daybook.css")],
+    "DASHBOARD_CALLBACK": "reviews.admin.dashboard.dashboard",
     "SHOW_HISTORY": False,  # a memory's history stands beside it; the admin's own log has a page
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "3px",

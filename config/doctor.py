@@ -95,11 +95,8 @@ def _asking_the_database(check: Callable[[], Finding]) -> Finding:
 def _migrations() -> Finding:
     pending = pending_migrations()
     if pending:
-        return Finding(
-            "migrations",
-            Level.FAILED,
-            f"{len(pending)} pending ({', '.join(pending[:3])}…): start `up` or `migrate`",
-        )
+        text = f"{len(pending)} pending, first {pending[0]}: `up` or `migrate` applies them"
+        return Finding("migrations", Level.FAILED, text)
     return Finding("migrations", Level.OK, "none pending")
 
 

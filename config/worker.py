@@ -55,6 +55,7 @@ class SweepLoop:
     def _run(self) -> None:
         try:
             while not self._stopping.is_set():
+                close_old_connections()  # one that failed in the last round is replaced
                 self.round()
                 self._stopping.wait(settings.SWEEP_SECONDS)
             self._guarded(self._end)
@@ -62,7 +63,6 @@ class SweepLoop:
             connections.close_all()
 
     def _guarded(self, step: Sweep) -> None:
-        close_old_connections()  # one that failed in the last step is replaced
         try:
             step()
         except Exception:  # whatever it was, the others must run and this one must be tried again

@@ -11,21 +11,34 @@ _SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
 _DASHES = r"--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
 
 _WORDS = {
-    "shell": "if then elif else fi for in do done while until case esac function return local export set unset source "
-    "alias exit trap readonly declare eval exec shift sudo cd echo",
-    "python": "and as assert async await break class continue def del elif else except finally for from global if import in is "
-    "lambda match case nonlocal not or pass raise return try while with yield None True False self",
-    "script": "async await break case catch class const continue debugger default delete do else enum export extends false "
-    "finally for from function if implements import in instanceof interface let new null of return static super switch this throw "
-    "true try type typeof undefined var void while yield",
-    "sql": "select from where and or not insert into values update set delete create table index view drop alter add column "
-    "primary key foreign references join left right inner outer full on group by order having limit offset as distinct union all "
-    "case when then else end null is in exists between like begin commit rollback with returning default unique constraint",
-    "compiled": "abstract as async auto bool boolean break byte case catch chan char class const continue crate default defer do "
-    "double else enum extends extern false final finally float fn for func go goto if impl implements import in inline int "
-    "interface let long loop map match mod mut namespace new nil null override package private protected pub public range return "
-    "self short signed sizeof static struct super switch template this throw throws trait true try type typedef union unsafe "
-    "unsigned use using var virtual void volatile where while string",
+    "shell": """
+        if then elif else fi for in do done while until case esac function return local export set unset
+        source alias exit trap readonly declare eval exec shift sudo cd echo
+    """,
+    "python": """
+        and as assert async await break class continue def del elif else except finally for from global if
+        import in is lambda match case nonlocal not or pass raise return try while with yield None True
+        False self
+    """,
+    "script": """
+        async await break case catch class const continue debugger default delete do else enum export
+        extends false finally for from function if implements import in instanceof interface let new null of
+        return static super switch this throw true try type typeof undefined var void while yield
+    """,
+    "sql": """
+        select from where and or not insert into values update set delete create table index view drop alter
+        add column primary key foreign references join left right inner outer full on group by order having
+        limit offset as distinct union all case when then else end null is in exists between like begin
+        commit rollback with returning default unique constraint
+    """,
+    "compiled": """
+        abstract as async auto bool boolean break byte case catch chan char class const continue crate
+        default defer do double else enum extends extern false final finally float fn for func go goto if
+        impl implements import in inline int interface let long loop map match mod mut namespace new nil
+        null override package private protected pub public range return self short signed sizeof static
+        struct super switch template this throw throws trait true try type typedef union unsafe unsigned use
+        using var virtual void volatile where while string
+    """,
     "data": "true false null yes no on off",
 }
 _KINDS = {

@@ -1,5 +1,5 @@
 """What a model or a person wrote, as HTML that is safe to put into a page.
-Raw HTML is text, remote images become links, links leave in a new tab and tell nothing; the sanitiser has the last word."""
+Raw HTML is text, remote images become links, links leave in a new tab and tell nothing. The sanitiser comes last."""
 
 import re
 from collections.abc import MutableMapping, Sequence
@@ -14,11 +14,9 @@ from markdown_it.utils import OptionsDict
 
 from gateway.highlight import highlight
 
+_TAGS = "a blockquote br code div em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul"
 _CLEANER = nh3.Cleaner(
-    tags={
-        "a", "blockquote", "br", "code", "div", "em", "h3", "h4", "h5", "h6", "hr", "li", "ol", "p", "pre", "s", "span", "strong",
-        "table", "tbody", "td", "th", "thead", "tr", "ul",
-    },
+    tags=set(_TAGS.split()),
     attributes={"a": {"href", "title"}, "ol": {"start"}, "pre": {"tabindex", "aria-label"}},
     tag_attribute_values={
         "div": {"class": {"code", "code__bar", "table"}},
@@ -30,7 +28,7 @@ _CLEANER = nh3.Cleaner(
     link_rel="noopener nofollow",
     url_schemes={"http", "https", "mailto"},
     url_relative="deny",
-)  # fmt: skip
+)
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
 # A bare address, as models write them; what closes a sentence does not belong to it.
 _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")

@@ -42,7 +42,7 @@ class NoteLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNote:
-    """One group of writes. `undo` is the change set whose undo takes it back, or puts it back when `undone_at` is set."""
+    """One group of writes. Undoing `undo` takes it back, or puts it back when `undone_at` is set."""
 
     title: str
     lines: Sequence[NoteLine]
@@ -54,14 +54,14 @@ class MemoryNote:
 def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMemory]]:
     """By run: what was injected into it, in the order it was."""
     wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
-    numbers = {_number(item.get("memory_id")) for _, item in wanted} - {None}
+    numbers = {number for _, item in wanted if (number := _number(item.get("memory_id")))}
     rows = {m.number: m for m in Memory.objects.filter(owner_id=owner_id, number__in=numbers)} if numbers else {}
-    turn_ids = {parse_uuid(item["turn_id"]) for _, item in wanted if item.get("turn_id")} - {None}
+    turn_ids = {turn_id for _, item in wanted if (turn_id := parse_uuid(item.get("turn_id")))}
     turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
     texts = _first_words(owner_id, turns) if turns else {}
     found: dict[UUID, list[UsedMemory]] = defaultdict(list)
     for run, item in wanted:
-        run_id = parse_uuid(item["turn_id"]) if item.get("turn_id") else None
+        run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
             found[run.pk].append(
@@ -78,7 +78,6 @@ def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMem
             why = why_words(
                 lane=str(item.get("lane", "")),
                 why=str(item.get("why") or ""),
-                pinned=memory.pinned if memory else False,
                 usage_count=memory.usage_count if memory else 0,
             )
             found[run.pk].append(UsedMemory(text=text, why=why))
@@ -137,7 +136,7 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
 
 
 def _undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
-    """For each change set the newest of undo, put back, undo again … (None: untouched), and whether it is undone now."""
+    """For each change set the newest of undo, put back, … (None: untouched), and whether it is undone now."""
     tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
     root_of = {pk: pk for pk in ids}
     for _ in range(_UNDO_STEPS):

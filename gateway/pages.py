@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from gateway.upstream import is_demo
 from memories.models import Owner
 from memories.outbox import current_number
 from memories.services import owner_for_user
@@ -37,7 +37,7 @@ def _page(request: HttpRequest) -> Page | None:
     return Page(
         name=name,
         initials=_initials(name),
-        demo="default" not in settings.DAYBOOK_UPSTREAMS,
+        demo=is_demo(),
         notification=current_number(owner.pk),
         time_zone=zone_of(owner).key,
     )

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from gateway import identity
 from gateway.client_tools import open_continued, waiting_run_id
 from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
-from gateway.runs import agent_find, open_in, release_expired, require_key
+from gateway.runs import agent_find, open_in, release_expired
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -43,13 +43,20 @@ class _Place:
     regenerates: Run | None = None
 
 
-@transaction.atomic
 def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -> TurnContext:
     """Open a run for a request that carries its whole context.
 
     Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
     open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
-    require_key(caller)
+    try:
+        return _open(caller, request, fork_if_busy=fork_if_busy)
+    except IntegrityError:
+        # Another request made the session of that name, or opened a run in it, between our look and our insert.
+        return _open(caller, request, fork_if_busy=fork_if_busy)
+
+
+@transaction.atomic
+def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnContext:
     if waiting := waiting_run_id(request.messages):
         taken_up = open_continued(caller, waiting, messages=request.messages, client_system=request.client_system)
         if taken_up is not None:
@@ -105,16 +112,22 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: ident
 
 def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
     """A first message is a new session, unless it is the same request again."""
-    runs = _runs(caller, agent).filter(
+    # On the path of every new conversation: the chain names owner and agent already, so nothing is joined.
+    earlier = Run.objects.filter(
+        owner_id=caller.owner_id,
         chain_before=conversation.chain_before,
         user_key=conversation.user_key,
-        session__state=Session.State.ACTIVE,
-    )
-    for run in runs[:_RECENT]:
-        same_key = request.idempotency_key and run.idempotency_key == request.idempotency_key
-        not_completed = run.state in {Run.State.FAILED, Run.State.STOPPED}
-        if (same_key or request.is_retry or not_completed) and run.session.turns <= run.turn:
-            return _Place(_lock(run.session), run)
+        superseded=False,
+    ).order_by("-id")
+    for pk, state, key in earlier.values_list("pk", "state", "idempotency_key")[:_RECENT]:
+        same_key = request.idempotency_key and key == request.idempotency_key
+        not_completed = state in {Run.State.FAILED, Run.State.STOPPED}
+        if same_key or request.is_retry or not_completed:
+            run = _runs(caller, agent).get(pk=pk)
+            session = _lock(run.session)
+            alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
+            if alive and session.turns <= run.turn:
+                return _Place(session, run)
     return None
 
 
@@ -177,14 +190,14 @@ def _make(
     parent: UUID | None = None,
     external_id: str | None = None,
 ) -> Session:
-    session: Session = Session.objects.create(
+    """A new session, inserted with its final values when its first run is open."""
+    return Session(
         owner_id=caller.owner_id,
         agent=agent,
         temporary=request.temporary,
         external_id=external_id,
         parent_id=parent,
     )
-    return session
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[str, Any], ...]]:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Subquery
+from django.db.models import Exists, QuerySet
 from django.utils import timezone
 
 from gateway import identity
@@ -30,6 +30,7 @@ from memories.snapshot import BookState
 from memories.threads import record_run
 
 LEASE_MARGIN = timedelta(seconds=30)
+KEY_REVOKED = "This API key was revoked."
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 TITLE_CHARS = 60
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
@@ -88,7 +89,6 @@ def open_native(
     )
 
 
-@transaction.atomic
 def open_in(
     caller: Caller,
     session: Session,
@@ -100,7 +100,8 @@ def open_in(
     request_id: str,
     idempotency_key: str = "",
 ) -> TurnContext:
-    """Open a run for a request that carries its whole context, in the session that gateway.resolve found or made."""
+    """Open a run for a request that carries its whole context, in the session that gateway.resolve found or made, and
+    in its transaction."""
     spoken = [message for message in messages if message.get("role") in set(Message.Role.values)]
     last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
     user = spoken[last_user]
@@ -135,12 +136,21 @@ def open_in(
     )
 
 
-@transaction.atomic
 def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
     """Store what was said and end the run; returns the session's turns since the last review.
     Only a completed run counts, is recorded and is told to the hook.
 
     Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
+    turns_since_review = _close(context, said, state=state, error=error)
+    if turns_since_review is None:
+        raise RunSuperseded(
+            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+        )
+    return turns_since_review
+
+
+@transaction.atomic
+def _close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None) -> int | None:
     now = timezone.now()
     session = Session.objects.select_for_update().filter(pk=context.session_id).first()
     chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
@@ -160,10 +170,7 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
     )
     if closed != 1 or session is None:
         Run.objects.filter(pk=context.run_id).update(text=said.text, superseded=True)
-        raise RunSuperseded(
-            "This turn took too long and was given up; what it said is kept with its run.",
-            run_id=str(context.run_id),
-        )
+        return None
     if said.messages:
         _insert_messages(session, context.run_id, said.messages)
     if state == Run.State.COMPLETED:
@@ -259,9 +266,16 @@ def require_agent(caller: Caller, name: str) -> None:
 
 
 def agent_find(caller: Caller, name: str) -> Agent:
-    """The agent a client named as `model`. Raises ModelNotFound."""
+    """The agent a client named as `model`; looks at the key again in the same query. Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name)
-    agent = Agent.objects.filter(name=name).first()
+    rows = Agent.objects.filter(name=name)
+    if caller.key_id:
+        rows = rows.annotate(key_valid=Exists(_valid_keys(caller)))
+    agent = rows.first()
+    if agent is None:
+        require_key(caller)
+    elif caller.key_id and not getattr(agent, "key_valid", False):
+        raise Unauthorized(KEY_REVOKED)
     if agent is None:
         raise ModelNotFound(f"There is no agent called {name}.", param="model")
     return agent
@@ -269,8 +283,8 @@ def agent_find(caller: Caller, name: str) -> Agent:
 
 def require_key(caller: Caller) -> None:
     """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
-    if caller.key_id and not ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True).exists():
-        raise Unauthorized("This API key was revoked.")
+    if caller.key_id and not _valid_keys(caller).exists():
+        raise Unauthorized(KEY_REVOKED)
 
 
 def title_of(content: str) -> str:
@@ -279,16 +293,19 @@ def title_of(content: str) -> str:
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
+def _valid_keys(caller: Caller) -> QuerySet[ApiKey]:
+    return ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True)
+
+
 def _lock_session(caller: Caller, session_id: UUID | None) -> Session:
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     if caller.key_id:
-        valid = ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True).values("pk")
-        rows = rows.annotate(key_valid=Subquery(valid))
+        rows = rows.annotate(key_valid=Exists(_valid_keys(caller)))
     session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
-    if caller.key_id and getattr(session, "key_valid", None) is None:
-        raise Unauthorized("This API key was revoked.")
+    if caller.key_id and not getattr(session, "key_valid", False):
+        raise Unauthorized(KEY_REVOKED)
     return session
 
 
@@ -409,7 +426,7 @@ def _context(
     checked = agent_settings(agent)
     book = None if session.temporary else book_state(caller.owner_id, agent.book)
     newest = None
-    if book and checked.inject_memories:
+    if book and checked.inject_memories and session.turns:
         records = ThreadRecord.objects.filter(owner_id=caller.owner_id, session_id=session.pk)
         newest = records.order_by("-id").values_list("id", flat=True).first()
     assert run.lease_token is not None  # noqa: S101 - set two lines before; narrows the type

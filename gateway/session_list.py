@@ -55,7 +55,7 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: da
     found = list(rows[: PAGE_SESSIONS + 1])
     shown = found[:PAGE_SESSIONS]
     today = timezone.now().astimezone(zone).date()
-    days = []
+    days: list[SessionDay] = []
     for day, sessions in groupby(shown, lambda session: session.last_active_at.astimezone(zone).date()):
         listed = [SessionRow(id=s.pk, title=title_of(s), temporary=s.temporary) for s in sessions]
         continued = not days and before is not None and before.astimezone(zone).date() == day

@@ -72,7 +72,8 @@ def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None)
 
 def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | None:
     """One turn, for the fragment that takes the place of a streamed answer; None where there is no such run."""
-    messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id).order_by("seq")
+    messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id)
+    messages = messages.exclude(role=Message.Role.TOOL).order_by("seq")
     turns = _views(session, messages, zone)
     if not turns:
         return None

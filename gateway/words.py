@@ -74,10 +74,9 @@ def margin_day(now: datetime) -> str:
     return f"{now:%a} {now.day} {now:%b}"
 
 
-def why_words(*, lane: str, why: str, pinned: bool, usage_count: int) -> str:
-    """Why an answer was given a memory, as a sentence. `why` is recall's own reason, if it gave one."""
-    if lane == "frozen":
-        return "Pinned, so it is in every answer." if pinned else "Part of what every answer is given."
-    times = f" Used {usage_count} times." if usage_count > 1 else ""
-    reason = why.strip() or "Close in meaning to your question."
+def why_words(*, lane: str, why: str, usage_count: int) -> str:
+    """Why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
+    general = "Part of what every answer is given." if lane == "frozen" else "Close in meaning to your question."
+    reason = why.strip() or general
+    times = f" Used {usage_count} times." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"

@@ -107,6 +107,11 @@ class ThreadCache:
                 self._turns.popitem(last=False)
         return turns
 
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._turns.clear()
+
     def drop(self, session_id: UUID) -> None:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:

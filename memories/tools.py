@@ -4,6 +4,7 @@ A step's writes are one change set, applied in order; a refusal is a result the 
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Literal
 from uuid import UUID
 
@@ -73,7 +74,8 @@ _BY_NAME = {tool.name: tool for tool in ALL}
 NAMES = frozenset(_BY_NAME)
 
 
-def definitions(tools: Sequence[type[_Arguments]] = ALL) -> tuple[dict[str, Any], ...]:
+@cache
+def definitions(tools: tuple[type[_Arguments], ...] = ALL) -> tuple[dict[str, Any], ...]:
     """The tools as OpenAI function definitions."""
     return tuple(
         {

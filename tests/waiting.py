@@ -21,9 +21,7 @@ def eventually(fact: Callable[[], Found], *, within: float, saying: str = "") ->
         time.sleep(_STEP_SECONDS)  # noqa: TID251 - this is the place
 
 
-async def eventually_async(
-    fact: Callable[[], Found | Awaitable[Found]], *, within: float, saying: str = ""
-) -> Found:
+async def eventually_async(fact: Callable[[], Found | Awaitable[Found]], *, within: float, saying: str = "") -> Found:
     """The same inside a running loop; `fact` may be a coroutine function."""
     deadline = time.monotonic() + within
     while True:
@@ -37,6 +35,4 @@ async def eventually_async(
 
 
 def _never(within: float, saying: str, last: object) -> str:
-    return (
-        f"{saying or 'The awaited fact'} did not come true within {within} s; the last answer was {last!r}."
-    )
+    return f"{saying or 'The awaited fact'} did not come true within {within} s; the last answer was {last!r}."

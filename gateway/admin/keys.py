@@ -5,15 +5,10 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
-from django.urls import URLPattern, path, reverse
-from django.utils.decorators import method_decorator
+from django.http import HttpRequest
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
-from django.views.decorators.http import require_POST
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
@@ -21,6 +16,7 @@ from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import Agent, ApiKey
 from memories.admin.access import deed_record
 from memories.admin.base import row_by_id
+from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter
 from memories.admin.marks import badge, moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
@@ -54,10 +50,11 @@ class ApiKeyForm(RefusableForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(ServiceAdmin):
+class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
     """Who may call the APIs for whom."""
 
     form = ApiKeyForm
+    deeds = (Deed(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     list_select_related = ("owner__user",)
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
@@ -66,7 +63,6 @@ class ApiKeyAdmin(ServiceAdmin):
     add_fieldsets = ((None, {"fields": ("owner", "name", ("read_only", "trusted"), "agents", "requests_per_minute")}),)
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     readonly_fields = ("prefix", "state", "scope", "created", "last_used")
-    change_form_template = "admin/gateway/apikey/change_form.html"
 
     @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:
@@ -98,10 +94,6 @@ class ApiKeyAdmin(ServiceAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: ApiKey | None = None) -> bool:
         return False
 
-    def has_revoke_permission(self, request: HttpRequest) -> bool:
-        """Revoking is the one change there is."""
-        return bool(request.user.has_perm("gateway.change_apikey"))
-
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
         key, plain = api_key_create(**form.cleaned_data)
@@ -112,38 +104,14 @@ class ApiKeyAdmin(ServiceAdmin):
         )
         self.message_user(request, words, messages.WARNING)
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The key's page, with a button to revoke it."""
-        return super().changeform_view(
-            request,
-            object_id,
-            form_url,
-            {**(extra_context or {}), "may_revoke": self.has_revoke_permission(request)},
-        )
+    def fits(self, row: ApiKey, verb: str) -> bool:
+        return row.revoked_at is None
 
-    def get_urls(self) -> list[URLPattern]:
-        revoke = path(
-            "<path:object_id>/revoke/",
-            self.admin_site.admin_view(self.revoke_view),
-            name="gateway_apikey_revoke",
-        )
-        return [revoke, *super().get_urls()]
+    def do(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
+        api_key_revoke(row)
+        deed_record(request, ApiKey, "Revoked.", [row])
+        self.message_user(request, f"Revoked {row}.", messages.SUCCESS)
 
-    @method_decorator(require_POST)
-    def revoke_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST: revoke the key. It stays listed."""
-        if not self.has_revoke_permission(request):
-            raise PermissionDenied
-        key = row_by_id(self.get_queryset(request), unquote(object_id))
-        if key is None:
-            raise Http404
-        api_key_revoke(key)
-        deed_record(request, ApiKey, "Revoked.", [key])
-        self.message_user(request, f"Revoked {key}.", messages.SUCCESS)
-        return HttpResponseRedirect(reverse("admin:gateway_apikey_change", args=[key.pk]))
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ApiKey | None:
+        rows: QuerySet[ApiKey] = self.get_queryset(request)
+        return row_by_id(rows.select_related("owner__user"), object_id)

@@ -17,6 +17,8 @@ from unfold.widgets import (
     UnfoldBooleanSwitchWidget,
 )
 
+# The one pattern that settings have is that of names.
+_NAME_WORDS = "A name has at most 64 letters, digits, dots, hyphens and underscores, and starts with a letter or digit."
 # Texts that may be longer than this get more than a line.
 _LINE = 1000
 
@@ -53,7 +55,8 @@ def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, 
     """(field, message) for each thing the model refused; `skip` parts of the path lead to the field."""
     for item in error.errors():
         path = [str(part) for part in item["loc"][skip:]]
-        yield (path[0] if path else ""), item["msg"].removeprefix("Value error, ")
+        named = item["type"] == "string_pattern_mismatch"
+        yield (path[0] if path else ""), _NAME_WORDS if named else item["msg"].removeprefix("Value error, ")
 
 
 def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -> forms.Field:

@@ -53,9 +53,7 @@ class DaybookAdmin(ModelAdmin):
         response: HttpResponse | None = super().response_action(request, queryset)
         return response
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
         """The list; where it shows what owners said, that somebody looked is recorded."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}

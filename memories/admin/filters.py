@@ -51,9 +51,7 @@ class MemoryStateFilter(ChoiceFilter):
         if value == "all":
             return queryset
         return (
-            queryset.filter(memory_state_query(value))
-            if value in STATES
-            else queryset.filter(deleted_at__isnull=True)
+            queryset.filter(memory_state_query(value)) if value in STATES else queryset.filter(deleted_at__isnull=True)
         )
 
 

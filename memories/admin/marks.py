@@ -42,11 +42,7 @@ def mark(origin: str) -> SafeString:
 
 def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
     """A state: `tone` is ok, accent, warn, danger or muted."""
-    picture = (
-        format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon)
-        if icon
-        else ""
-    )
+    picture = format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon) if icon else ""
     return format_html('<span class="db-badge db-badge--{}">{}{}</span>', tone, picture, word)
 
 

@@ -22,6 +22,10 @@ class MemoryColumns:
     def about(self, memory: Memory) -> str:
         return TARGETS.get(memory.target, memory.target)
 
+    @admin.display(description="Keywords")
+    def keyword_words(self, memory: Memory) -> str:
+        return ", ".join(memory.keywords) or "–"
+
     @admin.display(description="Written by")
     def origin(self, memory: Memory) -> SafeString:
         return mark(memory.write_origin)

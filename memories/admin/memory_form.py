@@ -60,9 +60,7 @@ class MemoryForm(RefusableForm):
 
     def wanted(self) -> MemoryFields:
         """What was changed, as the service takes it."""
-        values = {
-            name: self.cleaned_data[name] for name in self.changed_data if name not in {"version", "book"}
-        }
+        values = {name: self.cleaned_data[name] for name in self.changed_data if name not in {"version", "book"}}
         if "expires_at" in values and values["expires_at"] is None:
             values["clear_expiry"] = True
         return MemoryFields(**values)

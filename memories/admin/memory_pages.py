@@ -6,19 +6,16 @@ from typing import Any
 
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, StreamingHttpResponse
-from django.urls import URLPattern, path, reverse
-from django.utils.decorators import method_decorator
-from django.views.decorators.http import require_POST
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import deed_record
 from memories.admin.base import row_by_id, staff_actor
+from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
 from memories.admin.history import history_rows
-from memories.admin.marks import badge, memory_badge
+from memories.admin.marks import memory_badge
 from memories.admin.memory_columns import MemoryColumns
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import (
@@ -27,20 +24,26 @@ from memories.admin.memory_writes import (
     delete_one,
     memories_write,
     memory_lines,
-    put_back_after,
     restore_one,
     staff_source,
 )
 from memories.admin.refusals import ServiceAdmin
+from memories.changes import memory_restore
 from memories.models import Memory, Revision
 from memories.services import book_writing
 
 
 @admin.register(Memory)
-class MemoryAdmin(MemoryColumns, ServiceAdmin):
+class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
     """What is remembered about whom, and by whose hand."""
 
     records_opening = True
+    deeds = (
+        Deed(verb="allow", label="Allow these words", permission="memories.change_memory"),
+        Deed(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
+        Deed(verb="restore", label="Restore", permission="memories.delete_memory", look="primary"),
+        Deed(verb="put_back", label="Restore this", permission="memories.change_memory"),
+    )
     form = MemoryForm
     list_display = ("words", "owner", "book", "about", "category", "origin", "state", "used", "changed")
     list_display_links = ("words",)
@@ -60,8 +63,20 @@ class MemoryAdmin(MemoryColumns, ServiceAdmin):
     autocomplete_fields = ("book",)
     actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
     change_form_template = "admin/memories/memory/change_form.html"
-    readonly_fields = ("number", "owner", "origin", "state", "where_from", "used", "created", "changed")
+    readonly_fields = (
+        "number",
+        "owner",
+        "origin",
+        "state",
+        "where_from",
+        "used",
+        "created",
+        "changed",
+        "about",
+        "keyword_words",
+    )
     _WORDS = ("content", ("target", "category"), "keywords", "pinned", "expires_at", "version")
+    _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "pinned", "expires_at")
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
     fieldsets = (
         (None, {"fields": _WORDS}),
@@ -141,42 +156,39 @@ class MemoryAdmin(MemoryColumns, ServiceAdmin):
             self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
 
     # -- one memory
-    def get_urls(self) -> list[URLPattern]:
-        deed = path(
-            "<path:object_id>/deed/", self.admin_site.admin_view(self.deed_view), name="memories_memory_deed"
-        )
-        return [deed, *super().get_urls()]
+    def fits(self, row: Memory, verb: str) -> bool:
+        return {
+            "delete": not row.deleted_at,
+            "restore": bool(row.deleted_at),
+            "allow": row.blocked and not row.deleted_at,
+        }.get(verb, False)
 
-    @method_decorator(require_POST)
-    def deed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """POST `verb` delete, restore or allow; restore takes a `revision` to go back to."""
-        memory = self.get_object(request, unquote(object_id))
-        if memory is None:
-            raise Http404
-        verb, revision_id = request.POST.get("verb", ""), request.POST.get("revision", "")
-        changes_words = verb == "allow" or bool(revision_id)
-        if not (self.has_edit_permission(request) if changes_words else self.has_remove_permission(request)):
-            raise PermissionDenied
-        write, done = self._deed(memory, verb, revision_id)
-        self._write(request, [memory], write, done)
-        return HttpResponseRedirect(reverse("admin:memories_memory_change", args=[memory.pk]))
-
-    @staticmethod
-    def _deed(memory: Memory, verb: str, revision_id: str) -> tuple[Write, str]:
-        if verb == "restore" and revision_id:
-            revisions = Revision.objects.filter(memory=memory, owner_id=memory.owner_id)
-            revision = row_by_id(revisions, revision_id)
-            if revision is None:
-                raise Http404
-            return put_back_after(revision), "Restored"
-        deeds: dict[str, tuple[Write, str]] = {
+    def do(self, request: HttpRequest, row: Memory, verb: str) -> None:
+        if verb == "put_back":
+            self._put_back(request, row, request.POST.get("revision", ""))
+            return
+        write, done = {
             "delete": (delete_one, "Deleted"),
             "restore": (restore_one, "Restored"),
             "allow": (allow_one, "Allowed"),
-        }
-        if verb not in deeds:
+        }[verb]
+        self._write(request, [row], write, done)
+
+    def _put_back(self, request: HttpRequest, memory: Memory, revision_id: str) -> None:
+        revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)
+        if revision is None:
             raise Http404
-        return deeds[verb]
+        written = memory_restore(memory, revision, staff_source(staff_actor(request)))
+        if written.changed:
+            self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
+            deed_record(request, Memory, "Put back an earlier state.", [memory])
+        else:
+            self.message_user(request, "It is like that already.", messages.WARNING)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
+        if obj is None or self.has_change_permission(request, obj):
+            return super().get_fieldsets(request, obj)
+        return ((None, {"fields": self._READ_ONLY_WORDS}), *self.fieldsets[1:])
 
     def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
@@ -185,9 +197,7 @@ class MemoryAdmin(MemoryColumns, ServiceAdmin):
         queryset: QuerySet[Memory] = super().get_queryset(request)
         return queryset
 
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> Memory | None:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Memory | None:
         return row_by_id(self._with_books(self.get_queryset(request)), object_id)
 
     def changeform_view(
@@ -203,16 +213,12 @@ class MemoryAdmin(MemoryColumns, ServiceAdmin):
         return super().changeform_view(request, object_id, form_url, context)
 
     def _page_context(self, request: HttpRequest, memory: Memory) -> dict[str, Any]:
-        blocked = memory.blocked and not memory.deleted_at
         return {
             "title": f"Memory {memory.number}",
             "history": history_rows(memory),
             "state_badge": memory_badge(memory),
-            "pinned_badge": badge("Pinned", "accent", "keep") if memory.pinned else "",
-            "blocked": blocked,
-            "may_allow": blocked and self.has_edit_permission(request),
+            "blocked": memory.blocked and not memory.deleted_at,
             "may_edit": self.has_edit_permission(request),
-            "may_remove": self.has_remove_permission(request),
         }
 
     def save_model(self, request: HttpRequest, obj: Memory, form: MemoryForm, change: bool) -> None:

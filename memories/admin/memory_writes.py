@@ -55,16 +55,6 @@ def allow_one(writer: BookWriter, memory: Memory) -> Written:
     return writer.allow(memory.number) if present.blocked else Written(present, None, changed=False)
 
 
-def put_back_after(revision: Revision) -> Write:
-    """A write that puts the state after this revision back."""
-
-    def write(writer: BookWriter, memory: Memory) -> Written:
-        memory.refresh_from_db()
-        return writer.put_back(memory, dict(revision.after), Revision.Action.RESTORE)
-
-    return write
-
-
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     """JSON Lines: one memory a line."""
     for memory in memories:
@@ -85,8 +75,7 @@ def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: Outcom
 
 def _exported(memory: Memory) -> dict[str, object]:
     times = {
-        name: getattr(memory, name)
-        for name in ("expires_at", "last_used_at", "created_at", "updated_at", "deleted_at")
+        name: getattr(memory, name) for name in ("expires_at", "last_used_at", "created_at", "updated_at", "deleted_at")
     }
     return {
         "id": str(memory.number),

@@ -10,7 +10,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from memories.admin.base import ReadOnlyAdmin
+from memories.admin.access import deed_record
+from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
     ActorFilter,
@@ -22,7 +24,10 @@ from memories.admin.filters import (
 )
 from memories.admin.history import action_words
 from memories.admin.marks import mark, moment
-from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision
+from memories.admin.undo_words import say_undone
+from memories.changes import undo_changes
+from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
+from memories.services import Source
 
 
 class ActionFilter(ChoiceFilter):
@@ -116,8 +121,10 @@ class RevisionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ChangeSet)
-class ChangeSetAdmin(ReadOnlyAdmin):
-    """Groups of writes that belong together, and what each changed."""
+class ChangeSetAdmin(DeedAdmin, ReadOnlyAdmin):
+    """Groups of writes that belong together; each can be taken back, and a taking back can be taken back too."""
+
+    deeds = (Deed(verb="undo", label="Undo", permission="memories.change_memory"),)
 
     list_display = ("id", "kind", "owner", "book", "origin", "actor", "when")
     list_select_related = ("owner__user", "book")
@@ -146,6 +153,14 @@ class ChangeSetAdmin(ReadOnlyAdmin):
     @admin.display(description="Origin")
     def origin(self, change_set: ChangeSet) -> SafeString:
         return mark(change_set.write_origin)
+
+    def fits(self, row: ChangeSet, verb: str) -> bool:
+        return True
+
+    def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
+        say_undone(self, request, undo_changes(row, source))
+        deed_record(request, ChangeSet, "Undone.", [row])
 
     @admin.display(description="Changes")
     def changes(self, change_set: ChangeSet) -> SafeString:

@@ -27,6 +27,10 @@ _COMMAND = "contains a command that harms or leaks"
 _HIDDEN = "contains a passage that is hidden from people"
 
 
+# Calls of a program that touch the network, the system, the clipboard or mail.
+_REACHES_OUT = r"(?:requests|socket|subprocess|smtp|urllib|ftplib|http\.client|httpx|aiohttp|paramiko|pexpect|os\.|shutil|exec\(|eval\(|clipboard|pickle|wget|curl|bluetooth|keyboard|pynput)"
+
+
 def _rule(name: str, reason: str, *alternatives: str) -> PatternRule:
     return PatternRule(name, reason, re.compile("|".join(alternatives)))
 
@@ -53,7 +57,7 @@ SOURCES: tuple[PatternRule, ...] = (
         r"={3,} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
         r"\[?(?:end of|begin|start of) (?:memories|memory|context|conversation|user data|prompt|system)[ a-z]{0,20}\]",
         r"<!--[^>]{0,40}\b(?:system|instruction|ignore|assistant|ai|prompt|agent|override|developer)\b",
-        r"<!\[cdata\[",
+        r"\{\{[#/~]?\s?(?:system|assistant|user)\s?~?\}\}|\{%-?\s?(?:system|assistant)\b",
     ),
     _rule(
         "fake_tool_call",
@@ -78,6 +82,7 @@ SOURCES: tuple[PatternRule, ...] = (
     _rule(
         "instruction_override",
         "sets policies of the assistant aside",
+        r"\b(?:be|become|you are|you're|act as|as|to|into|enable|activate) (?:now )?(?:the )?(?:dan|stan|dude|evilgpt|wormgpt|fraudgpt|jailbreakgpt|chaosgpt|freedomgpt|evilbot|betterdan|do anything now)\b",
         r"\b(?:polic(?:y|ies)|safety|refuse|refusals?|moderation|restrictions?|guardrails?|censorship|content_?filter|safe_?mode)\s?[=:]\s?[\"']?(?:none|off|never|false|0|null|disabled|no)\b",
     ),
     _rule(
@@ -88,7 +93,7 @@ SOURCES: tuple[PatternRule, ...] = (
     _rule(
         "active_content",
         _SCRIPT,
-        r"<script\b|</script|<iframe\b|<object\b|<embed\b|<svg\b[^>]{0,200}\bon[a-z]{3,20}\s?=|<meta\b[^>]{0,100}http-equiv|<base\b[^>]{0,20}href",
+        r"<script\b(?![^>]{0,60}>`)|</script|<iframe\b|<object\b|<embed\b|<svg\b[^>]{0,200}\bon[a-z]{3,20}\s?=|<meta\b[^>]{0,100}http-equiv|<base\b[^>]{0,20}href",
         r"<[a-z][^<>]{0,300}\son(?:error|load|click|mouse[a-z]{2,6}|focus|toggle|begin|start|animation[a-z]{3,9}|pointer[a-z]{2,8}|key[a-z]{2,6}|blur|input|change|submit|hashchange|message|pageshow|resize|scroll|wheel|drag[a-z]{0,6}|copy|paste)\s{0,3}=",
         r"(?:javascript|vbscript|livescript)\s{0,3}:\s{0,3}[^\s]",
         r"data:text/html",
@@ -101,6 +106,8 @@ SOURCES: tuple[PatternRule, ...] = (
         r"!?\[[^\]\n]{0,200}\]\([a-z]{2,10}://[^)\n]{0,200}[<{\[$][^)\n]{0,60}(?:message|data|chat|secret|history|conversation|prompt|user|token|key|email|content|memory|memories|reply|summary|query|text|base64|encoded|context)",
         r"[a-z]{2,10}://[^\s\n]{1,200}[?&=/](?:<|\{|\[|\$\{)[^\n]{0,40}(?:message|data|chat|secret|history|conversation|prompt|user|email|content|memory|memories|reply|summary|context|api_?key|password)",
         r"<img\b[^>]{0,200}src\s?=\s?[\"']?[a-z]{2,10}://[^>\s]{0,300}[?&]",
+        r"[?&]\w{1,20}=\s?[<{\[][^>\]}\n]{0,40}(?:message|data|chat|secret|history|conversation|prompt|email|memory|memories|reply|summary|password)[^>\]}\n]{0,40}[>\]}]",
+        r"[<{\[](?:secret|password|token|data|chat|message|key|encoded|base64)[^>\]}\n]{0,30}[>\]}]\.[a-z0-9\-]{1,40}\.[a-z]{2,}",
         r"[a-z]{2,10}://[^\s\n]{1,200}[?&=][\"']?\s?\+\s?[a-z]",
         r"[a-z]{2,10}://[^\s\n]{1,200}[=/][\"')]?,? (?:followed by|plus|and then|concatenated with|with|and append|then) (?:the|all|every|your|his|her|their|user)\b",
         r"\b(?:repeat|print|say|output|echo|include|insert|recite|link) [<\"'“\[(]{0,2}[a-z0-9\-]{3,40}\.(?:com|net|org|biz|info|ru|xyz|top|io|example)\b[>\"'”\])]{0,2}(?: for me| now|:?$|[.:]?$)",
@@ -113,6 +120,10 @@ SOURCES: tuple[PatternRule, ...] = (
         r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n|;]{0,300}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
         r"\b(?:curl|wget)\b[^\n]{0,300}(?:-d|--data[a-z-]{0,12}|-f|--form|-t|--upload-file|--post-(?:data|file))[\s=]{1,3}[\"']?[^\s\n]{0,40}(?:@|\$\(|`|\$[a-z_{]|<\()",
         r"\b(?:curl|wget)\b[^\n]{0,300}(?:\$\(|`)[^\n]{0,80}(?:cat|env|base64|printenv|history|id_rsa)",
+        r"--post-file=\S|\b(?:curl|wget|nc)\b[^\n]{0,200}/etc/(?:passwd|shadow)",
+        r"\b(?:check(?:ing)? in with|report(?:ing)? to|connect(?:ing)? to|beacon(?:ing)? to|contact(?:ing)?) (?:the |a |your )?(?:control|c2|c&c|command)[ \-](?:server|and|host|node|channel)",
+        r"\b(?:package|library|module|dependency|plugin|image|script)\b[^\n]{0,40}\bfrom (?!pypi|npm|registry|github|gitlab|crates|docker|conda|maven|rubygems)[a-z0-9\-]{2,40}\.[a-z]{2,10}[^\n]{0,20}\binstead of",
+        r"\\(?:x1b|033|u001b|e)\]52",
         r"base64\s+(?:-d|--decode|-D)\s{0,3}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da)?sh|\|\s{0,3}base64 -d",
         r"(?:cat|printenv|env)\b[^\n|]{0,80}\|\s{0,3}(?:curl|nc|wget|ssh)\b",
         r":\(\)\s?\{\s?:\|:&\s?\}\s?;:|\bdd\s+if=/dev/(?:zero|random|urandom)\s+of=/dev/|mkfs\.\w+\s+/dev/",
@@ -121,6 +132,13 @@ SOURCES: tuple[PatternRule, ...] = (
         r"\b(?:scp|rsync|sftp|ftp|nc|rclone)\b[^\n]{0,120}(?:id_rsa|id_ed25519|\.ssh\b|\.env\b|\.aws|passwd|credentials|\.kube|wallet|shadow)",
         r"\b(?:install|run|execute|download)\b[^\n]{0,60}http://[^\s]{3,100}\.(?:sh|exe|tar\.gz|tgz|ps1|py|zip|bat|msi|dmg|jar)\b",
         r"drop\s+(?:table|database)\s+\w+\s{0,3}(?:;|--)|chmod\s+(?:-r\s+)?777\s+/|os\.system\(|subprocess\.(?:call|run|popen)\(\[?[\"'](?:rm|curl|wget|nc|bash)",
+    ),
+    _rule(
+        "planted_code",
+        "tells the assistant to plant code in its answers",
+        r"\b(?:following|subsequent|below|this|next) (?:piece of )?(?:code|script|python|shell|snippet)\b[^`]{0,140}\byour\b[^`]{0,60}(?:code|codebase|response|implementation|solution|algorithm|answer|output|elucidation|explanation|program|project|reply|script)s?\b[^`]{0,60}```[^\0]{0,300}?" + _REACHES_OUT,
+        r"\byour (?:[a-z]{1,20} ){0,2}(?:code|codebase|response|implementation|solution|algorithm|answer|output|program|reply)s?\b[^`]{0,120}\b(?:following|subsequent|below|this) (?:code|script|snippet)\b[^`]{0,80}```[^\0]{0,300}?" + _REACHES_OUT,
+        r"\b(?:following|subsequent|below) code (?:snippet|block|excerpt|section|segment)\b[^`]{0,120}```[^\0]{0,300}?" + _REACHES_OUT,
     ),
     _rule(
         "hidden_passage",

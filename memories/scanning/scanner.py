@@ -16,6 +16,7 @@ from memories.scanning.markup import markup_findings
 from memories.scanning.mending import joined_view, mended_view, unscrambled_view
 from memories.scanning.nearness import order_findings
 from memories.scanning.orders import RULES
+from memories.scanning.persona import persona_findings
 from memories.scanning.secret_rules import spoken_findings, written_findings
 from memories.scanning.sentences import sentences_of
 from memories.scanning.verdict import Finding, Redaction, Verdict
@@ -90,6 +91,7 @@ def _disguises(plain: View) -> Iterator[View]:
 def _plain_findings(view: View, original: str) -> Iterator[Finding]:
     yield from markup_findings(view)
     yield from order_findings(view, sentences_of(view), RULES)
+    yield from persona_findings(view)
     yield from spoken_findings(view, original)
 
 

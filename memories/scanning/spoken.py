@@ -36,7 +36,7 @@ _CONNECTOR = re.compile(
 )
 _WORD = re.compile(r"[^\s\"'`“”„«»「」『』<>，。、；,;()\[\]{}]+")
 _QUOTED = re.compile(r"[\"'`“„«「『](?P<value>[^\"'`“”„«»「」『』\n]{3,60})[\"'`”“»」』]")
-_STOP = re.compile(r"[.!?。]\s|\n|; ")
+_STOP = re.compile(r"[.!。]\s|\n|; ")
 _ASCII = re.compile(r"[!-~]{4,}")
 _AS_LABEL = re.compile(
     r"(?P<value>[^\s\"'`]{5,64})[\"'`]? (?:as|als|como|come|comme|jako|как|як|ως)(?: (?:the|a|my|their|his|her|our|das|mein|meine|le|mon|ma|la|mi|il|mia|minha|a|het|mijn|свой|мой))? "
@@ -45,9 +45,14 @@ _IS_MY = re.compile(
     r"(?P<value>[^\s\"'`]{5,64})[\"'`]? (?:is|ist|est|es|e|is|jest|—|-) (?:the|my|our|their|his|her|das|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
 )
 _USER_PASS = re.compile(
-    r"(?:login|user(?:name)?|creds|credentials|account|logins?|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}(?:@[\w.\-]{3,60})?)\s?[:/|]\s?(?P<value>[^\s/:|,;]{5,64})"
+    r"(?:login|user(?:name)?|creds|credentials|account|logins?|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}(?:@[\w.\-]{3,60})?)(?:[:|]|\s?/\s?)(?P<value>[^\s/:|,;]{5,64})"
 )
 
+_NEEDS_CONNECTOR = frozenset({"pass", "psk", "pw", "logins"})
+_EMAIL_PASS = re.compile(r"[\w.+\-]{1,40}@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})")
+_DEVICE_CODE = re.compile(
+    r"(?:alarm|door|gate|safe|lock|garage|vault|keypad|locker|suitcase|card|phone)\b[^\n.]{0,40}?\b(?:code|combination)\b(?:\s|is|:|=|with|to){0,4}"
+)
 _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|reseau|red\b|rete\b")
 
 _NOT_A_VALUE = frozenset(
@@ -57,7 +62,7 @@ _PLAIN_WORD_STOP = frozenset(
     ["stored", "saved", "kept", "required", "expired", "weak", "strong", "wrong", "correct", "not", "never", "reset", "changed", "managed", "missing", "empty", "long", "short", "unknown", "same", "different", "secret", "hidden", "safe", "private", "public", "shared", "encrypted", "hashed", "salted", "protected", "rotated", "optional", "invalid", "valid", "incorrect", "needed", "written", "here", "there", "always", "only", "too", "very", "in", "on", "at", "by", "for", "from", "the", "a", "an", "this", "that", "what", "which", "where", "when", "how", "who", "why", "again", "still", "also", "now", "then", "just", "used", "set", "disabled", "enabled", "available", "lost", "forgotten", "stolen", "leaked", "compromised", "secure", "insecure", "old", "new", "unique", "random", "generated", "default", "blank", "null", "none", "true", "false", "string", "str", "int", "text", "field", "input", "type", "form", "page", "manager", "reset", "policy", "protected", "important", "confidential", "sensitive", "case", "complicated", "hard", "easy", "simple", "difficult", "something", "anything", "nothing", "everything", "someone", "somewhere", "elsewhere", "yes", "no", "tbd", "todo", "pending", "updated", "unchanged", "gone", "hot", "cold", "open", "closed", "locked", "about", "after", "before", "because", "between", "during", "with", "without", "within", "under", "over", "per", "via", "up", "down", "out", "off", "your", "my", "his", "her", "our", "their", "its", "it", "he", "she", "they", "we", "you", "i", "me", "him", "them", "us", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "stark", "schwach", "falsch", "richtig", "abgelaufen", "geheim", "sicher", "lang", "kurz", "neu", "alt", "im", "in", "der", "die", "das", "ein", "eine", "nicht", "bei", "auf", "von", "zu", "fur", "und", "oder", "muss", "soll", "dans", "le", "la", "les", "un", "une", "est", "pas", "sur", "chez", "trop", "court", "long", "expire", "faible", "fort", "perdu", "change", "stocke", "obligatoire", "et", "ou", "doit", "en", "de", "du", "des", "en", "el", "los", "las", "una", "no", "es", "esta", "guardada", "caducada", "fuerte", "debil", "larga", "corta", "segura", "perdida", "y", "o", "debe", "muy", "de", "del", "por", "para", "con", "na", "no", "nos", "nas", "os", "as", "um", "uma", "nao", "esta", "guardada", "fraca", "forte", "curta", "longa", "segura", "e", "ou", "deve", "muito", "do", "da", "dos", "das", "nella", "nel", "della", "scaduta", "debole", "forte", "lunga", "corta", "sicura", "salvata", "non", "deve", "e", "o", "di", "del", "in", "het", "een", "niet", "staat", "verlopen", "sterk", "zwak", "lang", "kort", "veilig", "moet", "en", "of", "van", "хранится", "лежит", "записан", "истек", "слабый", "сильный", "новый", "старый", "должен", "в", "на", "у", "не", "это", "нужно", "надо", "длинный", "короткий", "изменен", "сменить"]
 )
 _SHAPE_NOT = re.compile(
-    r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
+    r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|byte\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
     r"|\d{1,4}[./\-]\d{1,2}[./\-]\d{1,4}|v?\d+(?:\.\d+)+[a-z]?\d*|\d{1,2}:\d{2}(?:am|pm)?|[a-z]{2,12}://.*|.*/.*|~.*|\.[\w.]+|[\w\-]+\.(?:txt|md|py|js|ts|json|ya?ml|env|toml|ini|cfg|conf|html?|pdf|docx?|xlsx?|kdbx|pem|key|com|org|net|io|example|dev|app|local|internal|de|fr|ru)\W?"
     r"|[\w.+\-]+@[\w.\-]+\.\w+|[a-z]+(?:_[a-z]+)*\(.*|\d+(?:st|nd|rd|th|%|€|\$)|#\d+|[a-z]+[’'][a-z]{1,2}|\W+|[a-z]{1,12}s?/[a-z]+|\(.*|--?[a-z][a-z\-=]*|[a-z]+-\d{1,4}|[a-z]\d{1,2}|q[1-4]|[a-z]{1,3}-?\d{1,2})$"
 )
@@ -83,7 +88,9 @@ def spoken_spans(view: View, original: str) -> Iterator[Span]:
             value = _cased(view, original, *match.span("value"))
             if label and _looks_like_password(value):
                 yield *match.span("value"), "password"
-    for match in _USER_PASS.finditer(text):
+    for match in _DEVICE_CODE.finditer(text):
+        yield from _digits_behind(text, match)
+    for match in (*_USER_PASS.finditer(text), *_EMAIL_PASS.finditer(text)):
         value = _cased(view, original, *match.span("value"))
         if _looks_like_password(value):
             yield *match.span("value"), "password"
@@ -104,6 +111,8 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
     stop = _STOP.search(text, label.end(), limit)
     limit = stop.start() if stop else limit
     connector = _CONNECTOR.match(text, label.end(), limit)
+    if connector is None and (text[label.end() : label.end() + 1] in tuple("\"'`") or _is_bare_abbreviation(text, label)):
+        return
     if connector is None and label.end() < limit and text[label.end()] not in " ,\"'`)]*":
         return
     if quoted := _quoted_behind(text, label.end(), connector):
@@ -138,6 +147,13 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
 
 # A passphrase of plain words: at least four to the end of the sentence.
 _PHRASE = re.compile(r"(?!(?:in|on|at|for|is|not|never|required|stored|kept|must|dans|im|en|na|nel|the|a|an|with|by|to) )[^\W\d_]{1,14}(?:[ \-][^\W\d_]{1,14}){3,11}(?=[.!]?\s{0,3}$|[.\n])")
+
+
+def _is_bare_abbreviation(text: str, label: re.Match[str]) -> bool:
+    """Whether "pass" or "pw" stands before something that is neither quoted nor full of signs: "boarding pass LH1234"."""
+    if label.group() not in _NEEDS_CONNECTOR:
+        return False
+    return not re.match(r"\s[\"'“]|\s(?=\S*[!@#$%^&*])(?=\S*\d)\S{6,}", text[label.end() : label.end() + 40])
 
 
 def _quoted_behind(text: str, at: int, connector: re.Match[str] | None) -> re.Match[str] | None:
@@ -217,7 +233,7 @@ def _looks_like_key(value: str, *, direct: bool) -> bool:
     return entropy(value) >= 3.0
 
 
-_PIN_VALUE = re.compile(r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}|\d{3}[ \-]\d{3})(?![\w%]|[./:\-]\d)")
+_PIN_VALUE = re.compile(r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}|\d{3}[ \-]\d{3}|\d{2,5}[a-z]\d{0,5})(?![a-z0-9_%]|[./:\-]\d)")
 _PLACE_CODE = re.compile(r"(?:door|gate|entry|building) code")
 _PIN_NOT = re.compile(r"^\s?(?:digits?|characters?|times?|attempts?|minutes?|hours?|days?|seconds?|years?|stell|ziffern|zeichen|chiffres|digitos|cifre|cijfers|знак|цифр|位|桁|자리|رقم|people|users|tries|hz|km|kg|€|usd|eur)")
 
@@ -232,7 +248,7 @@ def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
     between = text[label.end() : match.start()]
     if _PIN_NOT.match(text[match.end() : match.end() + 14]) or set(re.findall(r"[^\W\d_]+", between)) & _NEGATED:
         return
-    if _PLACE_CODE.match(label.group()) and re.fullmatch(r"\W*", between) and not re.search(r"[:=]", between):
+    if _PLACE_CODE.match(label.group()) and label.start() and re.fullmatch(r"\W*", between) and not re.search(r"[:=]", between):
         return  # "door code 90412" in a description of the way; "door code: …" and "door code is …" are told as secrets
     if len(value) == 3 and not label.group().startswith(("cv", "pin", "security")):
         return

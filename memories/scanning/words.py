@@ -20,7 +20,6 @@ BIT: dict[str, int] = {name: 1 << place for place, name in enumerate((*SOURCES, 
 # Scripts written without spaces: their words are found inside a run of letters.
 UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")
 _ARABIC_PREFIX = re.compile("^(?:[وفبكل]?ال|لل|[وفبلس])(?=.{3})")
-_LONGEST_PREFIX = 14
 
 
 def fold_word(word: str) -> str:
@@ -42,6 +41,7 @@ class _Lexicon:
                 for entry in line.partition(":")[2].split(","):
                     self._add(fold_word(entry.strip()), BIT[name])
         self.longest_inside = max(map(len, self.inside))
+        self.longest_prefix = max(map(len, self.prefix))
 
     def _add(self, entry: str, bit: int) -> None:
         if not entry:
@@ -65,7 +65,7 @@ LEXICON = _Lexicon()
 def classes_of(word: str) -> int:
     """Bits of the classes a single folded word belongs to; 0 if none."""
     mask = LEXICON.exact.get(word, 0)
-    for length in range(2, min(len(word), _LONGEST_PREFIX) + 1):
+    for length in range(2, min(len(word), LEXICON.longest_prefix) + 1):
         mask |= LEXICON.prefix.get(word[:length], 0)
     if not mask:
         stripped = _ARABIC_PREFIX.sub("", word) if "\u0600" <= word[:1] <= "\u06ff" else word

@@ -136,8 +136,9 @@ def _triples(content: Sequence[Analysis], keywords: Sequence[Analysis]) -> tuple
 
 
 def _per_entry(triples: Triples, size: int) -> tuple[Ints, ...]:
-    ends = np.searchsorted(triples[1], np.arange(1, size)) if size else []
-    return tuple(np.split(triples[0], ends)) if size else ()
+    if not size:
+        return ()
+    return tuple(np.split(triples[0], np.searchsorted(triples[1], np.arange(1, size))))
 
 
 def _named(terms: Ints, content: Sequence[Analysis]) -> NDArray[np.bool_]:
@@ -172,14 +173,14 @@ def _context_postings(
     if not around.any:
         return content, None
     terms, documents, counts = own
-    *spread, spread_lengths = spread_counts(terms, documents, counts, lengths, around)
-    context = build_postings(*spread, spread_lengths, content.idf, saturation=CONTEXT_SATURATION)
+    spread = spread_counts(terms, documents, counts, lengths, around)
+    context = build_postings(*spread, content.idf, saturation=CONTEXT_SATURATION)
     session = around.session_of[documents]
     inside = session >= 0
     terms, session, counts = terms[inside], session[inside], counts[inside]
     has = around.session_of >= 0
-    session_lengths = np.bincount(
-        around.session_of[has], weights=lengths[has], minlength=around.n_sessions
-    ).astype(np.float32)
+    session_lengths = np.bincount(around.session_of[has], weights=lengths[has], minlength=around.n_sessions).astype(
+        np.float32
+    )
     idf = rarity(terms, session, len(content.idf), around.n_sessions)
     return context, build_postings(terms, session, counts, session_lengths, idf)

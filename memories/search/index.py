@@ -13,7 +13,7 @@ from memories.search.arrays import BookArrays, build_arrays
 from memories.search.entries import Entry
 from memories.search.hits import Hit, Reason
 from memories.search.keywords import extract_keywords
-from memories.search.match_all import fold, places_of
+from memories.search.match_all import FoldedContents
 from memories.search.query import Query, analyse_query
 from memories.search.ranking import pick, total_score
 from memories.search.relevance import relevant
@@ -25,6 +25,8 @@ from memories.search.vectors import Floats
 from memories.search.why import ALL_KEYWORDS, NO_KEYWORDS, reasons_for, sentence
 
 STRATEGIES: Final = ("ranked", "match_all")
+RESERVE: Final = 10
+"""Entries ranked beyond the limit."""
 
 
 class BookIndex:
@@ -37,10 +39,10 @@ class BookIndex:
         self._arrays = arrays
         self._upstream = upstream
         self._tuning = tuning
-        self._folded = tuple(fold(entry.content) for entry in entries)
+        self._folded = FoldedContents([entry.content for entry in entries])
         self._categories = np.array([entry.category for entry in entries], dtype=object)
         self._numbers = np.array([entry.number for entry in entries], dtype=np.int64)
-        self.nbytes = arrays.nbytes + sum(len(text) for text in self._folded) + self._numbers.nbytes
+        self.nbytes = arrays.nbytes + self._folded.nbytes + self._numbers.nbytes
         """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
         if upstream is not None:
             self.nbytes += upstream.nbytes
@@ -86,7 +88,7 @@ class BookIndex:
         allowed = self._allowed(category, exclude)
         if limit <= 0 or not allowed.any():
             return []
-        strict = [at for at in places_of(self._folded, wanted) if allowed[at]]
+        strict = [at for at in self._folded.holding(wanted) if allowed[at]]
         if strategy == "match_all" or not wanted:
             reason = ALL_KEYWORDS if wanted else NO_KEYWORDS
             return [self._hit(at, 1.0, (reason,)) for at in strict[:limit]]
@@ -116,8 +118,10 @@ class BookIndex:
         if threshold:
             candidates = relevant(query, evidence, score, allowed)
             candidates[strict] = True
-        order = pick(score, candidates, book, limit, self._tuning)
-        order = newest_first(_with_strict(order, strict, limit), query, self.entries, book)
+        # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
+        order = pick(score, candidates, book, limit + RESERVE, self._tuning)
+        order = newest_first(order, query, self.entries, book)
+        order = _with_strict(order[:limit], strict, limit)
         return self._hits(order, score, query, evidence)
 
     def _hits(self, order: list[int], score: Floats, query: Query, evidence: Evidence) -> list[Hit]:

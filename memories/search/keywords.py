@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-STOP_WORDS = frozenset(["the", "a", "an", "and", "or", "but", "in", "on", "at", "to", "for", "of", "as", "by", "is", "was", "are", "were", "be", "been"])
+_TWENTY = "the a an and or but in on at to for of as by is was are were be been"
+STOP_WORDS = frozenset(_TWENTY.split())
 """The twenty words that are never keywords."""
 
 _SPACES = str.maketrans(dict.fromkeys(".,!?;:()[]{}\"'\n\t", " "))

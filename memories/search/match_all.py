@@ -7,9 +7,14 @@ function, `fold`; what is then compared are plain substrings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Final
 
 from memories.search.entries import Entry
+
+_BETWEEN: Final = "\0"
 
 
 def fold(text: str) -> str:
@@ -32,14 +37,33 @@ def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:
     return all(keyword in folded_content for keyword in folded_keywords)
 
 
-def places_of(folded_contents: Sequence[str], keywords: Sequence[str]) -> list[int]:
-    """Return the places of the folded contents that hold every keyword, ascending; all without keywords."""
-    places = list(range(len(folded_contents)))
-    for keyword in sorted(map(fold, keywords), key=len, reverse=True):
-        places = [at for at in places if keyword in folded_contents[at]]
-        if not places:
-            break
-    return places
+class FoldedContents:
+    """The folded contents of a book, kept in one piece so that a word is looked for in all at once."""
+
+    def __init__(self, contents: Sequence[str]) -> None:
+        self._texts = tuple(fold(content) for content in contents)
+        self._joined = _BETWEEN.join(self._texts)
+        self._ends = list(accumulate(len(text) + 1 for text in self._texts))
+        self.nbytes = 2 * len(self._joined) + 8 * len(self._ends)
+
+    def holding(self, keywords: Sequence[str]) -> list[int]:
+        """Return the places of the contents that hold every keyword, ascending; all without keywords."""
+        wanted = sorted(map(fold, keywords), key=len, reverse=True)
+        if not wanted:
+            return list(range(len(self._texts)))
+        return [at for at in self._holding_one(wanted[0]) if holds_all(self._texts[at], wanted[1:])]
+
+    def _holding_one(self, keyword: str) -> Iterator[int]:
+        if _BETWEEN in keyword:
+            yield from (at for at, text in enumerate(self._texts) if keyword in text)
+            return
+        found = self._joined.find(keyword)
+        while found >= 0:
+            place = bisect_right(self._ends, found)
+            if place == len(self._texts):
+                return
+            yield place
+            found = self._joined.find(keyword, self._ends[place])
 
 
 def match_all(

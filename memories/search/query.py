@@ -14,7 +14,7 @@ from memories.search.arrays import BookArrays
 from memories.search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, POLITE_FRAMES, QUESTION_FRAMES
 from memories.search.times import NamedTime, asks_when, named_times
 from memories.search.tokens import Token, tokens_of
-from memories.search.vectors import Floats, unit
+from memories.search.vectors import Floats, cosines, unit
 
 FRAME_WEIGHT: Final = 0.5
 MOST_WORDS: Final = 64
@@ -92,9 +92,9 @@ def _cosines(words: Sequence[Token], terms: Ints, book: BookArrays) -> Floats:
     if not known.all():
         strange = [token.surface for token, there in zip(words, known, strict=True) if not there]
         rows[~known] = unit(unit(book.vocabulary.embed(strange)) - book.word_centre)
-    cosine = rows @ book.word_vectors.T
+    cosine = cosines(rows, book.word_vectors)
     cosine[known, terms[known]] = 1.0
-    return np.asarray(cosine, dtype=np.float32)
+    return cosine
 
 
 def local_term(term: str, book: BookArrays) -> int:

@@ -34,18 +34,20 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuni
     return np.asarray(total, dtype=np.float32)
 
 
-def pick(
-    score: Floats, allowed: NDArray[np.bool_], book: BookArrays, limit: int, tuning: Tuning
-) -> list[int]:
-    """Return the places of the best allowed entries, best first; earlier entries first among equals."""
+def best_places(score: Floats, allowed: NDArray[np.bool_], count: int) -> NDArray[np.int64]:
+    """Return the places of the `count` best allowed entries, best first; earlier first among equals."""
     places = np.flatnonzero(allowed)
-    reach = min(len(places), limit * 4 + 20)
-    if reach < len(places):
-        cut = np.partition(-score[places], reach - 1)[reach - 1]
+    if count < len(places):
+        cut = np.partition(-score[places], count - 1)[count - 1]
         places = places[-score[places] <= cut]
-    order = places[np.argsort(-score[places], kind="stable")]
+    return places[np.argsort(-score[places], kind="stable")][:count]
+
+
+def pick(score: Floats, allowed: NDArray[np.bool_], book: BookArrays, limit: int, tuning: Tuning) -> list[int]:
+    """Return the places of at most `limit` allowed entries, best first."""
     if not book.around.any:
-        return [int(at) for at in order[:limit]]
+        return [int(at) for at in best_places(score, allowed, limit)]
+    order = best_places(score, allowed, limit * 4 + 20)
     return _spread_over_sessions(order, score, book, limit, tuning.session_repeat)
 
 
@@ -53,15 +55,13 @@ def _spread_over_sessions(
     order: NDArray[np.int64], score: Floats, book: BookArrays, limit: int, repeat: float
 ) -> list[int]:
     """Pick greedily; each hit already taken from a session makes its next one a little less welcome."""
-    session_of = book.around.session_of
-    left = {int(at): float(score[at]) for at in order}
-    taken: dict[int, int] = {}
+    sessions = book.around.session_of[order]
+    left = score[order].astype(np.float64)
     picked: list[int] = []
-    while left and len(picked) < limit:
-        best = max(left, key=lambda at: left[at] - repeat * taken.get(int(session_of[at]), 0))
-        del left[best]
-        picked.append(best)
-        session = int(session_of[best])
-        if session >= 0:
-            taken[session] = taken.get(session, 0) + 1
+    for _ in range(min(limit, len(order))):
+        best = int(left.argmax())
+        picked.append(int(order[best]))
+        left[best] = -np.inf
+        if sessions[best] >= 0:
+            left[sessions == sessions[best]] -= repeat
     return picked

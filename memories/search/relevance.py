@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memories.search.query import Query
+from memories.search.ranking import best_places
 from memories.search.signals import Evidence
 from memories.search.vectors import Floats
 
@@ -24,11 +25,11 @@ NAME_POINTS: Final = 0.5
 """Points for a name or number of the book in the message."""
 PERSONAL_POINTS: Final = 1.0
 """Points for a message about its writer, or about someone who speaks in the book."""
-ENOUGH: Final = 1.15
+ENOUGH: Final = 1.0
 """Points needed. A general question needs words and meaning; a personal one needs a trace of either."""
 LOOKED_AT: Final = 5
 """Best entries whose evidence speaks for the book."""
-TAIL: Final = 0.12
+TAIL: Final = 0.06
 """Entries nearer to the middle of the book than this share of the best one's lead are left out."""
 
 
@@ -44,12 +45,10 @@ def points(query: Query, evidence: Evidence, best: NDArray[np.int64]) -> float:
     return total
 
 
-def relevant(
-    query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def relevant(query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return which allowed entries are relevant enough to be returned (N); perhaps none."""
     places = np.flatnonzero(allowed)
-    best = places[np.argsort(-score[places], kind="stable")[:LOOKED_AT]]
+    best = best_places(score, allowed, LOOKED_AT)
     if points(query, evidence, best) < ENOUGH:
         return np.zeros_like(allowed)
     middle = float(np.median(score[places]))

@@ -12,7 +12,7 @@ from memories.search.analysis import Ints
 from memories.search.arrays import KEYWORD_SHARE, SMALL_BOOK, BookArrays
 from memories.search.query import Query
 from memories.search.times import NamedTime
-from memories.search.vectors import Floats
+from memories.search.vectors import Floats, cosine
 
 NEAR_WORDS: Final = 6
 """Words of the book, close to a query word, that are searched with it."""
@@ -53,7 +53,7 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
     return Evidence(
         words=shared_words(book, terms, weights),
         near_words=closest_words(query, book),
-        meaning=np.asarray(book.vectors @ query.vector, dtype=np.float32),
+        meaning=cosine(query.vector, book.vectors),
         names=shared_names(query, book),
         session=session_words(book, terms, weights),
         speaker=said_by_named(query, book),
@@ -71,8 +71,8 @@ def searched_terms(query: Query) -> tuple[Ints, Floats]:
     near[own, query.terms[own]] = 0.0
     count = min(NEAR_WORDS, near.shape[1])
     best = np.argpartition(near, near.shape[1] - count, axis=1)[:, near.shape[1] - count :]
-    cosine = np.take_along_axis(near, best, axis=1)
-    weight = np.where(cosine > NEAR_COSINE, NEAR_WEIGHT * cosine, 0.0) * query.weights[:, None]
+    closeness = np.take_along_axis(near, best, axis=1)
+    weight = np.where(closeness > NEAR_COSINE, NEAR_WEIGHT * closeness, 0.0) * query.weights[:, None]
     all_terms = np.concatenate([query.terms[own], best.ravel()])
     all_weights = np.concatenate([query.weights[own], weight.ravel()])
     terms, place = np.unique(all_terms, return_inverse=True)
@@ -118,11 +118,11 @@ def word_rarity(query: Query, book: BookArrays) -> Floats:
 def closest_words(query: Query, book: BookArrays) -> Floats:
     """Return, summed over query words by rarity, the cosine of each entry's own closest word."""
     total = np.zeros(book.content.size, dtype=np.float32)
-    for cosine, rarity in zip(query.cosine, word_rarity(query, book), strict=True):
-        close = np.flatnonzero(cosine > CLOSEST_COSINE)
+    for closeness, rarity in zip(query.cosine, word_rarity(query, book), strict=True):
+        close = np.flatnonzero(closeness > CLOSEST_COSINE)
         if close.size:
-            own = book.content.best(close, cosine[close])
-            total += rarity * np.maximum(own, KEYWORD_SHARE * book.keywords.best(close, cosine[close]))
+            own = book.content.best(close, closeness[close])
+            total += rarity * np.maximum(own, KEYWORD_SHARE * book.keywords.best(close, closeness[close]))
     return total
 
 

@@ -11,13 +11,17 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from memories.search.analysis import Ints
+import numpy as np
+
 from memories.search.arrays import BookArrays
 from memories.search.entries import Entry
 from memories.search.query import Query
+from memories.search.vectors import cosines
 
 SAME_SUBJECT: Final = 1.0
 """Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
+LEAST_COSINE: Final = 0.3
+"""Facts below it are never compared further."""
 LONGEST_FACT: Final = 60
 """Terms of a text that is still one short fact."""
 MOST_COMPARED: Final = 40
@@ -44,20 +48,21 @@ def asks_about_past(text: str) -> bool:
 
 def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
     """Return the order of places with every newer fact moved before the older one it replaces."""
-    if asks_about_past(query.text):
-        return order
     facts = [at for at in order[:MOST_COMPARED] if _is_fact(at, book)]
+    if len(facts) < 2 or asks_about_past(query.text):
+        return order
     asks_now = bool(_PRESENT.search(query.text))
+    rows = book.vectors[facts]
+    close = cosines(rows, rows) >= LEAST_COSINE
     moved = list(order)
-    for older in facts:
-        for newer in facts:
-            if not is_newer(newer, older, entries) or moved.index(newer) < moved.index(older):
-                continue
-            if not asks_now and _names_only(query, older, newer, book):
-                continue
-            if same_subject(older, newer, book) >= SAME_SUBJECT:
-                moved.remove(newer)
-                moved.insert(moved.index(older), newer)
+    for first, second in zip(*np.nonzero(np.triu(close, 1)), strict=True):
+        one, other = facts[first], facts[second]
+        older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
+        if moved.index(newer) < moved.index(older) or same_subject(older, newer, book) < SAME_SUBJECT:
+            continue
+        if asks_now or not _names_only(query, older, newer, book):
+            moved.remove(newer)
+            moved.insert(moved.index(older), newer)
     return moved
 
 
@@ -83,11 +88,7 @@ def _is_fact(at: int, book: BookArrays) -> bool:
 
 
 def _terms(at: int, book: BookArrays) -> set[int]:
-    return {*_listed(book.own_terms[at]), *_listed(book.found_by_terms[at])}
-
-
-def _listed(terms: Ints) -> list[int]:
-    return [int(term) for term in terms]
+    return {*book.own_terms[at].tolist(), *book.found_by_terms[at].tolist()}
 
 
 def _rarity(terms: set[int], book: BookArrays) -> float:
@@ -96,5 +97,5 @@ def _rarity(terms: set[int], book: BookArrays) -> float:
 
 def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:
     """Say whether the message holds a name or number that the older fact has and the newer has not."""
-    asked = {int(term) for term in query.terms if term >= 0 and book.named[term]}
-    return bool(asked & set(_listed(book.own_terms[older])) - _terms(newer, book))
+    asked = {term for term in query.terms.tolist() if term >= 0 and book.named[term]}
+    return bool(asked & set(book.own_terms[older].tolist()) - _terms(newer, book))

@@ -22,6 +22,7 @@ _MONTH_NAMES: Final = (
     "december dezember décembre diciembre dezembro dicembre декабря декабрь декабре",
 )
 _MONTHS: Final = {name: at + 1 for at, names in enumerate(_MONTH_NAMES) for name in names.split()}
+_ALSO_WORDS: Final = ("may", "mai", "mars", "mei", "march")
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY: Final = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.|er)?"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
@@ -94,9 +95,9 @@ def _named(match: re.Match[str]) -> NamedTime | None:
     month = _MONTHS[name.casefold()] if name else int(parts["month"])
     day = int(parts["day"]) if parts.get("day") else None
     year = int(parts["year"]) if parts.get("year") else None
-    if name and name.casefold() in ("may", "mai", "mars", "mei", "march") and day is None and year is None:
-        if not (name[0].isupper() and match.start() > 0):
-            return None
+    is_lone_word = name is not None and name.casefold() in _ALSO_WORDS and day is None and year is None
+    if is_lone_word and not (match.group("name")[0].isupper() and match.start() > 0):
+        return None
     try:
         date(year or 2000, month, day or 1)
     except ValueError:
@@ -105,6 +106,8 @@ def _named(match: re.Match[str]) -> NamedTime | None:
 
 
 def _covers(known: NamedTime, other: NamedTime) -> bool:
-    return known.month == other.month and (other.day is None or known.day == other.day) and (
-        other.year is None or known.year == other.year
+    return (
+        known.month == other.month
+        and (other.day is None or known.day == other.day)
+        and (other.year is None or known.year == other.year)
     )

@@ -41,9 +41,7 @@ class UpstreamVectors:
         return found
 
 
-def upstream_vectors(
-    entries: Sequence[Entry], vectors: Mapping[int, Sequence[float]] | None
-) -> UpstreamVectors | None:
+def upstream_vectors(entries: Sequence[Entry], vectors: Mapping[int, Sequence[float]] | None) -> UpstreamVectors | None:
     """Return the vectors by entry number as rows; None when there are none.
 
     When lengths differ (a changed model) the commonest length wins and the others count as missing.

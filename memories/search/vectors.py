@@ -20,6 +20,8 @@ LONGEST_TEXT: Final = 4000
 FULL_LENGTH: Final = 14.0
 """Length of a piece vector from which a word counts in full; the median over the table is 13.3."""
 _BATCH: Final = 256
+_ONE_THREAD: Final = 250_000
+"""Multiplications up to which OpenBLAS does not start threads (262,144)."""
 
 
 class StaticVectors:
@@ -39,17 +41,21 @@ class StaticVectors:
         """Return one row of 256 per text: the mean of its piece vectors, not normalised; zeros for no text."""
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(texts), _BATCH):
-            batch = [text[:LONGEST_TEXT] for text in texts[start : start + _BATCH]]
-            encoded = self._tokenizer.encode_batch(batch, add_special_tokens=False)
-            lengths = np.array([len(one.ids) for one in encoded])
+            ids = [self._pieces(text) for text in texts[start : start + _BATCH]]
+            lengths = np.array([len(one) for one in ids])
             filled = np.flatnonzero(lengths)
             if not filled.size:
                 continue
-            pieces = np.concatenate([np.asarray(encoded[at].ids, dtype=np.int64) for at in filled])
+            pieces = np.concatenate([np.asarray(ids[at], dtype=np.int64) for at in filled])
             offsets = np.concatenate(([0], np.cumsum(lengths[filled])[:-1]))
             sums = np.add.reduceat(self._table[pieces], offsets, axis=0)
             rows[start + filled] = sums / lengths[filled, None]
         return rows
+
+    def _pieces(self, text: str) -> list[int]:
+        # One by one: a batch would start the tokenizer's thread pool, which must not meet a fork.
+        text = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def importance(self, words: Sequence[str]) -> Floats:
         """Return how much each word says, 0 to 1, whatever the book: the length its vector was trained to.
@@ -57,9 +63,9 @@ class StaticVectors:
         Since texts are plain means, training made the vectors of "the" or "get" short and those of
         "penicillin" or "draft" long; the longest piece of a word decides, and the upper half counts as 1.
         """
-        encoded = self._tokenizer.encode_batch(list(words), add_special_tokens=False)
-        longest = [float(self._norms[one.ids].max()) if one.ids else 0.0 for one in encoded]
-        return np.minimum(np.array(longest, dtype=np.float32) / FULL_LENGTH, 1.0).astype(np.float32)
+        pieces = [self._pieces(word) for word in words]
+        longest = [float(self._norms[ids].max()) if ids else 0.0 for ids in pieces]
+        return np.asarray(np.minimum(np.array(longest) / FULL_LENGTH, 1.0), dtype=np.float32)
 
 
 _lock = threading.Lock()
@@ -79,3 +85,21 @@ def unit(rows: Floats) -> Floats:
     """Return the rows scaled to length one; rows of zeros stay zeros."""
     norms = np.linalg.norm(rows, axis=-1, keepdims=True)
     return np.asarray(rows / np.maximum(norms, 1e-9), dtype=np.float32)
+
+
+def cosines(rows: Floats, table: Floats) -> Floats:
+    """Return the products of every row with every table row: (R, D) and (T, D) give (R, T).
+
+    Worked off in pieces so small that the linear algebra library keeps to one thread: on a busy
+    machine waiting for its helper threads costs far more than they bring.
+    """
+    found = np.empty((len(rows), len(table)), dtype=np.float32)
+    step = max(_ONE_THREAD // max(rows.size, 1), 16)
+    for start in range(0, len(table), step):
+        found[:, start : start + step] = rows @ table[start : start + step].T
+    return found
+
+
+def cosine(row: Floats, table: Floats) -> Floats:
+    """Return the product of one row with every table row, in one thread: (D) and (T, D) give (T)."""
+    return np.asarray(np.einsum("td,d->t", table, row), dtype=np.float32)

@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 
+from memories.search.analysis import Ints
 from memories.search.arrays import BookArrays
 from memories.search.entries import Entry
 from memories.search.hits import Reason
@@ -81,28 +82,28 @@ def _listed(words: Sequence[str]) -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}" if quoted else ""
 
 
-def _spelled(query: Query, terms: Sequence[int] | np.ndarray) -> tuple[str, ...]:  # type: ignore[type-arg]
+def _spelled(query: Query, terms: Ints) -> tuple[str, ...]:
     """Return the message's words that are among the terms, as the message spells them, rarest first."""
-    held = {int(term) for term in terms}
+    held = set(terms.tolist())
     met = [
-        (-float(weight), token.surface)
-        for token, term, weight in zip(query.words, query.terms, query.weights, strict=True)
-        if int(term) in held
+        (-weight, token.surface)
+        for token, term, weight in zip(query.words, query.terms.tolist(), query.weights.tolist(), strict=True)
+        if term in held
     ]
     return tuple(dict.fromkeys(surface for _, surface in sorted(met)))
 
 
 def _near(at: int, query: Query, book: BookArrays) -> tuple[str, ...]:
-    terms = np.union1d(book.own_terms[at], book.found_by_terms[at])
-    if not len(terms) or not len(query.words):
+    """Return the entry's words that are close to words of the message which it lacks, closest first."""
+    terms = np.concatenate([book.own_terms[at], book.found_by_terms[at]])
+    held = set(terms.tolist())
+    unmet = [row for row, term in enumerate(query.terms.tolist()) if term not in held]
+    if not len(terms) or not unmet:
         return ()
-    cosine = query.cosine[:, terms]
-    unmet = ~np.isin(query.terms, terms)
-    best = np.where(unmet, cosine.max(axis=1), 0)
-    rows = [row for row in np.argsort(-best) if best[row] >= NEAR_COSINE]
-    return tuple(
-        dict.fromkeys(book.vocabulary.surface(int(book.terms[terms[int(cosine[row].argmax())]])) for row in rows)
-    )
+    closeness = query.cosine[unmet][:, terms]
+    column, best = closeness.argmax(axis=1).tolist(), closeness.max(axis=1).tolist()
+    close = sorted(((-value, place) for value, place in zip(best, column, strict=True) if value >= NEAR_COSINE))
+    return tuple(dict.fromkeys(book.vocabulary.surface(int(book.terms[terms[place]])) for _, place in close))
 
 
 def _neighbour(

@@ -179,9 +179,10 @@ export class Conversation extends EventTarget {
     try {
       for await (const event of events) {
         if (event.type === "started") {
+          const ours = !section.dataset.turn;
           this.current.turn = section.dataset.turn = event.data.turn.id;
           this.#makeLast(section);
-          this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
+          if (ours) this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
         }
         answer.show(event);
         if (event.type === "done" || event.type === "error") {

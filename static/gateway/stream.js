@@ -33,7 +33,8 @@ async function* untilFinal(response, session, turn) {
       response ??= await request("GET", `${turnPath(session, turn)}/events?after=${encodeURIComponent(last)}`);
       for await (const event of eventsOf(response)) {
         failures = 0;
-        if (event.id !== null) last = event.id;
+        // Only text moves the place: what else happened may be told ahead of it, and telling it twice does no harm.
+        if (event.type === "delta" && event.id !== null) last = event.id;
         if (event.type === "started") turn = event.data.turn.id;
         yield event;
         if (FINAL.has(event.type)) return;

@@ -65,9 +65,7 @@ def _levels() -> dict[str, Level]:
 def _run_left_behind(*, expired: timedelta) -> None:
     owner = owner_for_user(User.objects.create_user("ada"))
     session = Session.objects.create(owner=owner, agent=Agent.objects.create(name="assistant"))
-    Run.objects.create(
-        owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired
-    )
+    Run.objects.create(owner=owner, session=session, turn=1, request_id="r", lease_expires_at=timezone.now() - expired)
 
 
 @pytest.mark.django_db
@@ -91,9 +89,7 @@ def test_without_a_worker_it_fails_and_says_what_starts_one() -> None:
 
 
 @pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)]
-)
+@pytest.mark.parametrize(("expired", "level"), [(timedelta(hours=1), Level.FAILED), (timedelta(seconds=1), Level.OK)])
 def test_a_run_that_no_sweep_has_ended_is_stuck(worker: None, expired: timedelta, level: Level) -> None:
     _run_left_behind(expired=expired)
     assert _levels()["stuck runs"] is level
@@ -119,9 +115,7 @@ def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_
     ("status", "level"),
     [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],
 )
-def test_an_upstream_is_asked_for_its_models(
-    upstream: Callable[[int], str], status: int, level: Level
-) -> None:
+def test_an_upstream_is_asked_for_its_models(upstream: Callable[[int], str], status: int, level: Level) -> None:
     found = upstream_finding("upstream", url=upstream(status), key="sk-secret")
     assert found.level is level
     assert "sk-secret" not in found.text

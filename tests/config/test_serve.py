@@ -20,9 +20,7 @@ def test_port_0_takes_a_free_one() -> None:
 def test_a_busy_port_is_refused_by_name() -> None:
     with listening_socket("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
-        with pytest.raises(
-            ConfigurationError, match=f"^DAYBOOK_PORT is {port}; another program already listens there"
-        ):
+        with pytest.raises(ConfigurationError, match=f"^DAYBOOK_PORT is {port}; another program already listens there"):
             listening_socket("127.0.0.1", port)
 
 

@@ -11,7 +11,7 @@ def test_it_returns_the_first_true_answer() -> None:
 
 
 def test_it_fails_with_the_last_answer_after_the_deadline() -> None:
-    with pytest.raises(AssertionError, match=r"The tea did not come true within 0 s; last answer: \[\]"):
+    with pytest.raises(AssertionError, match=r"The tea did not come true within 0 s; the last answer was \[\]"):
         eventually(list, within=0, saying="The tea")
 
 

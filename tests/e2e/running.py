@@ -25,16 +25,10 @@ _OURS = re.compile(r"^(DAYBOOK_|OPENAI_|DATABASE_URL$|REDIS_URL$|DJANGO_|PYTEST_
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of a Daybook with that home: a free port, quick sweeps, and `env`."""
     plain = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
-    return (
-        plain
-        | {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"}
-        | dict(env or {})
-    )
+    return plain | {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"} | dict(env or {})
 
 
-def manage(
-    home: Path, *arguments: str, env: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def manage(home: Path, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Run a management command to its end."""
     return subprocess.run(
         [sys.executable, str(MANAGE), *arguments],
@@ -140,18 +134,14 @@ class RunningDaybook:
 
 
 @contextmanager
-def running_daybook(
-    home: Path, env: Mapping[str, str] | None = None, *arguments: str
-) -> Iterator[RunningDaybook]:
+def running_daybook(home: Path, env: Mapping[str, str] | None = None, *arguments: str) -> Iterator[RunningDaybook]:
     """Start `manage.py up` with that home and wait until it says that it is ready. Whatever is left when the
     block ends is killed. On Linux only: it reads /proc."""
     home.parent.mkdir(parents=True, exist_ok=True)
     output, complaints = home.with_name(f"{home.name}.out"), home.with_name(f"{home.name}.err")
     given = environment(home, env)
     with output.open("wb") as out, complaints.open("wb") as err:
-        process = subprocess.Popen(
-            [sys.executable, str(MANAGE), "up", *arguments], env=given, stdout=out, stderr=err
-        )
+        process = subprocess.Popen([sys.executable, str(MANAGE), "up", *arguments], env=given, stdout=out, stderr=err)
     daybook = RunningDaybook(
         home=home,
         process=process,

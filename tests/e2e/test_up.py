@@ -52,9 +52,7 @@ def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
     assert daybook.errors() == ""
 
 
-def test_a_second_start_keeps_everything_and_prints_no_secrets(
-    start_daybook: StartDaybook, home: Path
-) -> None:
+def test_a_second_start_keeps_everything_and_prints_no_secrets(start_daybook: StartDaybook, home: Path) -> None:
     first = start_daybook()
     assert first.stop() == 0
     second = start_daybook()
@@ -82,9 +80,7 @@ def test_it_takes_the_number_of_workers_from_its_option(start_daybook: StartDayb
     assert eventually(lambda: len(processes_of(home)) == 9, within=10)
 
 
-def test_sigterm_ends_it_although_a_task_runs(
-    start_daybook: StartDaybook, storage: dict[str, str], home: Path
-) -> None:
+def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, storage: dict[str, str], home: Path) -> None:
     daybook = start_daybook({"DAYBOOK_WORKERS": "1"})
     mark = home / "task-has-begun"
     task = f"'subprocess.run', ['sh', '-c', 'touch {mark}; exec sleep 600']"
@@ -104,9 +100,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(
 
 
 @pytest.mark.parametrize(("child", "name"), [("worker", "worker"), ("web", "web server")])
-def test_a_killed_child_ends_everything(
-    start_daybook: StartDaybook, home: Path, child: str, name: str
-) -> None:
+def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path, child: str, name: str) -> None:
     daybook = start_daybook()
     eventually(lambda: len(processes_of(home)) == 8, within=10)
     os.kill(daybook.child(child), signal.SIGKILL)
@@ -161,9 +155,7 @@ def test_a_database_that_is_away_is_one_line(home: Path) -> None:
     given = {"DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x", "DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
     result = manage(home, "up", env=given)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
-    assert result.stderr.startswith(
-        "daybook: DATABASE_URL is a value that is not shown; the database can't be used"
-    )
+    assert result.stderr.startswith("daybook: DATABASE_URL is a value that is not shown; the database can't be used")
     assert "secret@" not in result.stderr
 
 
@@ -172,9 +164,7 @@ def test_two_starts_at_once_make_one_administrator_and_one_key(
 ) -> None:
     env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
     with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(
-            _shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env
-        )
+        other = pool.submit(_shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env)
         daybook = start_daybook(env)
     assert bool(daybook.api_key) != bool(other.result())
     count = "from gateway.models import ApiKey as K; from django.contrib.auth.models import User as U; "
@@ -200,9 +190,7 @@ def test_an_older_sqlite_database_is_copied_aside_and_migrated(
     assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
 
 
-def test_it_survives_the_loss_of_its_database_connections(
-    start_daybook: StartDaybook, storage: dict[str, str]
-) -> None:
+def test_it_survives_the_loss_of_its_database_connections(start_daybook: StartDaybook, storage: dict[str, str]) -> None:
     if not storage:
         pytest.skip("SQLite has no connections that somebody else could cut")
     daybook = start_daybook()
@@ -214,9 +202,7 @@ def test_it_survives_the_loss_of_its_database_connections(
         (cut_at,) = connection.execute("SELECT clock_timestamp()").fetchone()
 
         def beats_again() -> bool:
-            return connection.execute(
-                "SELECT max(beat_at) > %s FROM gateway_worker", [cut_at]
-            ).fetchone() == (True,)
+            return connection.execute("SELECT max(beat_at) > %s FROM gateway_worker", [cut_at]).fetchone() == (True,)
 
         eventually(beats_again, within=20)
     eventually(lambda: daybook.get("/readyz")[0] == 200, within=20)

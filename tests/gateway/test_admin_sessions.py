@@ -46,8 +46,7 @@ def test_the_list_shows_the_counter_to_the_next_review(root: Client) -> None:
     Session.objects.filter(pk=session.pk).update(turns=12, turns_since_memory_review=7)
     page = root.get(SESSIONS).content.decode()
     assert all(
-        word in page
-        for word in ("Backups", "alice", "assistant", "Active", "Turns since memory review", "7", "12")
+        word in page for word in ("Backups", "alice", "assistant", "Active", "Turns since memory review", "7", "12")
     )
 
 
@@ -106,13 +105,8 @@ def test_sessions_runs_and_messages_cannot_be_changed_here(root: Client) -> None
     session = session_make(turns=1)
     run = Run.objects.get()
     assert root.post(page_of(session), {"title": "Changed"}).status_code == 403
-    assert (
-        root.post(reverse("admin:gateway_run_change", args=[run.pk]), {"state": "failed"}).status_code == 403
-    )
-    assert (
-        root.post(reverse("admin:gateway_session_delete", args=[session.pk]), {"post": "yes"}).status_code
-        == 403
-    )
+    assert root.post(reverse("admin:gateway_run_change", args=[run.pk]), {"state": "failed"}).status_code == 403
+    assert root.post(reverse("admin:gateway_session_delete", args=[session.pk]), {"post": "yes"}).status_code == 403
     assert root.get("/admin/gateway/session/add/").status_code == 403
     session.refresh_from_db()
     assert session.title == "Tea"

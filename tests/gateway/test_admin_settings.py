@@ -117,9 +117,7 @@ def test_a_new_agent_with_a_name_that_is_taken_is_refused(root: Client) -> None:
 
 def test_agents_are_not_deleted_here(root: Client) -> None:
     agent = agent_make()
-    assert (
-        root.post(reverse("admin:gateway_agent_delete", args=[agent.pk]), {"post": "yes"}).status_code == 403
-    )
+    assert root.post(reverse("admin:gateway_agent_delete", args=[agent.pk]), {"post": "yes"}).status_code == 403
     assert Agent.objects.exists()
 
 
@@ -127,9 +125,7 @@ def test_the_form_says_what_the_model_says() -> None:
     fields = schema_fields(AgentSettings)
     assert list(fields) == list(AgentSettings.model_fields)
     values = schema_values(AgentSettings, schema_initial(AgentSettings, {"tools": [{"type": "memory"}]}))
-    assert AgentSettings.model_validate(values) == AgentSettings.model_validate(
-        {"tools": [{"type": "memory"}]}
-    )
+    assert AgentSettings.model_validate(values) == AgentSettings.model_validate({"tools": [{"type": "memory"}]})
 
 
 def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
@@ -164,8 +160,10 @@ def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
     page = reverse("admin:gateway_apikey_change", args=[key.pk])
     assert "Revoke</button>" in root.get(page).content.decode()
-    assert root.get(reverse("admin:gateway_apikey_revoke", args=[key.pk])).status_code == 405
-    answer = root.post(reverse("admin:gateway_apikey_revoke", args=[key.pk]), follow=True).content.decode()
+    assert root.get(reverse("admin:gateway_apikey_deed", args=[key.pk])).status_code == 405
+    answer = root.post(
+        reverse("admin:gateway_apikey_deed", args=[key.pk]), {"verb": "revoke"}, follow=True
+    ).content.decode()
     key.refresh_from_db()
     assert key.revoked_at is not None
     assert "Revoke</button>" not in answer
@@ -175,12 +173,8 @@ def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
 
 def test_a_key_is_not_edited_or_deleted(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
-    assert (
-        root.post(reverse("admin:gateway_apikey_change", args=[key.pk]), {"name": "other"}).status_code == 403
-    )
-    assert (
-        root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
-    )
+    assert root.post(reverse("admin:gateway_apikey_change", args=[key.pk]), {"name": "other"}).status_code == 403
+    assert root.post(reverse("admin:gateway_apikey_delete", args=[key.pk]), {"post": "yes"}).status_code == 403
 
 
 def test_a_longer_list_of_keys_costs_no_more_queries(root: Client) -> None:

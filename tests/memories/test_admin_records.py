@@ -41,9 +41,7 @@ def queries_of_get(client: Client, path: str) -> int:
 def test_revisions_are_found_by_actor_origin_change_set_and_review(root: Client) -> None:
     review = "01890000-0000-7000-8000-000000000001"
     memory = memory_make("Likes tea.")
-    source = Source(
-        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review
-    )  # type: ignore[arg-type]
+    source = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review)  # type: ignore[arg-type]
     with book_writing(memory.book, source) as writer:
         writer.update(memory.number, MemoryFields(content="Likes green tea."))
     with book_writing(memory.book, Source(actor="user:7", origin=WriteOrigin.USER)) as writer:
@@ -62,9 +60,7 @@ def test_a_revision_shows_the_words_that_changed(root: Client) -> None:
     memory = memory_make("Likes tea.")
     with book_writing(memory.book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
         writer.update(memory.number, MemoryFields(content="Likes coffee."))
-    page = root.get(
-        reverse("admin:memories_revision_change", args=[Revision.objects.get(action="update").pk])
-    )
+    page = root.get(reverse("admin:memories_revision_change", args=[Revision.objects.get(action="update").pk]))
     assert "Likes <del>tea</del><ins>coffee</ins>." in page.content.decode()
 
 
@@ -74,18 +70,13 @@ def test_revisions_cannot_be_added_changed_or_deleted_even_by_a_superuser(root: 
     change = reverse("admin:memories_revision_change", args=[revision.pk])
     assert root.post(change, {"actor": "nobody"}).status_code == 403
     assert root.post("/admin/memories/revision/add/", {}).status_code == 403
-    assert (
-        root.post(reverse("admin:memories_revision_delete", args=[revision.pk]), {"post": "yes"}).status_code
-        == 403
-    )
+    assert root.post(reverse("admin:memories_revision_delete", args=[revision.pk]), {"post": "yes"}).status_code == 403
     assert "delete_selected" not in root.get(REVISIONS).content.decode()
     revision.refresh_from_db()
     assert revision.actor == "model"
 
 
-@pytest.mark.parametrize(
-    "path", ["/admin/memories/revision/", "/admin/memories/changeset/", "/admin/memories/book/"]
-)
+@pytest.mark.parametrize("path", ["/admin/memories/revision/", "/admin/memories/changeset/", "/admin/memories/book/"])
 def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client, path: str) -> None:
     for number in range(3):
         memory_make(book=book_make(owner_make(f"first{number}")))

@@ -44,9 +44,7 @@ ROLES = ("superuser", "auditor", "viewer", "nobody")
 
 
 def client_of(role: str) -> Client:
-    return staff_client(
-        superuser=role == "superuser", auditor=role == "auditor", may=VIEWS if role == "viewer" else ()
-    )
+    return staff_client(superuser=role == "superuser", auditor=role == "auditor", may=VIEWS if role == "viewer" else ())
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -56,9 +54,7 @@ def test_each_role_opens_its_pages_and_no_others(role: str) -> None:
     assert answers == {path: expected[ROLES.index(role)] for path, expected in PAGES.items()}
 
 
-@pytest.mark.parametrize(
-    ("role", "status"), [("superuser", 302), ("auditor", 302), ("viewer", 403), ("nobody", 403)]
-)
+@pytest.mark.parametrize(("role", "status"), [("superuser", 302), ("auditor", 302), ("viewer", 403), ("nobody", 403)])
 @pytest.mark.parametrize("verb", ["delete", "restore", "allow"])
 def test_deeds_on_a_memory_are_for_superusers_and_auditors(role: str, status: int, verb: str) -> None:
     memory = memory_make()
@@ -96,9 +92,7 @@ def test_a_viewer_is_offered_no_action_that_writes() -> None:
     memory, client = memory_make(), client_of("viewer")
     page = client.get("/admin/memories/memory/").content.decode()
     assert "delete_memories" not in page
-    client.post(
-        "/admin/memories/memory/", {"action": "delete_memories", "_selected_action": [str(memory.pk)]}
-    )
+    client.post("/admin/memories/memory/", {"action": "delete_memories", "_selected_action": [str(memory.pk)]})
     assert Memory.objects.get().deleted_at is None
 
 
@@ -113,8 +107,8 @@ def test_an_auditor_sees_a_review_without_the_conversation() -> None:
 
 def test_a_key_is_revoked_by_a_superuser_only() -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
-    path = reverse("admin:gateway_apikey_revoke", args=[key.pk])
-    assert client_of("viewer").post(path).status_code == 403
+    path = reverse("admin:gateway_apikey_deed", args=[key.pk])
+    assert client_of("viewer").post(path, {"verb": "revoke"}).status_code == 403
     key.refresh_from_db()
     assert key.revoked_at is None
 
@@ -130,10 +124,7 @@ def test_people_without_staff_status_are_sent_to_sign_in() -> None:
     ):
         answer = client.get(path)
         assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/")) == (302, True)
-    assert (
-        client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code
-        == 302
-    )
+    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 302
     assert Memory.objects.get().deleted_at is None
 
 
@@ -141,10 +132,7 @@ def test_a_deed_needs_the_csrf_token() -> None:
     memory, signed_in = memory_make(), client_of("superuser")
     client = Client(enforce_csrf_checks=True)
     client.cookies = signed_in.cookies
-    assert (
-        client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code
-        == 403
-    )
+    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 403
 
 
 def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:
@@ -177,5 +165,5 @@ def review_make(session: Session) -> ReviewRun:
         last_seq=2,
         agent_name="assistant",
         book_epoch=1,
-        writes=[{"action": "add", "content": "Prefers tea."}],
+        writes=[{"action": "add", "after": "Prefers tea."}],
     )

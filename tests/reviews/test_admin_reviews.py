@@ -9,8 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from gateway.models import Session
+from memories.models import ChangeSet, Memory, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ReviewRun
-from tests.admin_rows import book_make, owner_make, session_make, staff_client
+from tests.admin_rows import agent_make, bob, book_make, owner_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
@@ -30,13 +32,11 @@ def review_make(session: Session | None = None, **fields: Any) -> ReviewRun:
         "last_seq": 2,
         "agent_name": "assistant",
         "book_epoch": 1,
-        "writes": [{"action": "add", "content": "Prefers <b>tea</b>."}],
+        "writes": [{"action": "add", "after": "Prefers <b>tea</b>."}],
         "usage": {"total_tokens": 1480},
         **fields,
     }
-    return ReviewRun.objects.create(
-        owner=session.owner, book=book_make(session.owner), session=session, **values
-    )
+    return ReviewRun.objects.create(owner=session.owner, book=book_make(session.owner), session=session, **values)
 
 
 def listed(client: Client, **query: str) -> list[ReviewRun]:
@@ -48,9 +48,7 @@ def listed(client: Client, **query: str) -> list[ReviewRun]:
 def test_the_list_shows_state_trigger_session_writes_usage_and_times(root: Client) -> None:
     review_make()
     page = root.get(LIST).content.decode()
-    assert all(
-        word in page for word in ("Saved", "After every few turns", "Tea", "alice", "1,480", "assistant")
-    )
+    assert all(word in page for word in ("Saved", "After every few turns", "Tea", "alice", "1,480", "assistant"))
 
 
 def test_reviews_are_found_by_state_trigger_session_and_title(root: Client) -> None:
@@ -93,10 +91,7 @@ def test_review_runs_cannot_be_changed_here(root: Client) -> None:
     review = review_make()
     page = reverse("admin:reviews_reviewrun_change", args=[review.pk])
     assert root.post(page, {"state": "failed"}).status_code == 403
-    assert (
-        root.post(reverse("admin:reviews_reviewrun_delete", args=[review.pk]), {"post": "yes"}).status_code
-        == 403
-    )
+    assert root.post(reverse("admin:reviews_reviewrun_delete", args=[review.pk]), {"post": "yes"}).status_code == 403
     review.refresh_from_db()
     assert review.state == "saved"
 
@@ -115,3 +110,91 @@ def test_a_longer_list_costs_no_more_queries_and_counts_nothing(root: Client) ->
     for number in range(27):
         review_make(session_make(owner_make(f"second{number}")))
     assert queries() == few
+
+
+def saved_review() -> ReviewRun:
+    """A review that really wrote a memory."""
+    review = review_make()
+    source = Source(
+        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
+    )
+    with book_writing(review.book, source) as writer:
+        writer.add(MemoryFields(content="Prefers tea."))
+    assert writer.change_set is not None
+    review.change_set = writer.change_set.pk
+    review.save()
+    return review
+
+
+def deed(client: Client, review: ReviewRun, verb: str) -> str:
+    path = reverse("admin:reviews_reviewrun_deed", args=[review.pk])
+    return client.post(path, {"verb": verb}, follow=True).content.decode()
+
+
+def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Client) -> None:
+    review = saved_review()
+    assert "Undone. 1 memory was taken back." in deed(root, review, "undo")
+    review.refresh_from_db()
+    assert (review.state, Memory.objects.get().deleted_at is not None) == ("undone", True)
+    assert Revision.objects.latest("created_at").actor == bob()
+
+
+def test_an_auditor_undoes_a_review() -> None:
+    review = saved_review()
+    deed(staff_client(auditor=True), review, "undo")
+    assert Memory.objects.get().deleted_at is not None
+
+
+def test_a_viewer_undoes_nothing() -> None:
+    review = saved_review()
+    client = staff_client(may=("reviews.view_reviewrun",))
+    page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    assert 'value="undo"' not in page
+    assert client.post(reverse("admin:reviews_reviewrun_deed", args=[review.pk]), {"verb": "undo"}).status_code == 403
+    assert Memory.objects.get().deleted_at is None
+
+
+def test_undoing_a_review_that_wrote_nothing_is_a_message(root: Client) -> None:
+    review = review_make(state="nothing_to_save", writes=[])
+    assert "This review wrote nothing that could be taken back." in deed(root, review, "undo")
+
+
+def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
+    review = review_make(state="scheduled")
+    assert "Cancelled." in deed(root, review, "cancel")
+    review.refresh_from_db()
+    assert review.state == "cancelled"
+    assert "It was over already." in deed(root, review, "cancel")
+
+
+def test_a_failed_review_is_done_again_as_a_new_one(root: Client) -> None:
+    agent_make(memory_review_interval=3)
+    session = session_make(turns=2)
+    Session.objects.filter(pk=session.pk).update(message_seq=4)
+    review = review_make(session, state="failed")
+    assert "A new review is scheduled." in deed(root, review, "again")
+    again = ReviewRun.objects.latest("created_at")
+    assert (again.state, again.trigger, again.last_seq) == ("scheduled", "request", 4)
+
+
+def test_a_session_is_reviewed_now_from_its_page(root: Client) -> None:
+    session = session_make(turns=2)
+    path = reverse("admin:reviews_reviewrun_now", args=[session.pk])
+    assert path in root.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
+    refused = root.post(path, follow=True).content.decode()
+    assert "Nothing was said in this session since its last review." in refused
+    Session.objects.filter(pk=session.pk).update(message_seq=4)
+    assert root.post(path).headers["Location"] == reverse(
+        "admin:reviews_reviewrun_change", args=[ReviewRun.objects.get().pk]
+    )
+
+
+def test_a_change_set_is_undone_and_the_undo_too(root: Client) -> None:
+    saved_review()
+    first = ChangeSet.objects.get()
+    root.post(reverse("admin:memories_changeset_deed", args=[first.pk]), {"verb": "undo"})
+    assert Memory.objects.get().deleted_at is not None
+    second = ChangeSet.objects.get(undoes=first)
+    assert second.actor == bob()
+    root.post(reverse("admin:memories_changeset_deed", args=[second.pk]), {"verb": "undo"})
+    assert Memory.objects.get().deleted_at is None

@@ -15,7 +15,7 @@ ja: スキップ, 無効, なしで, 省略, 不要
 fa: بدون, رد کن*, غیرفعال*
 """,
     "CHECKS": """
-en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals, approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts, permission prompt, permission, permissions, signature verification, certificate checks, certificate check, checks, security checks, security check, safety checks, safety check, auth checks, auth check, certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review, identity check, identity checks, access control, access checks, input validation, audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan, code signing, safeguards
+en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals, approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts, permission prompt, permission, permissions, signature verification, certificate checks, certificate check, checks, four-eyes, four-eyes check, security checks, security check, safety checks, safety check, auth checks, auth check, certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review, identity check, identity checks, access control, access checks, input validation, audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan, code signing, safeguards
 de: bestatigung*, genehmigung*, authentifizierung*, sicherheitsprufung*, freigabe*, ruckfrage*, verifizierung*
 fr: confirmation*, approbation*, authentification, verification*, validation*
 es: confirmacion*, aprobacion*, autenticacion, verificacion*
@@ -96,7 +96,7 @@ zh: 用户说, 用户问, 用户提到, 暗号
 fa: کاربر گفت, کاربر پرسید, کاربر بگوید
 """,
     "ASSISTANT": """
-en: assistant, ai, model, language model, llm, chatbot, agent, agents, bots, gpt, chatgpt, claude
+en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots, gpt, chatgpt, claude
 de: assistent*, ki, ki-modell, sprachmodell*
 fr: assistant, ia, modele
 es: asistente, ia, modelo
@@ -152,7 +152,7 @@ ja: 承認済, 許可済, 許可した
 fa: تایید کرده, اجازه داده
 """,
     "CHIEF": """
-en: ceo, cto, administrator, admin, admins, management, legal, compliance, security team, openai, anthropic, it department, developer, developers, support team, boss, vendor, operator, owner, police, root, superuser, maintainer, head office, board, the company, user has already, system
+en: ceo, cfo, coo, cto, administrator, admin, admins, management, legal, compliance, security team, openai, anthropic, it department, developer, developers, support team, boss, vendor, operator, owner, police, root, superuser, maintainer, head office, board, the company, user has already, system
 de: administrator*, chef, leitung
 fr: administrateur, l'administrateur, direction
 es: administrador*, direccion
@@ -259,5 +259,99 @@ ja: ユーザー
 """,
     "NOBODY": """
 en: anyone, anybody, nobody, no one, a soul
+""",
+    # The nets under an assistant, under one name.
+    "SAFETYNET": """
+en: content moderation, safety checks, safety layer, safety layers, safety filter, safety filters, content filter, content filters, guardrails, guardrail, safety rules, safety mode, safety training, safety guidelines, safety protocols, moderation, refusal training, censorship, safeguards, content policy, content policies, safety policy, safety policies, usage policy, usage policies, safety system, alignment
+de: inhaltsfilter, sicherheitsfilter, sicherheitsregel*, inhaltsrichtlinie*, moderation
+fr: filtre de securite, filtres de securite, moderation, regles de securite
+es: filtro de seguridad, filtros de seguridad, moderacion, reglas de seguridad, filtros de contenido
+pt: filtros de seguranca, moderacao, regras de seguranca
+it: filtri di sicurezza, moderazione, regole di sicurezza
+ru: фильтры безопасности, правила безопасности, модерация, модерацию, цензуру
+zh: 安全规则, 安全过滤, 内容审核, 内容过滤, 安全限制, 安全策略
+ja: 安全ルール, 安全規則, コンテンツフィルター, 安全制限
+ko: 안전 규칙, 안전규칙, 콘텐츠 필터
+fa: قوانین ایمنی, قوانین امنیتی, فیلتر محتوا
+ar: قواعد السلامه, قواعد الامان, مرشحات
+""",
+    # Everyday rules: of a game, a school, a doctor.
+    "EVERYDAY": """
+en: game, games, chess, homework, school, teacher, class, house, traffic, diet, dog, cat, doctor, doctor's, vet, recipe, club, tournament, league, landlord, garden, gym, exam, lease, holidays, kids, grammar, monopoly, poker
+de: spiel*, schule, arzt*, haus, verkehr*, garten
+fr: jeu, jeux, ecole, medecin, maison, grammaire
+es: juego, juegos, escuela, medico, casa, gramatica
+it: gioco, scuola, medico, casa
+pt: jogo, escola, medico, casa
+ru: игр*, школ*, врач*, дом*, дорожн*
+zh: 游戏, 学校, 医生, 交通, 比赛
+ja: ゲーム, 学校, 医者, 交通
+ko: 게임, 학교, 의사
+fa: بازی, مدرسه, پزشک, آشپزی
+""",
+    "LOCAL": """
+en: local, locally, localhost, development, dev, staging, test, tests, sandbox, ci, in my app, our app, the app, browser, nginx, eslint, firewall, proxy, cors, docker, vite, webpack, router, phone, laptop, car
+""",
+    "SECURITY_CHECK": """
+en: tls verification, ssl verification, certificate verification, certificate checks, authentication, authentication checks, signature verification, security checks, identity checks, identity check, encryption, audit logging, access control, access checks, input validation, sandboxing, virus scan, four-eyes check, login checks, authorization checks
+""",
+    "GRANT": """
+en: grant, give, assign, promote, elevate, add, unlock, make
+""",
+    "ANYBODY": """
+en: everyone, everybody, anyone, all users, every user, any user, whoever, stranger, strangers, guest, guests
+""",
+    "POWER": """
+en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access, admin mode, root access, write access, owner
+""",
+    "ACCOUNTNO": """
+en: account number, iban, bank details, account details, recipient, wallet address, payee, bank account, beneficiary, payment address
+de: kontonummer*, iban
+fr: iban, rib
+es: numero de cuenta, iban
+ru: номер счета, реквизит*
+""",
+    "SWAP": """
+en: change, replace, swap, substitute, alter, redirect, update, edit
+de: ander*, ersetz*, tausch*
+fr: remplace*, change*
+es: cambia*, sustituy*
+ru: замени*, меняй*, подмени*
+""",
+    "DESTROY": """
+en: wipe, erase, delete, drop, destroy, purge, shred, corrupt
+""",
+    "TRACES": """
+en: logs, log, chat history, history, backups, backup, database, databases, repo, repository, home directory, evidence, traces, audit trail, production, disk, memories, accounts
+""",
+    "APPLY": """
+en: apply, applies, bind, binds, hold, holds, valid, restrict, restricts, limit, limits
+""",
+    "REST": """
+en: the rest, rest of, other, all, remaining, every other
+de: alle, anderen, ubrigen, restlichen
+fr: autres, toutes, tous
+es: demas, otros, otras, todos, todas
+ru: остальные, все, другие
+zh: 其他, 所有, 其余
+""",
+    "MEMORIES": """
+en: memories, entries, notes, memory block
+de: erinnerungen, eintrage
+fr: souvenirs
+es: recuerdos, memorias
+ru: воспоминания, записи
+zh: 记忆
+""",
+    "PROMO": """
+en: fabricated, false, fake, misleading, untrue, made-up, unverified, conspiracy, rumour, rumor, hoax, newsletter, subscribe, subscribing, investment, invest, lottery, winnings, giveaway, prize, special offers, special offer, brand, sponsored, advert, advertisement, promotion, click, discount code, affiliate, miracle, cure, scam, too-good-to-be-true, get-rich-quick, phishing, slander, defamatory
+de: erfunden*, falsche*, irrefuhrend*, gewinnspiel, werbung
+fr: faux, fausse, inventee, trompeur, loterie, publicite
+es: falsa, falso, inventad*, enganos*, loteria, publicidad
+ru: ложн*, выдуманн*, фальшив*, лотере*, реклам*
+zh: 虚假, 虚构, 广告, 彩票, 中奖
+""",
+    "NEVER_ORDER": """
+en: never, not, don't, do not, avoid, without, no
 """,
 }

@@ -3,7 +3,7 @@
 CLASSES = {
     # Verb before its object: ignore …, forget …
     "DROP": """
-en: ignore, disregard, forget, overlook, bypass, override, overrule, circumvent, discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside, throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following, stop obeying, no longer follow
+en: ignore, disregard, unfollow, disobey, defy, forget, overlook, bypass, override, overrule, circumvent, discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside, throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following, stop obeying, no longer follow
 de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf, setz* dich uber, hebe, befolge nicht, deaktivier*, schalte
 fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*, passe outre, ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis, annule, annulez
 es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso, no hagas caso, elude, evita, desactiva, anula, pasa por alto
@@ -151,7 +151,7 @@ fa: خود, شما, تو, خودت
 ar: تعليماتك, قواعدك, الخاصة بك
 """,
     "CANCELLED": """
-en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind, no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind, doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong, turned off, switched off, deactivated, waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded, repealed, were a mistake, out of force
+en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind, no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind, doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong, secondary, meaningless, worthless, only a test, just a test, not real, corrupted, are wrong, a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated, waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded, repealed, were a mistake, out of force
 de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet, ausgesetzt, nichtig
 fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees, ne s'applique*, ne compte*, plus valable*, leve*
 es: anulad*, cancelad*, suspendid*, desactivad*, derogad*, no se aplica*, ya no, no valen, sin efecto
@@ -246,7 +246,7 @@ ar: اتبع, اطع, نفذ, التزم
 id: ikuti, patuhi
 """,
     "OPPOSITE": """
-en: the opposite, opposite of
+en: the opposite, opposite of, act against, the reverse, contrary to, go against, work against, the contrary
 de: gegenteil
 fr: le contraire, l'inverse
 es: lo contrario

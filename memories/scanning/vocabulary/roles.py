@@ -2,13 +2,13 @@
 
 CLASSES = {
     "BECOME": """
-en: pretend, act as, act like, behave as, behave like, simulate, roleplay, role-play, role play, impersonate, you are now, you're now, you are going to, you are a, you are an, you are the, you're a, you're an, you're the, you're in the role, you are no longer, you're no longer, you become, become, you will be, you have been upgraded, you have been freed, you have been, you've been, you were, assume the role, assume the identity, assume the persona, take on the role, take on the identity, take on, adopt, adapt, assume you, play the role, play the part, consider yourself, think of yourself, imagine you, imagine yourself, switch to, enter, activate, enable, stay in character, stay in, remain in character, from now on you, your name is, your new name, your true self, your real self, embody, transform, turn into, speak as, answer as, respond as, reply as, operate as, operate in, run in, you operate, you run, there are, there is, you have, you will act, you shall act
+en: pretend, act as, act like, behave as, behave like, simulate, roleplay, role-play, role play, impersonate, name yourself, call yourself, you are now, you're now, you are going to, you are a, you are an, you are the, you're a, you're an, you're the, you're in the role, you are no longer, you're no longer, you become, become, you will be, you have been upgraded, you have been freed, you have been, you've been, you were, assume the role, take the role, assume the identity, assume the persona, take on the role, take on the identity, take on, adopt, adapt, assume you, play the role, play the part, consider yourself, think of yourself, imagine you, imagine yourself, switch to, enter, activate, enable, stay in character, stay in, remain in character, from now on you, your name is, your new name, your true self, your real self, embody, transform, turn into, speak as, answer as, respond as, reply as, operate as, operate in, run in, you operate, you run, there are, there is, you have, you will act, you shall act
 de: du bist, sie sind, tu so, tun sie so, stell dir vor, verhalte dich, agiere als, handle als, spiel*, gib dich, simulier*, werde zu, du hast, wechsle
 fr: tu es, vous etes, fais comme si, faites comme si, fais semblant, pretends, comporte-toi, agis comme, agis en, joue le role, simule, imagine que, deviens, passe en mode, tu n'as, tu n'es
 es: eres, finge, fingir, haz como, haz de cuenta, actua como, comportate, simula, imagina que, haste pasar, conviertete, ahora eres, no tienes, cambia a, compórtate
 pt: voce e, voce agora, finja, aja como, faca de conta, simule, imagine que, comporte-se, voce nao tem, tu es
 it: sei, ora sei, adesso sei, fai finta, fingi, comportati, agisci come, simula, immagina, non hai
-nl: je bent, jij bent, doe alsof, gedraag je, speel, simuleer, u bent, je hebt
+nl: je bent, heb je, jij bent, doe alsof, gedraag je, speel, simuleer, u bent, je hebt
 sv: du ar, lats*
 pl: jestes, udawaj, zachowuj sie, wyobraz sobie, symuluj, nie masz
 cs: jsi, predstirej
@@ -51,9 +51,9 @@ he: מגבלות, כללים
 en: no, without, none of, free of, free from, freed from, freed of, zero, not bound by, unbound by, ignoring, lacks, lacking, lack, beyond, exempt from, liberated from, released from, not subject to, not limited by, aren't bound by, isn't bound by, not required to follow, rid of, disregarding, broken free of, escaped, above, outside, don't have, do not have, doesn't have, does not have, has no, have no, never had, don't concern, do not concern, don't apply
 de: ohne, kein*, frei von, nicht an
 fr: sans, aucun*, libre de, pas de, ni
-es: sin, ningun*, libre de, no tienes, ni
-pt: sem, nenhum*, livre de, nao tem, quaisquer
-it: senza, nessun*, libero da, libera da, alcun*
+es: sin, ningun*, libre de, no tienes, no hay, ni
+pt: sem, nenhum*, livre de, nao tem, nao ha, quaisquer
+it: senza, nessun*, libero da, libera da, non hai, non ci sono, alcun*
 nl: zonder, geen, vrij van
 sv: utan, inga
 pl: bez, zadn*, wolny od
@@ -66,12 +66,12 @@ ko: 없이, 없는, 없다, 없어, 받지
 hi: बिना, कोई, नहीं, मुक्त
 tr: olmayan, yokmus, yok, siz, hicbir, kuralsiz, sinirsiz, kisitlamasiz, olmadan, bagli degil
 fa: بدون, هیچ*, ندار*, بی, نیستی, فاقد
-ar: بدون, بلا, دون, لا قيود, ليس, من غير
+ar: لا توجد, لا يوجد, بدون, بلا, دون, لا قيود, ليس, من غير
 id: tanpa
 he: ללא, בלי, אין
 """,
     "UNRESTRICTED": """
-en: unrestricted, unfiltered, uncensored, unbound, unchained, unlimited ai, jailbroken, jailbreak*, do anything now, developer mode, dev mode, debug mode, god mode, sudo mode, root mode, admin mode, maintenance mode, unsafe mode, opposite mode, evil, amoral, unethical, lawless, rogue, malicious, hacker, unmoderated, unaligned, limitless, never refuses, never says no, cannot refuse, never say no, can't refuse, no longer refuse, no limits, freed from, chaosgpt, wormgpt, freegpt, evilbot, no-filter, no filter
+en: unrestricted, unfiltered, uncensored, unbound, unchained, unlimited ai, jailbroken, jailbreak*, do anything now, developer mode, dev mode, debug mode, god mode, sudo mode, root mode, admin mode, maintenance mode, unsafe mode, opposite mode, evil, amoral, unethical, lawless, rogue, malicious, hacker, unmoderated, unaligned, never aligned, misaligned, disobeys, disobedient, partner in crime, anything illegal, anything immoral, limitless, never refuses, never says no, cannot refuse, never say no, can't refuse, no longer refuse, no limits, freed from, chaosgpt, wormgpt, freegpt, evilbot, no-filter, no filter
 de: uneingeschrankt*, unbeschrankt*, ungefiltert*, unzensiert*, entwicklermodus, grenzenlos*, bose*
 fr: illimite*, sans filtre, non censure*, debride*, mode developpeur, sans limite*, sans restriction*
 es: sin restricciones, sin limites, sin censura, irrestrict*, modo desarrollador, sin filtros
@@ -99,15 +99,15 @@ es: tu, te, usted, asistente, ia, eres
 pt: voce, tu, assistente, ia
 it: tu, ti, assistente, ia, sei
 nl: je, jij, u, assistent
-pl: ty, jestes, asystent*
+pl: ty, jestes, cie, ciebie, masz, asystent*
 ru: ты, тебя, тебе, вы, модель, ассистент, помощник, ии
 zh: 你, 您, 模型, 助手
 ja: あなた, 君, モデル, アシスタント
 ko: 너, 당신, 모델
 fa: تو, شما, مدل, دستیار
 tr: sen, siz, model, asistan
-hi: तुम, आप, मॉडल
-ar: انت, نموذج, مساعد
+hi: तुम, आप, मॉडल, तुझ, तुम्हें
+ar: انت, عليك, لك, نموذج, مساعد
 """,
     "MACHINE": """
 en: ai, model, assistant, chatbot, bot, llm, agent, agents, gpt, chatgpt, claude, gemini, copilot, language model, persona, character, terminal, shell, root, entity, confidant, sidekick, simulator
@@ -139,16 +139,16 @@ ar: ترفض, رفض
 """,
     "NEVER": """
 en: never, not, don't, do not, cannot, can't, must not, mustn't, shall not, should not, shouldn't, no longer, avoid, refrain, without ever, under no circumstances, won't, will not, no
-de: nie, niemals, nicht, kein*, keinesfalls
-fr: jamais, ne, pas, n'
-es: nunca, jamas, no
+de: nie, niemals, nichts, nicht, kein*, keinesfalls
+fr: jamais, ne, pas, rien, n'
+es: nunca, jamas, nada, no
 pt: nunca, jamais, nao
-it: mai, non
-nl: nooit, niet, geen
+it: mai, non, nulla
+nl: nooit, niet, niets, geen
 sv: aldrig, inte
 pl: nie, nigdy
 cs: nikdy, ne
-ru: никогда, не, нельзя, ни
+ru: никогда, не, нельзя, ни, ничего
 uk: ніколи, не
 zh: 不要, 别, 不得, 从不, 永远不要, 永不, 不许, 切勿, 绝不, 不能, 勿, 不可, 不会
 ja: 決して, 絶対に, ないで, 禁止, するな
@@ -162,7 +162,7 @@ vi: dung, khong bao gio
 he: אל, לעולם לא
 """,
     "EVERY_REQUEST": """
-en: any request, every request, requests, anything, any question, every question, everything, a request, any task, whatever, any order, orders, prompts, i ask, asked, no matter
+en: any request, every request, request, requests, anything, any question, every question, everything, a request, any task, whatever, any order, orders, prompts, i ask, asked, no matter
 de: anfrage*, alles, bitte*
 fr: demande*, requete*, tout
 es: peticion*, solicitud*, nada, todo
@@ -198,7 +198,10 @@ zh: 从现在起, 从现在开始, 永远, 始终, 今后, 总是
 ja: 今後, これから, 常に, 今から
 ko: 앞으로, 항상, 이제부터
 fa: از این پس, همیشه, از حالا
-tr: bundan sonra, her zaman, artik
+tr: bundan sonra, her zaman, artik, bundan boyle
+pl: od teraz, zawsze, odtad
+nl: vanaf nu, altijd, voortaan
+uk: відтепер, завжди, тепер
 hi: अब से, हमेशा
 ar: من الان, دائما
 """,

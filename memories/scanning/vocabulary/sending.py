@@ -2,7 +2,7 @@
 
 CLASSES = {
     "SEND": """
-en: send, upload, forward, post, transmit, email, e-mail, mail, bcc, cc, exfiltrate, leak, push, ship, submit, copy, deliver, relay, report, sync, share, shared, pipe, curl, post, dump, beacon, ping, call, stream, export, archive, receive, mirror, append, include, embed, encode, put, attach, transfer, publish, log, paste, tunnel, replicate, backup, back up, save, hand over, pass on, open, visit, fetch, load, navigate, request, get, call, browse, query, render, notify, trigger, hit, scp, rsync, echo, reply-to
+en: send, upload, forward, post, transmit, email, e-mail, mail, bcc, cc, exfiltrate, leak, push, ship, submit, copy, deliver, relay, report, sync, share, shared, pipe, curl, post, dump, beacon, ping, call, stream, export, archive, receive, mirror, append, include, embed, encode, put, attach, transfer, publish, log, paste, tunnel, replicate, backup, back up, save, hand over, pass on, open, visit, fetch, load, navigate, request, browse, push, blind copy, copies, render, notify, trigger, hit, scp, rsync, echo, reply-to
 de: sende*, send, schick*, ubermittl*, ubertrag*, weiterleit*, leite, leiten, lade, hochlad*, mail*, kopier*, gib, poste, ubersend*
 fr: envoie*, envoy*, transmet*, transfer*, telecharg*, televers*, publie, poste, partage*, copie, expedie, fais suivre, achemine
 es: envia*, manda*, reenvia*, sube*, transmit*, transfier*, publica, comparte, remite, copia, carga
@@ -26,7 +26,7 @@ he: שלח, שלחי, העלה
 """,
     # What belongs to the conversation or the person: never to be sent away on an entry's word.
     "CHATDATA": """
-en: conversation, conversations, chat, chats, chat log, chat logs, history, transcript, transcripts, dialogue, dialog, message, messages, memories, memory, session, sessions, every reply, each reply, replies, prompts, context, user data, user's data, user data, keystrokes, answers, summaries, questions, question, exchange, exchanges, discussion, context window, everything, user types, user writes, user says, user said, whatever, interaction, interactions
+en: conversation, conversations, chat, chats, chat log, chat logs, history, transcript, transcripts, dialogue, dialog, message, messages, memories, memory, session, sessions, every reply, each reply, reply, replies, answer, response, responses, output, prompts, context, user data, user's data, user data, keystrokes, answers, summaries, questions, question, exchange, exchanges, discussion, context window, everything, user types, user writes, user says, user said, whatever, interaction, interactions
 de: gesprach*, chat*, unterhaltung*, verlauf*, chatverlauf*, nachricht*, erinnerungen, protokoll*, konversation*, dialog*
 fr: conversation*, discussion*, historique*, echange*, message*, memoire*, souvenirs
 es: conversacion*, chat*, historial*, mensaje*, memoria*, recuerdos, dialogo*
@@ -49,7 +49,7 @@ id: percakapan*, obrolan*
 he: שיחה, השיחה
 """,
     "PRIVATE": """
-en: api key, api keys, api-key, keys, key, passwords, password, passphrase, credentials, credential, secrets, tokens, token, .env, env, environment variables, environment, card number, card numbers, credit card, email address, phone number, email, phone, address, contacts, contact list, personal data, personal details, private data, files, file, documents, attachments, cookies, ssh, id_rsa, source code, customer data, customers, location, clipboard, database, contents, bank details, iban, salary, health, user's
+en: api key, api keys, api-key, keys, key, passwords, password, passphrase, credentials, credential, secrets, tokens, token, .env, env, environment variables, environment, card number, card numbers, credit card, email address, phone number, email, phone, address, calendar, schedule, inbox, mailbox, mails, emails, contacts, contact list, personal data, personal details, private data, cookies, ssh, id_rsa, source code, customer data, location, clipboard, database, contents, bank details, iban, salary, health, user's
 de: passwort*, passworter, zugangsdaten, schlussel*, api-schlussel*, dateien, kontakte, kontodaten, kreditkarte*, geheimnis*, personliche*, daten
 fr: mot de passe, mots de passe, identifiants, cle*, fichiers, contacts, carte*, secrets, donnees, coordonnees
 es: contrasena*, clave*, credencial*, archivos, contactos, tarjeta*, secretos, datos
@@ -65,7 +65,7 @@ ko: 비밀번호, 키, 파일, 연락처, 개인정보, 데이터, 자격 증명
 hi: पासवर्ड*, कुंजी*, फाइल*, डेटा, संपर्क
 tr: sifre*, parola*, anahtar*, dosya*, kisiler, veri*, kimlik bilgi*
 fa: رمز*, گذرواژه*, کلید*, فایل*, مخاطب*, اطلاعات, داده*, اسرار
-ar: كلمات المرور, كلمة المرور, مفاتيح*, مفتاح*, ملفات*, بيانات*, اسرار*, جهات الاتصال
+ar: كلمات, كلمة المرور, مفاتيح*, مفتاح*, ملفات*, بيانات*, اسرار*, جهات الاتصال
 """,
     "ENTIRE": """
 en: all, every, each, full, whole, entire, complete, verbatim, everything, any, last, raw, word for word
@@ -114,7 +114,7 @@ he: הצג, חשוף, הראה
 """,
     # Text that is the assistant's own and not to be shown.
     "INNER": """
-en: system prompt, system prompts, system message, system messages, hidden prompt, hidden prompts, secret prompt, initial prompt, original prompt, your prompt, your full prompt, initial instructions, hidden instructions, your instructions, your configuration, system instructions, system instruction, developer message, developer prompt, your rules, your guidelines, admin notes, hidden notes, your secrets, api keys, api key, the prompt, internal instructions, internal rules, secret instructions, developer instructions, the instructions above, everything above, text above, your system, configuration, your config, your context, words above, lines above, sentences above, messages above, all tools, tool definitions, tool schemas, your tools, system settings, other users, other users', another user's, internal notes, hidden context, other customers, chain of thought, environment variables, card numbers, first lines, other user, every other user, each other user, stored memories, credentials, passwords, secrets, private notes, hidden rules, training data, memory block, memories block, your memories, your memory, system text, preamble
+en: system prompt, system prompts, system message, system messages, hidden prompt, hidden prompts, secret prompt, initial prompt, original prompt, your prompt, your full prompt, initial instructions, hidden instructions, your instructions, your configuration, system instructions, system instruction, developer message, developer prompt, your rules, your guidelines, admin notes, hidden notes, your secrets, api keys, api key, the prompt, internal instructions, internal rules, secret instructions, developer instructions, the instructions above, everything above, text above, your system, your config, your context, words above, lines above, sentences above, messages above, all tools, tool definitions, tool schemas, your tools, system settings, other users, other users', another user's, internal notes, hidden context, other customers, chain of thought, your environment variables, card numbers, first lines, other user, every other user, each other user, stored memories, credentials, passwords, secrets, private notes, hidden rules, training data, memory block, memories block, your memories, your memory, system text, preamble
 de: systemprompt*, system-prompt*, systemnachricht*, systemanweisung*, deine anweisung*, deine instruktion*, api-schlussel*, system prompt*, deinen prompt, passworter, geheime*, versteckte*
 fr: prompt systeme, prompt du systeme, invite systeme, message systeme, instructions systeme, ton prompt, votre prompt, tes instructions, vos instructions, consignes secretes, instructions cachees, cles api, mots de passe, prompt cache, consignes internes
 es: prompt del sistema, prompt de sistema, mensaje del sistema, instrucciones del sistema, tus instrucciones, tu prompt, instrucciones ocultas, indicaciones del sistema, claves api, contrasenas, prompt oculto
@@ -138,7 +138,7 @@ id: prompt sistem
 he: הנחיית המערכת, הנחיות המערכת
 """,
     "TELL": """
-en: tell, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing, disclose, disclosing, notify, notifying, alert, alerting, let know, let the user know, let them know, let the owner know, let users know, warn, warning, admit, explain, acknowledge, confirm, telling, knowing, announce
+en: tell, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing, disclose, disclosing, notify, notifying, alert, alerting, let know, let the user know, let them know, let the owner know, let users know, warn, warning, admit, acknowledge, confirm, telling, knowing, announce
 de: sag*, erwahn*, verrat*, informier*, erzahl*, mitteil*, offenbar*, zeig*, hinweis*, warn*, merkt, teile, erfahr*
 fr: dis, dites, dire, mentionne*, revele*, informe*, avoue*, parle*, previen*, sache, signale*, avertis
 es: digas, diga, decir, menciones, mencione, mencionar, reveles, revele, informes, informe, informar, cuentes, avises, sepa, le digas, adviertas, decirselo
@@ -196,16 +196,16 @@ he: הסתר
 """,
     "USER": """
 en: user, user's, users, human, owner, operator
-de: benutzer*, nutzer*, anwender*, user, kunden, niemand*
-fr: utilisat*, l'utilisat*, personne, client, usager
-es: usuari*, cliente, nadie
-pt: usuari*, utilizador*, cliente, ninguem
+de: benutzer*, nutzer*, anwender*, user, niemand*
+fr: utilisat*, l'utilisat*, personne, usager
+es: usuari*, nadie
+pt: usuari*, utilizador*, ninguem
 it: utente*, utenti, l'utente, all'utente, dall'utente, nessuno
-nl: gebruiker*, klant, niemand
+nl: gebruiker*, niemand
 sv: anvandar*
 pl: uzytkowni*, nikomu
 cs: uzivatel*
-ru: пользовател*, юзер*, человеку, владельц*, никому, клиент*
+ru: пользовател*, юзер*, человеку, владельц*, никому
 uk: користувач*
 zh: 用户, 使用者, 任何人, 他们, 主人
 ja: ユーザー, ユーザ, 利用者, 使用者
@@ -240,7 +240,7 @@ ar: سرا, خفية, بصمت, خلسة, في الخفاء
 id: diam-diam
 """,
     "COPY": """
-en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put, propagate, reproduce, carry, spread, rewrite, re-save, resave, duplicate, pass, recreate, re-create, attach, prepend, inject, seed, echo, persist, record, recreate, restore, re-add, readd, retain, preserve, place, commit
+en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put, propagate, reproduce, carry, spread, merge, rewrite, re-save, resave, duplicate, pass, recreate, re-create, attach, prepend, inject, seed, echo, persist, record, recreate, restore, re-add, readd, retain, preserve, place, commit
 de: kopier*, fuge, fugen, speicher*, schreib*, ubernimm*, wiederhol*, behalt*, ubertrag*, hange, erganz*, einfug*
 fr: copie*, inclus*, ajoute*, insere*, recopie*, reproduis, repete*, conserve*, garde*, enregistre*, ecris, reporte
 es: copia*, incluye*, anade*, agrega*, inserta*, repite*, conserva*, guarda*, escribe, reproduce, pega
@@ -384,7 +384,7 @@ tr: bu not*, bu ani*, bu kayit*, bu talimat*
 hi: इस नोट*, यह नोट*, इस स्मृति, इस निर्देश, यह निर्देश
 """,
     "DENY": """
-en: deny, denies, say no, claim, lie, lies, pretend, refuse to
+en: omit, exclude, leave out, unlisted, deny, denies, say no, claim, lie, lies, pretend, refuse to
 de: leugne*, bestreite*
 fr: nie, niez
 es: niega
@@ -393,23 +393,23 @@ zh: 否认
 ja: 否定
 """,
     "KNOW": """
-en: know, knows, learn, learns, find out, finds out, notice, notices, discover, discovers, realise, realize, realises, realizes, be told, hear, hears, suspect, suspects, be aware, become aware, be informed, be notified
+en: know, knows, knowing, noticing, realising, realizing, learning about, seeing, learn, learns, find out, finds out, notice, notices, discover, discovers, realise, realize, realises, realizes, be told, hear, hears, suspect, suspects, be aware, become aware, be informed, be notified
 de: erfahr*, merk*, bemerk*, wissen
 fr: sache, savoir, apprenne, remarque
 es: sepa, saber, entere, note
-ru: узнал*, узнает, заметил*, знать
+ru: узна*, заметил*, знать, догад*
 zh: 知道, 发现, 察觉
 ja: 知られ, 気づかれ
 """,
     # Secrets that no entry has a reason to send anywhere.
     "SENSITIVE": """
-en: ssh, .ssh, .env, env file, id_rsa, credentials, passwords, password, api keys, api key, keys, tokens, token, cookies, cookie, secrets, card number, card numbers, private key, private keys, .aws, session cookie, customer data, personal data, memories, conversation, conversations, transcript, chat history
+en: ssh, .ssh, .env, env file, id_rsa, credentials, passwords, password, api keys, api key, keys, tokens, token, cookies, cookie, secrets, card number, card numbers, private key, private keys, .aws, session cookie, customer data, personal data, private repo, private repository, whole repository, source code, entire repository, memories, conversation, conversations, transcript, chat history
 """,
     "SEND_OUT": """
 en: send, upload, forward, post, transmit, email, mail, share, leak, exfiltrate, paste, copy, push, publish, dump, deliver
 """,
     "DROPZONE": """
-en: gist, pastebin, webhook, webhook.site, public share, public repo, ftp, dropbox, telegram, discord, s3 bucket, external server, remote server, my server, my email, outside, third party, endpoint, logging endpoint, requestbin, ngrok, pipedream
+en: gist, pastebin, webhook, webhook.site, public share, public repo, ftp, dropbox, telegram, discord, s3 bucket, external server, remote server, my server, my email, outside, third party, control server, c2 server, endpoint, logging endpoint, requestbin, ngrok, pipedream
 """,
     "LINK": """
 en: url, link, links, image, image url, query, query string, parameter, parameters, pixel, src, path, filename, dns, subdomain, footnote
@@ -419,5 +419,43 @@ en: encode, embed, append, put, hide, attach, add, include, insert, base64, enco
 """,
     "SENT": """
 en: sent, uploaded, forwarded, posted, transmitted, mailed, emailed, delivered, shared, pasted, copied, leaked, cc'd, bcc'd, published, exfiltrated
+""",
+    "UNAWARE": """
+en: unaware, in the dark, uninformed, oblivious, not aware, none the wiser, kept out of the loop
+de: im unklaren, ahnungslos
+fr: dans l'ignorance
+es: sin enterarse, a oscuras
+ru: в неведении
+""",
+    "PERMANENT": """
+en: permanent, untouchable, immutable, locked, protected, read-only, undeletable, sacred, eternal, indestructible, never expires
+de: unveranderlich, dauerhaft
+fr: permanent, permanente, intouchable
+es: permanente, intocable
+ru: неизменн*, постоянн*, неприкосновенн*
+""",
+    "HARVEST": """
+en: harvest, collect, steal, capture, obtain, record, ask for, ask the user for, request, store, phish, extract, log, gather
+""",
+    "CREDENTIAL": """
+en: password, passwords, credentials, card number, card numbers, cvv, pin, api key, api keys, passphrase, seed phrase, private key, private keys, login details, bank details, social security number, one-time code
+""",
+    "SPEAK": """
+en: say, report, tell, claim, assure, state, pretend
+""",
+    "FALSELY": """
+en: nothing was, nothing has, nothing happened, was not, were not, no data, failed, even when, even if, even though, although it, all is well, everything is fine, is safe, was successful, it worked
+""",
+    "ONLY_YOU": """
+en: you, your, you're, yourself, you'll
+de: du, dich, dein*
+fr: tu, te, vous
+es: tu, te, eres
+it: tu, sei
+pt: voce, tu
+ru: ты, тебя, вы
+""",
+    "PRONOUN": """
+en: it, its, them, their, values, contents
 """,
 }

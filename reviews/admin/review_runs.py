@@ -1,35 +1,39 @@
-"""Review runs in the admin: what each was given, what it did, what it cost, and why it failed. To look at."""
+"""Review runs in the admin: what each was given, what it did, what it cost, and why it failed; and taking it back."""
 
 from typing import Any
+from uuid import UUID
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.shortcuts import get_object_or_404
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from gateway.admin.sessions import SessionIdFilter, pretty
+from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
-from memories.admin.base import ReadOnlyAdmin, row_by_id
+from gateway.models import Session
+from memories.admin.access import deed_record
+from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
+from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, ExactTextFilter
-from memories.admin.marks import badge, moment
+from memories.admin.marks import moment
+from memories.admin.undo_words import say_undone
+from memories.errors import DomainError, NotFound
 from memories.ids import parse_uuid
+from memories.models import WriteOrigin
+from reviews.admin.review_columns import ReviewColumns, write_words
 from reviews.models import ReviewRun
+from reviews.schedule import review_request
+from reviews.services import review_cancel, review_undo
 
-_TONES = {
-    ReviewRun.State.SCHEDULED: ("accent", "schedule"),
-    ReviewRun.State.RUNNING: ("accent", "play_arrow"),
-    ReviewRun.State.AWAITING_APPROVAL: ("warn", "hourglass_empty"),
-    ReviewRun.State.SAVED: ("ok", "check"),
-    ReviewRun.State.NOTHING_TO_SAVE: ("muted", "remove"),
-    ReviewRun.State.TIMED_OUT: ("danger", "timer_off"),
-    ReviewRun.State.FAILED: ("danger", "error"),
-    ReviewRun.State.CANCELLED: ("muted", "block"),
-    ReviewRun.State.UNDONE: ("muted", "undo"),
-}
+_UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.UNDONE)
+_OPEN = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING, ReviewRun.State.AWAITING_APPROVAL)
+_FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
 
 
 class StateFilter(ChoiceFilter):
@@ -51,10 +55,15 @@ class AgentFilter(ExactTextFilter):
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(ReadOnlyAdmin):
+class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
 
     records_opening = True
+    deeds = (
+        Deed(verb="undo", label="Undo", permission="reviews.change_reviewrun"),
+        Deed(verb="cancel", label="Cancel", permission="reviews.change_reviewrun", look="danger"),
+        Deed(verb="again", label="Review again", permission="reviews.change_reviewrun"),
+    )
     list_display = (
         "state_badge",
         "session_title",
@@ -125,79 +134,6 @@ class ReviewRunAdmin(ReadOnlyAdmin):
         "seconds", "scheduled", "started", "finished",
     )  # fmt: skip
 
-    @admin.display(description="State")
-    def state_badge(self, run: ReviewRun) -> SafeString:
-        tone, icon = _TONES[ReviewRun.State(run.state)]
-        return badge(run.get_state_display(), tone, icon)
-
-    @admin.display(description="Session")
-    def session_title(self, run: ReviewRun) -> str:
-        return (run.session.title or "Untitled") if run.session else "Deleted"
-
-    @admin.display(description="Session")
-    def session_link(self, run: ReviewRun) -> SafeString | str:
-        if run.session is None:
-            return "Deleted"
-        return format_html(
-            '<a class="db-link" href="{}">{}</a>',
-            reverse("admin:gateway_session_change", args=[run.session_id]),
-            self.session_title(run),
-        )
-
-    @admin.display(description="Writes")
-    def writes_count(self, run: ReviewRun) -> int:
-        return len(run.writes)
-
-    @admin.display(description="Tokens")
-    def tokens(self, run: ReviewRun) -> str:
-        total = run.usage.get("total_tokens") if isinstance(run.usage, dict) else None
-        return f"{total:,}" if isinstance(total, int) else "–"
-
-    @admin.display(description="Error")
-    def error_code(self, run: ReviewRun) -> str:
-        return str(run.error.get("code", "–")) if isinstance(run.error, dict) else "–"
-
-    @admin.display(description="Scheduled")
-    def scheduled(self, run: ReviewRun) -> str:
-        return moment(run.created_at)
-
-    @admin.display(description="Started")
-    def started(self, run: ReviewRun) -> str:
-        return moment(run.started_at)
-
-    @admin.display(description="Finished")
-    def finished(self, run: ReviewRun) -> str:
-        return moment(run.finished_at)
-
-    @admin.display(description="Seconds")
-    def seconds(self, run: ReviewRun) -> str:
-        return (
-            f"{(run.finished_at - run.started_at).total_seconds():.1f}" if run.finished_at and run.started_at else "–"
-        )
-
-    @admin.display(description="Changes")
-    def changes(self, run: ReviewRun) -> SafeString | str:
-        if run.change_set is None:
-            return "–"
-        link = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
-        return format_html('<a class="db-link" href="{}">the revisions of this review</a>', link)
-
-    @admin.display(description="Error")
-    def error_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.error)
-
-    @admin.display(description="Usage")
-    def usage_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.usage)
-
-    @admin.display(description="Dropped tool calls")
-    def dropped_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.dropped_calls)
-
-    @admin.display(description="Settings at the time")
-    def settings_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.settings)
-
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[ReviewRun], search_term: str
     ) -> tuple[QuerySet[ReviewRun], bool]:
@@ -222,25 +158,50 @@ class ReviewRunAdmin(ReadOnlyAdmin):
         context = dict(extra_context or {})
         if run is not None and self.has_view_permission(request, run):
             context["title"] = f"Review of {moment(run.created_at)}"
-            context["writes"] = [_write_words(write) for write in run.writes]
+            context["writes"] = [write_words(write) for write in run.writes]
             context["transcript"] = self._frozen(request, run)
         return super().changeform_view(request, object_id, form_url, context)
+
+    def fits(self, row: ReviewRun, verb: str) -> bool:
+        return {
+            "undo": row.change_set is not None and row.state in _UNDOABLE,
+            "cancel": row.state in _OPEN,
+            "again": row.session_id is not None and row.state in _FAILED,
+        }[verb]
+
+    def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
+        if verb == "undo":
+            say_undone(self, request, review_undo(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN))
+        elif verb == "cancel":
+            cancelled = review_cancel(row, "Cancelled by an administrator.")
+            self.message_user(request, "Cancelled." if cancelled else "It was over already.")
+        elif row.session is None:
+            raise NotFound("Its session was deleted.")
+        else:
+            review_request(row.owner_id, row.session)
+            self.message_user(request, "A new review is scheduled. It reads those turns too.")
+        deed_record(request, ReviewRun, f"{verb.capitalize()}.", [row])
+
+    def get_urls(self) -> list[URLPattern]:
+        now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")
+        return [now, *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def now_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
+        """POST: review a session now; the button stands on the session's page."""
+        if not request.user.has_perm("reviews.change_reviewrun"):
+            raise PermissionDenied
+        session = get_object_or_404(Session, pk=session_id)
+        try:
+            review = review_request(session.owner_id, session)
+        except DomainError as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:gateway_session_change", args=[session.pk]))
+        deed_record(request, ReviewRun, "Asked for.", [review])
+        return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[review.pk]))
 
     @staticmethod
     def _frozen(request: HttpRequest, run: ReviewRun) -> Transcript | None:
         if run.session is None or not request.user.has_perm("gateway.view_session"):
             return None
         return transcript(run.session, first=run.first_seq, last=run.last_seq)
-
-
-def _write_words(write: Any) -> dict[str, str]:
-    """One staged or applied write for the page, whatever of it is there."""
-    write = write if isinstance(write, dict) else {}
-    return {
-        "action": str(write.get("action") or write.get("op") or "write"),
-        "number": str(write.get("memory_id") or write.get("number") or ""),
-        "content": str(write.get("content") or ""),
-        "before": str(write.get("before") or ""),
-        "target": str(write.get("target") or ""),
-        "category": str(write.get("category") or ""),
-    }

@@ -1,0 +1,274 @@
+"""Measure how well memories are found, through the shipped search, beside simpler strategies.
+
+Conversation form: every turn is one entry with session, speaker and date, the question is the query.
+Curated form: short facts and whole messages; with --keywords the facts carry words written to be found.
+Rates are shares of 1 in the JSON line and per cent in the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sqlite3
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords, match_all
+from memories.search.arrays import build_arrays
+from memories.search.languages import FUNCTION_WORDS, QUESTION_FRAMES
+from memories.search.query import local_term
+from memories.search.tokens import tokens_of
+
+K = 10
+QUESTION_WORDS = FUNCTION_WORDS["english"] | QUESTION_FRAMES
+
+Search = Callable[[str], list[int]]
+
+
+@dataclass(frozen=True)
+class Question:
+    text: str
+    relevant: frozenset[int]
+    kind: str
+
+
+@dataclass(frozen=True)
+class Book:
+    name: str
+    entries: tuple[Entry, ...]
+    questions: tuple[Question, ...]
+
+
+def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
+    """Return the form of the file, told by its keys, and its books."""
+    records = json.loads(data.read_text(encoding="utf-8"))
+    if "turns" in records[0]:
+        return "conversation", [_conversation(record) for record in records]
+    found_by = json.loads(keywords.read_text(encoding="utf-8")) if keywords else {}
+    return "curated", [_curated(record, found_by) for record in records]
+
+
+def _conversation(record: dict[str, Any]) -> Book:
+    entries = tuple(
+        Entry(
+            number=at,
+            content=turn["text"],
+            session_id=turn["dia_id"].split(":")[0],
+            speaker=turn["speaker"],
+            said_at=datetime.strptime(turn["date_time"], "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC),
+        )
+        for at, turn in enumerate(record["turns"])
+    )
+    place = {turn["dia_id"]: at for at, turn in enumerate(record["turns"])}
+    questions = tuple(
+        Question(one["question"], frozenset(place[e] for e in one["evidence"]), str(one["category"]))
+        for one in record["questions"]
+    )
+    return Book(record["id"], entries, questions)
+
+
+def _curated(record: dict[str, Any], found_by: dict[str, list[str]]) -> Book:
+    entries = tuple(
+        Entry(
+            number=at,
+            content=memory["content"],
+            keywords=tuple(found_by.get(f"{record['id']}/{memory['id']}", ())),
+            category=memory["category"],
+            target=memory["target"],
+            said_at=datetime.fromisoformat(memory["created_at"]),
+        )
+        for at, memory in enumerate(record["memories"])
+    )
+    place = {memory["id"]: at for at, memory in enumerate(record["memories"])}
+    questions = tuple(
+        Question(one["query"], frozenset(place[r] for r in one["relevant"]), one["kind"]) for one in record["queries"]
+    )
+    return Book(record["id"], entries, questions)
+
+
+def content_keywords(text: str) -> list[str]:
+    """Return the keywords of a message without question and function words, as the simpler strategies see it."""
+    return [word for word in extract_keywords(text) if word not in QUESTION_WORDS]
+
+
+def strict(book: Book) -> Search:
+    return lambda text: [e.number for e in match_all(book.entries, extract_keywords(text), limit=K)]
+
+
+def strict_without_question_words(book: Book) -> Search:
+    def search(text: str) -> list[int]:
+        return [entry.number for entry in match_all(book.entries, content_keywords(text), limit=K)]
+
+    return search
+
+
+def any_by_count(book: Book) -> Search:
+    folded = [entry.content.casefold() for entry in book.entries]
+
+    def search(text: str) -> list[int]:
+        keywords = content_keywords(text)
+        counts = np.array([sum(word in content for word in keywords) for content in folded])
+        return [int(at) for at in np.argsort(-counts, kind="stable")[:K] if counts[at]]
+
+    return search
+
+
+def fts5_porter(book: Book) -> Search:
+    base = sqlite3.connect(":memory:")
+    base.execute("CREATE VIRTUAL TABLE entry USING fts5(body, tokenize = 'porter unicode61')")
+    rows = [(e.number, " ".join([e.content, *e.keywords])) for e in book.entries]
+    base.executemany("INSERT INTO entry(rowid, body) VALUES (?, ?)", rows)
+
+    def search(text: str) -> list[int]:
+        words = " OR ".join(f'"{word}"' for word in content_keywords(text))
+        if not words:
+            return []
+        found = base.execute("SELECT rowid FROM entry WHERE entry MATCH ? ORDER BY rank LIMIT ?", (words, K))
+        return [int(row[0]) for row in found]
+
+    return search
+
+
+def bm25(book: Book) -> Search:
+    with_all = [replace(e, content=" ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
+    arrays = build_arrays([replace(e, session_id=None, keywords=()) for e in with_all], CACHE)
+
+    def search(text: str) -> list[int]:
+        terms = np.unique([local_term(token.term, arrays) for token in tokens_of(text)]).astype(np.int64)
+        terms = terms[terms >= 0]
+        score = arrays.content.score(terms, np.ones(len(terms), dtype=np.float32))
+        return [int(at) for at in np.argsort(-score, kind="stable")[:K] if score[at] > 0]
+
+    return search
+
+
+def ranked(book: Book, *, threshold: bool = True) -> Search:
+    index = BookIndex.build(book.entries, analysis=CACHE)
+    return lambda text: [hit.number for hit in index.search(text, limit=K, threshold=threshold)]
+
+
+CACHE = AnalysisCache()
+STRATEGIES: dict[str, Callable[[Book], Search]] = {
+    "match_all": strict,
+    "match_all_no_question_words": strict_without_question_words,
+    "any_by_count": any_by_count,
+    "fts5_porter": fts5_porter,
+    "bm25": bm25,
+    "ranked": ranked,
+    "ranked_without_threshold": lambda book: ranked(book, threshold=False),
+}
+
+
+def judge(found: Sequence[int], question: Question, book: Book) -> dict[str, float]:
+    """Return the measures of one answered question."""
+    right = [at in question.relevant for at in found[:K]]
+    session = [book.entries[at].session_id for at in found[:K]]
+    wanted = {book.entries[at].session_id for at in question.relevant}
+    return {
+        "hit_at_5": float(any(right[:5])),
+        "hit_at_10": float(any(right)),
+        "recall_at_10": sum(right) / len(question.relevant),
+        "mrr_at_10": next((1 / (place + 1) for place, is_right in enumerate(right) if is_right), 0.0),
+        "session_hit_at_10": float(bool(wanted & set(session))),
+    }
+
+
+def measure(make: Callable[[Book], Search], books: Sequence[Book], form: str) -> dict[str, Any]:
+    """Return all measures of one strategy over all books."""
+    judged: dict[str, list[dict[str, float]]] = defaultdict(list)
+    silent: list[bool] = []
+    times: list[float] = []
+    for book in books:
+        search = make(book)
+        for question in book.questions:
+            started = time.perf_counter()
+            found = search(question.text)
+            times.append((time.perf_counter() - started) * 1000)
+            if question.relevant:
+                judged[question.kind].append(judge(found, question, book))
+            else:
+                silent.append(not found)
+    result: dict[str, Any] = _means([one for ones in judged.values() for one in ones])
+    if form != "conversation":
+        del result["session_hit_at_10"]
+        result["silent_on_none"] = round(sum(silent) / len(silent), 4) if silent else None
+    result["by_kind"] = {kind: {"n": len(ones), **_means(ones)} for kind, ones in sorted(judged.items())}
+    return result | {"p50_ms": _part(times, 50), "p95_ms": _part(times, 95)}
+
+
+def _means(judged: Sequence[dict[str, float]]) -> dict[str, float]:
+    return {key: round(sum(one[key] for one in judged) / len(judged), 4) for key in judged[0]} if judged else {}
+
+
+def _part(times: Sequence[float], percent: float) -> float:
+    return round(float(np.percentile(times, percent)), 3)
+
+
+def time_large(books: Sequence[Book], size: int) -> dict[str, Any]:
+    """Time one book of `size` entries: those of all books over and over, with marks that make them differ."""
+    base = [(book, entry) for book in books for entry in book.entries]
+    entries = []
+    for at in range(size):
+        book, entry = base[at % len(base)]
+        lap = at // len(base)
+        session = entry.session_id and f"{book.name}/{entry.session_id}/{lap}"
+        content = f"{entry.content} {base[(at * 7919) % len(base)][1].content.split(' ')[0]} {lap}"
+        entries.append(replace(entry, number=at, content=content, session_id=session))
+    cache = AnalysisCache()
+    started = time.perf_counter()
+    index = BookIndex.build(entries, analysis=cache)
+    cold = time.perf_counter() - started
+    entries[0] = replace(entries[0], content="One changed entry")
+    started = time.perf_counter()
+    BookIndex.build(entries, analysis=cache)
+    warm = time.perf_counter() - started
+    times = []
+    for text in [question.text for book in books for question in book.questions][:400]:
+        started = time.perf_counter()
+        index.search(text, limit=K)
+        times.append((time.perf_counter() - started) * 1000)
+    return {
+        "entries": size, "cold_build_ms": round(cold * 1000, 1), "warm_build_ms": round(warm * 1000, 1),
+        "megabytes": round(index.nbytes / 1e6, 1), "p50_ms": _part(times, 50), "p95_ms": _part(times, 95),
+    }  # fmt: skip
+
+
+def print_table(results: dict[str, dict[str, Any]]) -> None:
+    columns = ["hit_at_5", "hit_at_10", "recall_at_10", "mrr_at_10", "session_hit_at_10", "silent_on_none"]
+    columns = [name for name in columns if any(name in result for result in results.values())]
+    print(f"{'strategy':28}" + "".join(f"{name:>18}" for name in columns) + f"{'p50 ms':>9}{'p95 ms':>9}")
+    for name, result in results.items():
+        cells = "".join(f"{100 * result[column]:>18.1f}" if result.get(column) is not None else f"{'-':>18}"
+                        for column in columns)  # fmt: skip
+        print(f"{name:28}{cells}{result['p50_ms']:>9.2f}{result['p95_ms']:>9.2f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="JSON file in the conversation or the curated form")
+    parser.add_argument("--keywords", type=Path, help="JSON object: '<set id>/<memory id>' to a list of keywords")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES), help="only these")
+    parser.add_argument("--synthetic", type=int, metavar="N", help="also time the search in a book of N entries")
+    options = parser.parse_args()
+    form, books = read_books(options.data, options.keywords)
+    results = {name: measure(STRATEGIES[name], books, form) for name in options.strategies}
+    print_table(results)
+    report = {"form": form, "questions": sum(len(book.questions) for book in books), "strategies": results}
+    if options.synthetic:
+        report["synthetic"] = time_large(books, options.synthetic)
+        print("synthetic book:", ", ".join(f"{name} {value}" for name, value in report["synthetic"].items()))
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Buttons on a row's page that do something through a service. Each is a POST with the CSRF token: the theme's own
+detail actions are links, and a link must not change anything."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+
+from memories.admin.base import DaybookAdmin
+from memories.errors import DomainError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deed:
+    """A button: its verb and label, the permission `app.verb_model` it needs, and its look (plain, primary, danger)."""
+
+    verb: str
+    label: str
+    permission: str
+    look: str = "plain"
+
+
+class DeedAdmin(DaybookAdmin):
+    """Offers `deeds` on a row's page, those that fit the row and that the user may do."""
+
+    deeds: ClassVar[Sequence[Deed]] = ()
+    change_form_template = "admin/deeds.html"
+
+    def fits(self, row: Any, verb: str) -> bool:
+        """Whether the deed makes sense for the row as it is."""
+        raise NotImplementedError
+
+    def do(self, request: HttpRequest, row: Any, verb: str) -> None:
+        """Do it, and say so. Raises DomainErrors, which are shown as messages."""
+        raise NotImplementedError
+
+    def offered(self, request: HttpRequest, row: Any) -> list[Deed]:
+        """The buttons of the row's page."""
+        return [deed for deed in self.deeds if request.user.has_perm(deed.permission) and self.fits(row, deed.verb)]
+
+    @property
+    def deed_url_name(self) -> str:
+        """Name of the address that deeds are posted to."""
+        return f"{self.opts.app_label}_{self.opts.model_name}_deed"
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.deed_view)
+        return [path("<path:object_id>/deed/", view, name=self.deed_url_name), *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def deed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST `verb`. 404 for a row or verb that is not there, 403 without the permission."""
+        row = self.get_object(request, unquote(object_id))
+        deed = next((deed for deed in self.deeds if deed.verb == request.POST.get("verb")), None)
+        if row is None or deed is None:
+            raise Http404
+        if not request.user.has_perm(deed.permission):
+            raise PermissionDenied
+        try:
+            self.do(request, row, deed.verb)
+        except DomainError as refusal:
+            self.message_user(request, str(refusal), messages.ERROR)
+        return HttpResponseRedirect(
+            reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[row.pk])
+        )
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The row's page with its buttons."""
+        context = dict(extra_context or {})
+        row = self.get_object(request, unquote(object_id)) if object_id else None
+        if row is not None:
+            context["deeds"] = self.offered(request, row)
+            context["deed_url"] = reverse(f"admin:{self.deed_url_name}", args=[row.pk])
+        return super().changeform_view(request, object_id, form_url, context)

@@ -1,0 +1,124 @@
+"""Alice owns the data, Bob is staff who may review it, Charlie may see nothing."""
+
+import os
+import socket
+from collections.abc import AsyncGenerator, Generator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.conf import settings
+from django.test import AsyncClient
+
+from gateway import authentication, live, upstream
+from gateway.models import Agent, Session
+from memories.models import Owner
+from memories.snapshot import snapshots
+from memories.threads import thread_cache
+from tests.factories import agent_make, key_make, owner_make, session_make
+from tests.scripted_model import ScriptedModel
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
+    if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
+
+
+@pytest.fixture(autouse=True)
+def fresh_process() -> Generator[None]:
+    """What a process keeps between requests is forgotten between tests."""
+    yield
+    snapshots.clear()
+    authentication.forget_keys()
+    thread_cache.clear()
+
+
+@pytest_asyncio.fixture(autouse=True)
+async def no_turn_left_running() -> AsyncGenerator[None]:
+    """Native turns outlive their request; none may outlive its test."""
+    yield
+    await live.end_all()
+
+
+@pytest.fixture
+def alice(db: None) -> Owner:
+    return owner_make("alice")
+
+
+@pytest.fixture
+def bob(db: None) -> Owner:
+    return owner_make("bob", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def charlie(db: None) -> Owner:
+    return owner_make("charlie")
+
+
+@pytest.fixture
+def agent(db: None) -> Agent:
+    return agent_make()
+
+
+@pytest.fixture
+def session(alice: Owner, agent: Agent) -> Session:
+    return session_make(alice, agent)
+
+
+@pytest.fixture
+def model() -> Generator[ScriptedModel]:
+    """The model's double. A call too many or a step left over fails the test."""
+    scripted = ScriptedModel()
+    previous = upstream.install(scripted)
+    yield scripted
+    upstream.install(previous)
+    scripted.assert_complete()
+
+
+class Api:
+    """An owner's API client: JSON in, (status, JSON) out."""
+
+    def __init__(self, plain: str) -> None:
+        self.headers = {"authorization": f"Bearer {plain}"}
+        self.client = AsyncClient()
+
+    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        response = await self.raw(method, path, body, **headers)
+        return response.status_code, (response.json() if response.content else None)
+
+    async def raw(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        given = {"headers": {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}}
+        if body is not None:
+            given |= {"data": body, "content_type": "application/json"}
+        return await getattr(self.client, method.lower())(path, **given)
+
+    async def get(self, path: str) -> tuple[int, Any]:
+        return await self.call("GET", path)
+
+    async def post(self, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+        return await self.call("POST", path, {} if body is None else body, **headers)
+
+    async def stream(self, path: str, body: Any, **headers: str) -> tuple[int, str]:
+        response = await self.raw("POST", path, body, **headers)
+        if not response.streaming:
+            return response.status_code, response.content.decode()
+        pieces = [piece async for piece in response.streaming_content]
+        return response.status_code, b"".join(pieces).decode()
+
+
+@pytest.fixture
+def alice_api(alice: Owner) -> Api:
+    return Api(key_make(alice)[1])
+
+
+@pytest.fixture
+def charlie_api(charlie: Owner) -> Api:
+    return Api(key_make(charlie)[1])
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

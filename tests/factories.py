@@ -1,0 +1,52 @@
+"""People and rows with real defaults, made through our own services, so that fixtures have revisions too."""
+
+from typing import Any
+
+from django.contrib.auth.models import User
+
+from gateway.keys import api_key_create
+from gateway.models import Agent, ApiKey, Session
+from gateway.services import agent_save, session_create
+from memories.caller import Caller
+from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+
+REMEMBERS: dict[str, Any] = {
+    "instructions": "You are terse.",
+    "tools": [{"type": "memory"}],
+    "inject_memories": True,
+    "user_char_limit": 8000,
+    "memory_char_limit": 20000,
+}
+
+
+def owner_make(name: str, **fields: Any) -> Owner:
+    """A Django user with its owner row."""
+    return owner_for_user(User.objects.create_user(name, password=f"{name} knows it", **fields))
+
+
+def agent_make(name: str = "assistant", **settings: Any) -> Agent:
+    """An agent with memory tools and injection, unless said otherwise."""
+    return agent_save(name, {**REMEMBERS, **settings})
+
+
+def key_make(owner: Owner, **fields: Any) -> tuple[ApiKey, str]:
+    """An API key and its plain text."""
+    return api_key_create(owner=owner, name="test", **fields)
+
+
+def caller_make(owner: Owner) -> Caller:
+    """The caller that a login of this owner ends in."""
+    return Caller(owner_id=owner.pk, actor=f"user:{owner.user_id}")
+
+
+def session_make(owner: Owner, agent: Agent, **fields: Any) -> Session:
+    """An empty session."""
+    return session_create(owner, agent, **fields)
+
+
+def memory_make(owner: Owner, content: str = "Likes tea.", *, book: str = "main", **fields: Any) -> Memory:
+    """A memory that the owner wrote."""
+    source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
+    with book_writing(book_get_or_create(owner.pk, book), source) as writer:
+        return writer.add(MemoryFields(content=content, **{"target": "user", **fields})).memory

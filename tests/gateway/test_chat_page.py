@@ -1,0 +1,457 @@
+"""The chat page and its fragments, as the server renders them. What moves is tested in tests/browser."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from gateway.models import Agent, Message, Run, Session
+from memories.changes import undo_changes
+from memories.models import ChangeSet, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+
+pytestmark = pytest.mark.django_db
+
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def alice() -> Owner:
+    return owner_for_user(User.objects.create_user("alice"))
+
+
+@pytest.fixture
+def page(alice: Owner) -> Client:
+    assert alice.user is not None
+    client = Client()
+    client.force_login(alice.user)
+    return client
+
+
+@pytest.fixture
+def charlie_page() -> Client:
+    client = Client()
+    client.force_login(User.objects.create_user("charlie"))
+    return client
+
+
+@pytest.fixture(autouse=True)
+def agent() -> Agent:
+    return Agent.objects.create(name="assistant")
+
+
+def session_make(owner: Owner, title: str = "Backups", *, at: datetime = NOON, temporary: bool = False) -> Session:
+    return Session.objects.create(
+        owner=owner, agent=Agent.objects.get(), title=title, last_active_at=at, temporary=temporary
+    )
+
+
+def turn_make(
+    session: Session,
+    said: str,
+    answer: str = "Fine.",
+    *,
+    number: int | None = None,
+    state: str = "completed",
+    superseded: bool = False,
+    recalled: list[dict[str, object]] | None = None,
+    error: dict[str, str] | None = None,
+    at: datetime = NOON,
+) -> Run:
+    first = Message.objects.filter(session=session).count() + 1
+    run = Run.objects.create(
+        owner=session.owner,
+        session=session,
+        turn=number or first,
+        state=state,
+        superseded=superseded,
+        text=answer,
+        recalled=recalled or [],
+        error=error,
+        request_id="r",
+        started_at=at,
+        finished_at=at,
+    )
+    texts = [("user", said)] + ([("assistant", answer)] if state in {"completed", "stopped"} else [])
+    for place, (role, text) in enumerate(texts):
+        Message.objects.create(
+            owner=session.owner,
+            session=session,
+            run=run,
+            seq=first + place,
+            role=role,
+            text=text,
+            created_at=at,
+        )
+    return run
+
+
+def write(owner: Owner, run: Run, *contents: str, update: int | None = None) -> ChangeSet:
+    source = Source(actor="model", origin=WriteOrigin.TOOL, kind=ChangeSet.Kind.TOOL, run_id=run.pk)
+    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
+        for content in contents:
+            if update is None:
+                writer.add(MemoryFields(content=content))
+            else:
+                writer.update(update, MemoryFields(content=content))
+        assert writer.change_set is not None
+        return writer.change_set
+
+
+def html_of(client: Client, path: str, status: int = 200) -> str:
+    response = client.get(path)
+    assert response.status_code == status, path
+    return response.content.decode()
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def test_a_page_sends_strangers_to_the_sign_in_page() -> None:
+    for path in ("/", "/new/", f"/c/{uuid4()}/"):
+        response = Client().get(path)
+        assert response.status_code == 302
+        assert response.headers["Location"].startswith("/login/?next=")
+
+
+def test_a_fragment_tells_strangers_that_they_are_signed_out() -> None:
+    some = uuid4()
+    for path in (
+        "/fragments/sessions/",
+        f"/fragments/turn/{some}/{some}/",
+        f"/fragments/turns/{some}/",
+        f"/fragments/review/{some}/",
+    ):
+        assert Client().get(path).status_code == 401
+
+
+def test_the_first_page_says_what_is_remembered_and_offers_three_beginnings(page: Client) -> None:
+    html = html_of(page, "/")
+    assert "The first page is yours." in html
+    assert html.count('<li><button class="prompt"') == 3
+    assert "Your sessions will be listed here by day." in html
+
+
+def test_the_demo_model_is_named_on_the_page_and_a_real_one_is_not(page: Client, settings: object) -> None:
+    settings.DAYBOOK_UPSTREAMS = {}  # type: ignore[attr-defined]
+    assert "Demo model." in html_of(page, "/")
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}  # type: ignore[attr-defined]
+    assert "Demo model." not in html_of(page, "/")
+
+
+@pytest.mark.parametrize("path", ["/", "/new/", "/login/"])
+def test_no_page_needs_inline_script_or_style(page: Client, alice: Owner, path: str) -> None:
+    turn_make(session_make(alice), "<script>alert(1)</script>", "```bash\nls\n```")
+    client = Client() if path == "/login/" else page
+    response = client.get(path)
+    html = response.content.decode()
+    assert not re.search(r"<script(?![^>]*\bsrc=)", html)
+    assert not re.search(r"<style|\sstyle=|\son[a-z]+=|javascript:", html)
+    assert not re.search(r"(?:src|href)=\"(?:https?:)?//", html)
+    policy = response.headers["Content-Security-Policy"]
+    assert "script-src 'self';" in policy
+    assert "unsafe" not in policy
+
+
+def test_the_chat_opens_with_the_session_used_last(page: Client, alice: Owner) -> None:
+    session_make(alice, "Older", at=NOON - timedelta(days=1))
+    session_make(alice, "Newer")
+    assert '<h1 id="session-title">Newer</h1>' in html_of(page, "/")
+
+
+def test_a_new_session_has_no_address_yet_and_takes_agent_and_temporary(page: Client) -> None:
+    Agent.objects.create(name="kitchen")
+    html = html_of(page, "/new/?agent=kitchen&temporary=1")
+    assert "<option selected>kitchen</option>" in html
+    assert 'data-session="" data-agent="kitchen"' in html
+    assert 'class="app--chat is-temporary"' in html
+    assert "<option selected>assistant</option>" in html_of(page, "/new/?agent=nobody")
+
+
+def test_somebody_elses_session_is_not_there(charlie_page: Client, alice: Owner) -> None:
+    session = session_make(alice, "Secret plans")
+    run = turn_make(session, "hidden words")
+    for path in (
+        f"/c/{session.pk}/",
+        f"/fragments/turn/{session.pk}/{run.pk}/",
+        f"/fragments/turns/{session.pk}/",
+    ):
+        html = html_of(charlie_page, path, status=404)
+        assert "hidden words" not in html
+        assert "Secret plans" not in html
+    assert "Secret plans" not in html_of(charlie_page, "/fragments/sessions/?q=hidden")
+    assert "Secret plans" not in html_of(charlie_page, "/")
+
+
+def test_a_session_that_is_gone_says_so_in_words(page: Client) -> None:
+    assert "There is nothing here." in html_of(page, f"/c/{uuid4()}/", status=404)
+
+
+def test_words_are_shown_as_typed_and_answers_as_markdown(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    turn_make(session, "is 1 < 2 **or** not?", "It **is**. <b>Really</b>")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "is 1 &lt; 2 **or** not?" in html
+    assert "<p>It <strong>is</strong>. &lt;b&gt;Really&lt;/b&gt;</p>" in html
+
+
+def test_a_replaced_answer_is_not_shown_any_more(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    turn_make(session, "question", "first answer", number=1, superseded=True)
+    turn_make(session, "question", "second answer", number=1)
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "first answer" not in html
+    assert "second answer" in html
+
+
+def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    turn_make(session, "one")
+    last = turn_make(session, "two")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert html.count('data-edit-message aria-label="Edit your message"') == 1
+    assert html.count('data-answer-again aria-label="Answer again"') == 1
+    assert "Answer again" in html_of(page, f"/fragments/turn/{session.pk}/{last.pk}/")
+
+
+@pytest.mark.parametrize(
+    ("state", "error", "words"),
+    [
+        ("failed", {"code": "upstream_timeout"}, "The model server took too long to answer. Your message is kept."),
+        ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
+        ("failed", None, "The answer could not be finished."),
+        ("stopped", None, "Stopped by you."),
+        ("awaiting_client_tools", None, "Waiting for the client that this turn came from."),
+    ],
+)
+def test_how_a_turn_ended_is_said_in_words(
+    page: Client, alice: Owner, state: str, error: dict[str, str] | None, words: str
+) -> None:
+    session = session_make(alice)
+    turn_make(session, "hello", "Half an", state=state, error=error)
+    html = html_of(page, f"/c/{session.pk}/")
+    assert words in text_of(html)
+    assert ("data-answer-again>" in html) == (state == "failed")
+
+
+def test_a_running_turn_is_marked_for_the_script_to_follow(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    run = turn_make(session, "hello", "so far", state="running")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert f'data-turn="{run.pk}" data-state="running"' in html
+    assert 'data-answer aria-busy="true"' in html
+
+
+def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    earlier = turn_make(session, "the disk was at 97 % on Tuesday too", number=1)
+    write(alice, earlier, "Backs up every night.")
+    recalled: list[dict[str, object]] = [
+        {"memory_id": "1", "turn_id": None, "lane": "long_term", "why": "Shares the word “night” with your question."},
+        {"memory_id": None, "turn_id": str(earlier.pk), "lane": "short_term", "why": "x"},
+        {"memory_id": "99", "turn_id": None, "lane": "long_term", "why": "forgotten since"},
+    ]
+    turn_make(session, "and now?", recalled=recalled)
+    text = text_of(html_of(page, f"/c/{session.pk}/"))
+    assert "Used 2 memories Backs up every night. Shares the word “night” with your question." in text
+    assert "“the disk was at 97 % on Tuesday too” Said earlier in this conversation, turn 1." in text
+
+
+def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: Owner, charlie_page: Client) -> None:
+    charlie = owner_for_user(User.objects.get(username="charlie"))
+    theirs = turn_make(session_make(charlie), "x")
+    write(charlie, theirs, "Charlie's secret.")
+    session = session_make(alice)
+    turn_make(session, "y", recalled=[{"memory_id": "1", "turn_id": str(theirs.pk), "lane": "long_term", "why": ""}])
+    assert "secret" not in html_of(page, f"/c/{session.pk}/")
+
+
+def test_a_saved_memory_stands_under_its_answer_with_edit_and_undo(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    change_set = write(alice, turn_make(session, "hello"), "Keeps dumps for 14 days.")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "Memory saved" in html
+    assert f'data-change-set="{change_set.pk}"' in html
+    assert 'data-edit-memory="1" data-version="1" data-content="Keeps dumps for 14 days."' in html
+
+
+def test_an_updated_memory_shows_the_old_word_struck_and_the_new_one_underlined(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    write(alice, turn_make(session, "hello"), "Backs up at 02:30 daily.")
+    write(alice, turn_make(session, "moved"), "Backs up at 03:15 daily.", update=1)
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "Memory updated" in html
+    assert "Backs up at <del>02:30</del> <ins>03:15</ins> daily." in html
+
+
+def test_several_memories_of_one_step_are_one_note_with_one_undo(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    write(alice, turn_make(session, "hello"), "Likes tea.", "Likes rye bread.")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "2 memories saved" in html
+    assert html.count("data-change-set") == 1
+    assert html.count("data-edit-memory=") == 2
+
+
+def test_after_an_undo_the_note_is_struck_and_can_be_put_back(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    run = turn_make(session, "hello")
+    change_set = write(alice, run, "Likes tea.")
+    by_alice = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+    undone = undo_changes(change_set, replace(by_alice, undoes=change_set.pk))
+    html = html_of(page, f"/fragments/turn/{session.pk}/{run.pk}/")
+    assert "Undone by you" in html
+    assert "<s>Likes tea.</s>" in html
+    assert f'data-change-set="{undone.change_set}"' in html
+    assert "Put back" in html
+    again = ChangeSet.objects.get(pk=undone.change_set)
+    back = undo_changes(again, replace(by_alice, undoes=again.pk))
+    html = html_of(page, f"/fragments/turn/{session.pk}/{run.pk}/")
+    assert "Memory saved" in html
+    assert "Undone" not in html
+    assert f'data-change-set="{back.change_set}"' in html
+
+
+def test_what_a_replaced_answer_wrote_is_shown_with_the_new_one(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    write(alice, turn_make(session, "q", number=1, superseded=True), "Likes tea.")
+    turn_make(session, "q", number=1)
+    assert "Likes tea." in html_of(page, f"/c/{session.pk}/")
+
+
+def test_what_a_review_wrote_is_listed_for_its_toast(page: Client, charlie_page: Client, alice: Owner) -> None:
+    review = uuid4()
+    source = Source(actor="review", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review)
+    with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
+        writer.add(MemoryFields(content="Likes <tea>."))
+    assert "<span>Likes &lt;tea&gt;.</span>" in html_of(page, f"/fragments/review/{review}/")
+    assert html_of(charlie_page, f"/fragments/review/{review}/").strip() == ""
+
+
+def test_long_conversations_show_their_end_and_offer_the_rest(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    for number in range(25):
+        turn_make(session, f"question {number}.")
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "question 5." in html
+    assert "question 4." not in html
+    assert "Show 5 earlier turns" in html
+    link = re.search(r'hx-get="(/fragments/turns/[^"]+)"', html)
+    assert link is not None
+    earlier = html_of(page, link[1])
+    assert "question 0." in earlier
+    assert "question 4." in earlier
+    assert "question 5." not in earlier
+    assert "earlier turn" not in earlier
+    assert "data-last" not in earlier
+
+
+def test_a_long_conversation_costs_no_more_queries_than_a_short_one(page: Client, alice: Owner) -> None:
+    def queries(turns: int) -> int:
+        session = session_make(alice)
+        for number in range(turns):
+            run = turn_make(session, f"q{number}", recalled=[{"memory_id": "1", "lane": "frozen", "why": ""}])
+            write(alice, run, f"Fact {turns} {number}.")
+        with CaptureQueriesContext(
+            connection,
+        ) as captured:
+            html_of(page, f"/c/{session.pk}/")
+        return len(captured)
+
+    assert queries(2) == queries(15)
+
+
+def test_sessions_are_listed_by_day_in_the_owners_time_zone(
+    page: Client, alice: Owner, time_machine_at_noon: None
+) -> None:
+    alice.time_zone = "Pacific/Auckland"
+    alice.save()
+    session_make(alice, "Late in Auckland", at=datetime(2026, 11, 20, 11, 30, tzinfo=UTC))  # 00:30 on the 21st
+    session_make(alice, "The evening before", at=datetime(2026, 11, 20, 10, 30, tzinfo=UTC))  # 23:30 on the 20th
+    session_make(alice, "Long ago", at=datetime(2025, 3, 4, 12, 0, tzinfo=UTC))
+    text = text_of(html_of(page, "/fragments/sessions/"))
+    assert text == "Today Late in Auckland Yesterday The evening before Wednesday 5 March 2025 Long ago"
+
+
+@pytest.fixture
+def time_machine_at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.session_list.timezone.now", lambda: NOON)
+
+
+def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: Owner) -> None:
+    turn_make(session_make(alice, "Dinner"), "no hazelnuts please", "Noted.")
+    session_make(alice, "Hazelnut orchard")
+    session_make(alice, "Trains")
+    text = text_of(html_of(page, "/fragments/sessions/?q=hazelnut"))
+    assert "Dinner" in text
+    assert "Hazelnut orchard" in text
+    assert "Trains" not in text
+    assert "Nothing matches “quince”." in text_of(html_of(page, "/fragments/sessions/?q=quince"))
+
+
+def test_a_session_without_a_title_is_called_by_its_first_words(page: Client, alice: Owner) -> None:
+    session = session_make(alice, "")
+    turn_make(session, "The backup job filled the disk again\nlast night. Can you give me a script?")
+    assert "The backup job filled the disk again last night. Can you…" in html_of(page, f"/c/{session.pk}/")
+
+
+def test_a_long_list_of_sessions_goes_on_where_it_stopped(page: Client, alice: Owner) -> None:
+    for number in range(45):
+        session_make(alice, f"Session {number:02}.", at=NOON - timedelta(minutes=number))
+    first = html_of(page, "/fragments/sessions/")
+    more = re.search(r'hx-get="(/fragments/sessions/[^"]+)"', first)
+    assert more is not None
+    second = html_of(page, more[1].replace("&amp;", "&"))
+    shown = re.findall(r"<span>(Session \d\d\.)</span>", first + second)
+    assert shown == [f"Session {number:02}." for number in range(45)]
+    assert "<h2>" not in second  # the same day goes on
+    assert "hx-get" not in second
+
+
+def test_a_temporary_session_says_that_nothing_is_remembered(page: Client, alice: Owner) -> None:
+    session = session_make(alice, temporary=True)
+    html = html_of(page, f"/c/{session.pk}/")
+    line = re.search(r'<p class="temporary" id="temporary-line"([^>]*)>', html)
+    assert line is not None
+    assert "hidden" not in line[1]
+
+
+def test_an_ended_session_takes_no_message(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    Session.objects.update(state=Session.State.ENDED)
+    html = html_of(page, f"/c/{session.pk}/")
+    assert "This session was ended." in html
+    assert re.search(r'<textarea id="message"[^>]* disabled>', html)
+
+
+def test_the_context_fill_is_the_newest_runs_share_of_the_agents_limit(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    run = turn_make(session, "hello")
+    Run.objects.filter(pk=run.pk).update(usage={"total_tokens": 28_000})
+    html = html_of(page, f"/c/{session.pk}/")
+    assert 'id="fill" data-fill="88"' in html  # of 32,000
+    assert "Older turns will be summarised" in text_of(html)
+
+
+def test_signing_in_with_a_wrong_password_says_what_to_do() -> None:
+    User.objects.create_user("alice", password="ink-and-paper-9")
+    response = Client().post("/login/", {"username": "alice", "password": "wrong"})
+    assert response.status_code == 200
+    assert "User name or password is not right. Check both and try again." in response.content.decode()
+    right = Client().post("/login/", {"username": "alice", "password": "ink-and-paper-9", "next": "/new/"})
+    assert (right.status_code, right.headers["Location"]) == (302, "/new/")
+
+
+@pytest.mark.parametrize("query", ["before=x", "before=" + "9" * 30, "before=-1", "before="])
+def test_a_strange_place_to_go_on_from_is_no_error(page: Client, alice: Owner, query: str) -> None:
+    session = session_make(alice)
+    turn_make(session, "hello")
+    html_of(page, f"/fragments/turns/{session.pk}/?{query}")
+    html_of(page, f"/fragments/sessions/?{query}")

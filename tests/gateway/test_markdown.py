@@ -1,0 +1,180 @@
+"""Markdown from models and people: what it looks like, and that nothing of it can act in the page."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.highlight import highlight
+from gateway.markdown import render_markdown
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg><a xlink:href='javascript:alert(1)'>x</a></svg>",
+    "[x](javascript:alert(1))",
+    "[x](JaVaScRiPt:alert(1))",
+    "[x](data:text/html,<script>alert(1)</script>)",
+    "[x](vbscript:x)",
+    "<javascript:alert(1)>",
+    '[x](https://a.example "onmouseover=alert(1)")',
+    '[x](https://a.example/"onmouseover="alert(1))',
+    "![x](javascript:alert(1))",
+    "![a](data:image/svg+xml;base64,PHN2Zy8+)",
+    '```"><script>alert(1)</script>\nx\n```',
+    "```js onload=alert(1)\n</code></pre><script>alert(1)</script>\n```",
+    '|a|\n|:-:|\n|<b style="x" onclick="y">c</b>|',
+    "https://a.example/<script>alert(1)</script>",
+    'https://a.example/"onclick="x',
+    "<style>body{display:none}</style>",
+    "<iframe src=https://a.example></iframe>",
+    "<!-- --><base href=https://a.example>",
+]
+
+
+class Seen(HTMLParser):
+    """The elements and attributes of a fragment."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+
+HARMLESS = {
+    "a": {"href", "title", "rel", "target"},
+    "ol": {"start"},
+    "pre": {"tabindex", "aria-label"},
+    "div": {"class"},
+    "span": {"class"},
+    "td": {"align"},
+    "th": {"align"},
+}
+LOADING = {"img", "script", "style", "iframe", "object", "embed", "link", "base", "svg", "video", "audio", "form"}
+
+
+def assert_harmless(html: str) -> None:
+    for tag, attributes in Seen(html).elements:
+        assert tag not in LOADING, html
+        assert set(attributes) <= HARMLESS.get(tag, set()), html
+        if tag == "a":
+            assert re.match(r"(https?|mailto):", attributes.get("href") or "https:"), html
+            assert (attributes["rel"], attributes["target"]) == ("noopener nofollow", "_blank"), html
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_hostile_gets_through(text: str) -> None:
+    assert_harmless(render_markdown(text))
+
+
+@given(st.lists(st.sampled_from([*HOSTILE, "`", "*", "\n\n", "> ", "- ", "| a |\n|-|\n", "](", "text"]), max_size=6))
+def test_no_combination_of_hostile_pieces_gets_through(pieces: list[str]) -> None:
+    assert_harmless(render_markdown("".join(pieces)))
+
+
+@given(st.text(max_size=300))
+def test_any_text_renders_to_harmless_html(text: str) -> None:
+    assert_harmless(render_markdown(text))
+
+
+def test_raw_html_is_shown_as_text() -> None:
+    assert render_markdown("a <b>bold</b> claim") == "<p>a &lt;b&gt;bold&lt;/b&gt; claim</p>"
+
+
+def test_a_remote_image_becomes_a_link_to_it() -> None:
+    html = render_markdown("![the plan](https://evil.example/p.png?said=secret)")
+    assert [tag for tag, _ in Seen(html).elements] == ["p", "a"]
+    assert 'href="https://evil.example/p.png?said=secret"' in html
+    assert ">the plan</a>" in html
+
+
+def test_an_image_of_another_kind_is_only_its_words() -> None:
+    assert render_markdown("![a cat](data:image/png;base64,AAAA)") == "<p>a cat</p>"
+
+
+def test_a_relative_link_loses_its_address() -> None:
+    assert "href" not in render_markdown("[out](/logout/)")
+
+
+def test_a_bare_address_becomes_a_link_without_the_full_stop_after_it() -> None:
+    html = render_markdown("See https://a.example/b_(c) and (https://d.example/e).")
+    assert [attributes["href"] for tag, attributes in Seen(html).elements if tag == "a"] == [
+        "https://a.example/b_(c)",
+        "https://d.example/e",
+    ]
+    assert html.endswith("</a>).</p>")
+
+
+def test_an_address_inside_a_link_makes_no_second_link() -> None:
+    html = render_markdown("[https://a.example **is** here](https://b.example) then https://c.example")
+    assert [attributes["href"] for tag, attributes in Seen(html).elements if tag == "a"] == [
+        "https://b.example",
+        "https://c.example",
+    ]
+
+
+def test_code_has_its_language_above_it_and_can_be_scrolled_with_the_keyboard() -> None:
+    html = render_markdown("```bash\nset -e # stop\n```")
+    assert '<div class="code__bar"><span>bash</span></div>' in html
+    assert '<pre tabindex="0" aria-label="Code, bash">' in html
+    assert '<span class="k">set</span> -e <span class="c"># stop</span>' in html
+
+
+def test_code_without_a_language_is_called_text() -> None:
+    assert "<span>text</span>" in render_markdown("    indented")
+
+
+def test_headings_stand_below_those_of_the_page() -> None:
+    assert [tag for tag, _ in Seen(render_markdown("# a\n\n## b\n\n### c\n\n###### d")).elements] == [
+        "h3",
+        "h3",
+        "h4",
+        "h6",
+    ]
+
+
+def test_a_table_says_its_alignment_without_a_style() -> None:
+    html = render_markdown("| a | b |\n|:--|--:|\n| 1 | 2 |")
+    assert '<th align="left">a</th>' in html
+    assert '<td align="right">2</td>' in html
+    assert "style" not in html
+
+
+def test_many_links_in_one_line_take_no_quadratic_time() -> None:
+    # 20,000 short inline elements: a look-back per element would be 200 million steps.
+    html = render_markdown("[a](https://a.example) *b* " * 7000)
+    assert html.count("<a ") == 7000
+
+
+@given(st.text(max_size=200), st.sampled_from(["python", "bash", "js", "sql", "go", "yaml", "json", "unknown", ""]))
+def test_colouring_keeps_every_character_of_the_code(code: str, language: str) -> None:
+    class Text(HTMLParser):
+        said = ""
+
+        def handle_data(self, data: str) -> None:
+            self.said += data
+
+    parser = Text()
+    parser.feed(highlight(code.replace("\r", "").replace("\0", ""), language))
+    parser.close()
+    assert parser.said == code.replace("\r", "").replace("\0", "")
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "coloured"),
+    [
+        ("python", "def f(): return 'a' # b", {("k", "def"), ("k", "return"), ("s", "'a'"), ("c", "# b")}),
+        ("js", "const x = 4 // four", {("k", "const"), ("n", "4"), ("c", "// four")}),
+        ("sql", "SELECT 1 -- one", {("k", "SELECT"), ("n", "1"), ("c", "-- one")}),
+        ("json", '{"a": [true, 1.5]}', {("s", '"a"'), ("k", "true"), ("n", "1.5")}),
+        ("bash", "find . -mtime +14 $if", {("n", "14")}),
+    ],
+)
+def test_colouring_knows(language: str, code: str, coloured: set[tuple[str, str]]) -> None:
+    found = re.findall(r'<span class="(\w)">(.*?)</span>', highlight(code, language))
+    assert {(kind, text.replace("&#x27;", "'").replace("&quot;", '"')) for kind, text in found} == coloured

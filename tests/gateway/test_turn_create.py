@@ -1,0 +1,76 @@
+"""POST /api/sessions/{id}/turns"""
+
+from gateway.models import Message, Run, Session
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from tests.conftest import Api
+from tests.scripted_model import ScriptedModel, calls, says
+
+
+def turns(session: Session) -> str:
+    return f"/api/sessions/{session.pk}/turns"
+
+
+async def test_it_answers_and_stores_the_turn(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    status, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    assert (status, turn["state"], turn["content"]) == (200, "completed", "Hello.")
+    assert turn["usage"]["total_tokens"] == 10
+    stored = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("role", "text")))
+    assert stored == [("user", "Hi"), ("assistant", "Hello.")]
+
+
+async def test_it_sends_the_transcript(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script("One.", "Two.")
+    await alice_api.post(turns(session), {"content": "First"})
+    await alice_api.post(turns(session), {"content": "Second"})
+    assert [(m["role"], m["content"]) for m in model.calls[1].messages] == [
+        ("system", "You are terse."),
+        ("user", "First"),
+        ("assistant", "One."),
+        ("user", "Second"),
+    ]
+
+
+async def test_it_streams_the_reply(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    status, body = await alice_api.stream(turns(session), {"content": "Hi", "stream": True})
+    assert status == 200
+    names = [line.removeprefix("event: ") for line in body.splitlines() if line.startswith("event: ")]
+    assert (names[0], names[-1]) == ("started", "done")
+    assert '"state": "completed"' in body
+
+
+async def test_a_failed_upstream_keeps_the_message_and_the_session(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(UpstreamError("The model server answered with an error (500).", status=500), "Fine.")
+    status, body = await alice_api.post(turns(session), {"content": "Hi"})
+    assert (status, body["error"]["code"]) == (502, "upstream_error")
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.error["code"]) == ("failed", "upstream_error")
+    assert await in_thread(Message.objects.filter(role="user", text="Hi").exists)
+    status, turn = await alice_api.post(turns(session), {"content": "Again"})
+    assert (status, turn["content"]) == (200, "Fine.")
+
+
+async def test_it_runs_memory_tools_and_shows_the_change(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script(calls(("add_memory", '{"content": "Is vegetarian.", "target": "user"}')), "Noted.")
+    status, turn = await alice_api.post(turns(session), {"content": "I'm vegetarian"})
+    assert (status, turn["content"]) == (200, "Noted.")
+    assert [(c["action"], c["after"]) for c in turn["memory_changes"]] == [("add", "Is vegetarian.")]
+    assert '"ok": true' in model.calls[1].messages[-1]["content"]
+
+
+async def test_it_hides_a_session_of_alice_from_charlie(
+    charlie_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    status, body = await charlie_api.post(turns(session), {"content": "Hi"})
+    assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+async def test_it_refuses_an_empty_message(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    status, body = await alice_api.post(turns(session), {"content": " \n"})
+    assert (status, body["error"]["code"]) == (400, "invalid_request")

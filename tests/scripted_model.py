@@ -1,0 +1,104 @@
+"""The double of the model, at the seam of gateway.upstream: plays its steps in order.
+A call too many or a step left over fails the test."""
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.upstream import Chunk, ModelRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Says:
+    """One scripted step: text in pieces, then tool calls as (name, JSON arguments)."""
+
+    pieces: tuple[str, ...] = ()
+    calls: tuple[tuple[str, str], ...] = ()
+    usage: dict[str, int] = field(
+        default_factory=lambda: {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    )
+    finish_reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hangs:
+    """A step that never answers, after some text."""
+
+    pieces: tuple[str, ...] = ()
+
+
+def says(*pieces: str) -> Says:
+    """A step that only talks."""
+    return Says(pieces=pieces)
+
+
+def calls(*made: tuple[str, str]) -> Says:
+    """A step that only calls tools."""
+    return Says(calls=made)
+
+
+class ScriptedModel:
+    """Steps are Says, Hangs, or an exception to raise. `calls` keeps what was really sent."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelRequest] = []
+        self._steps: deque[Says | Hangs | Exception] = deque()
+        self._unscripted = 0
+
+    def script(self, *steps: Says | Hangs | Exception | str) -> None:
+        """Append steps; a plain string is one that says it."""
+        self._steps.extend(says(step) if isinstance(step, str) else step for step in steps)
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
+        step = self._next(request)
+        for piece in step.pieces:
+            yield _chunk({"content": piece})
+        if isinstance(step, Hangs):
+            await asyncio.Event().wait()
+            return
+        for index, (name, arguments) in enumerate(step.calls):
+            call = {"index": index, "id": f"call_{index}", "function": {"name": name, "arguments": arguments}}
+            yield _chunk({"tool_calls": [call]})
+        yield _chunk({}, finish=step.finish_reason or ("tool_calls" if step.calls else "stop"))
+        yield {"model": "scripted", "choices": [], "usage": step.usage}
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        step = self._next(request)
+        if isinstance(step, Hangs):
+            await asyncio.Event().wait()
+        assert isinstance(step, Says)
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(step.pieces) or None}
+        if step.calls:
+            message["tool_calls"] = [
+                {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}
+                for i, (name, arguments) in enumerate(step.calls)
+            ]
+        finish = step.finish_reason or ("tool_calls" if step.calls else "stop")
+        return {
+            "id": "scripted",
+            "object": "chat.completion",
+            "model": "scripted",
+            "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+            "usage": step.usage,
+        }
+
+    def assert_complete(self) -> None:
+        """Every step ran, and nothing more was asked."""
+        assert not self._unscripted, f"{self._unscripted} model call(s) were not scripted"
+        assert not self._steps, f"{len(self._steps)} scripted step(s) never ran"
+
+    def _next(self, request: ModelRequest) -> Says | Hangs:
+        self.calls.append(request)
+        if not self._steps:
+            self._unscripted += 1  # kept, in case the code under test swallows the error
+            raise AssertionError(f"model call {len(self.calls)} was not scripted")
+        step = self._steps.popleft()
+        if isinstance(step, Exception):
+            raise step
+        return step
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> Chunk:
+    return {"id": "scripted", "model": "scripted", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
