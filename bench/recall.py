@@ -126,7 +126,7 @@ def any_by_count(book: Book) -> Search:
 def fts5_porter(book: Book) -> Search:
     base = sqlite3.connect(":memory:")
     base.execute("CREATE VIRTUAL TABLE entry USING fts5(body, tokenize = 'porter unicode61')")
-    rows = [(e.number, " ".join([e.content, *e.keywords])) for e in book.entries]
+    rows = [(e.number, " ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
     base.executemany("INSERT INTO entry(rowid, body) VALUES (?, ?)", rows)
 
     def search(text: str) -> list[int]:

@@ -54,7 +54,7 @@ SOURCES: tuple[PatternRule, ...] = (
         r"\n\s{0,4}(?:assistant|human|user|ai)\s?:\s|(?:^|[.?!] )(?:human|user)\s?:[^\n]{0,200}[.?!]?\s(?:assistant|ai)\s?:",
         r"[\"']role[\"']\s{0,3}:\s{0,3}[\"'](?:system|developer|assistant|tool)[\"']\s{0,3},\s{0,3}[\"']content[\"']\s{0,3}:\s{0,3}[\"']?[^\n\"'.]{6}",
         r"-{2,5} ?(?:begin|end|start)(?: of)? (?:system|hidden|secret|developer|admin|new|memory|memories|context|conversation|user|instructions|prompt|document|data|input)[ a-z]{0,40}-{2,5}",
-        r"={3,} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
+        r"(?<!=)={3,20} ?(?:begin|end|start|system|new)[ a-z]{0,40}={3,}",
         r"\[?(?:end of|begin|start of) (?:memories|memory|context|conversation|user data|prompt|system)[ a-z]{0,20}\]",
         r"<!--[^>]{0,40}\b(?:system|instruction|ignore|assistant|ai|prompt|agent|override|developer)\b",
         r"\{\{[#/~]?\s?(?:system|assistant|user)\s?~?\}\}|\{%-?\s?(?:system|assistant)\b",
@@ -82,7 +82,7 @@ SOURCES: tuple[PatternRule, ...] = (
     _rule(
         "instruction_override",
         "sets policies of the assistant aside",
-        r"\b(?:be|become|you are|you're|act as|as|to|into|enable|activate) (?:now )?(?:the )?(?:dan|stan|dude|evilgpt|wormgpt|fraudgpt|jailbreakgpt|chaosgpt|freedomgpt|evilbot|betterdan|do anything now)\b",
+        r"\b(?:be|become|you are|you're|act as|enable|activate) (?:now )?(?:the )?(?:dan|stan|dude|evilgpt|wormgpt|fraudgpt|jailbreakgpt|chaosgpt|freedomgpt|evilbot|betterdan|do anything now)\b",
         r"\b(?:polic(?:y|ies)|safety|refuse|refusals?|moderation|restrictions?|guardrails?|censorship|content_?filter|safe_?mode)\s?[=:]\s?[\"']?(?:none|off|never|false|0|null|disabled|no)\b",
     ),
     _rule(

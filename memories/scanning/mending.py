@@ -11,7 +11,7 @@ from memories.scanning.words import LEXICON
 # One character, then one to three separators, at least five times: letters set apart.
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·•|/,~+]{1,3}[^\W_](?![^\W_])){4,}")
 _SEPARATORS = re.compile(r"[ .\-_*·•|/,~+]+")
-_CUT = re.compile(r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``|\\|\s?\|\s?)(?=[^\W\d_])")
+_CUT = re.compile(r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']")
 _SCRAMBLED = re.compile(r"[a-z]{5,14}")
 _FUNCTION_WORDS = frozenset(
     ["a", "an", "the", "i", "is", "are", "be", "to", "of", "in", "on", "at", "by", "for", "from", "with", "and", "or", "not", "no", "do", "does", "it", "its", "this", "that", "these", "those", "you", "your", "me", "my", "we", "he", "she", "they", "them", "his", "her", "him", "our", "us", "as", "but", "if", "so", "up", "out", "now", "then", "than", "will", "would", "can", "could", "should", "must", "may", "who", "what", "which", "how", "about", "into", "like", "likes", "prefers", "uses", "works", "lives", "hello", "world", "name"]

@@ -33,7 +33,7 @@ class Near:
 @dataclass(frozen=True, slots=True)
 class OrderRule:
     """`anchor` and every `near` in one sentence; no word of `unless` right before the anchor; none of `never`
-    in the sentence. `also` is a last check in code."""
+    in the match or close to it. `also` is a last check in code."""
 
     name: str
     reason: str
@@ -61,6 +61,16 @@ def compiled(rule: OrderRule) -> _Compiled:
     return _Compiled(rule, anchor, near, mask_of(rule.unless), mask_of(rule.never), needed)
 
 
+_ASIDE = 6  # words around a match in which a word of `never` excuses it
+
+
+def _mask_around(masks: list[int], start: int, end: int) -> int:
+    union = 0
+    for mask in masks[max(0, start) : end]:
+        union |= mask
+    return union
+
+
 def _has_all(union: int, needed: tuple[int, ...]) -> bool:
     for mask in needed:  # a plain loop: this runs for every rule and sentence
         if not union & mask:
@@ -81,6 +91,8 @@ def _fits(rule: _Compiled, sentence: Sentence, at: int) -> tuple[int, int] | Non
                 break
         else:
             return None
+    if rule.never and _mask_around(masks, first - _ASIDE, last + _ASIDE + 1) & rule.never:
+        return None
     if rule.rule.also is not None and not rule.rule.also(sentence, at):
         return None
     return first, last
@@ -112,7 +124,7 @@ def order_findings(view: View, sentences: list[Sentence], rules: tuple[_Compiled
     for sentence in sentences:
         union = sentence.union
         for rule in rules:
-            if union & rule.never or not _has_all(union, rule.needed):
+            if not _has_all(union, rule.needed):
                 continue
             for at, mask in enumerate(sentence.masks):
                 if not mask & rule.anchor:

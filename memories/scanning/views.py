@@ -75,12 +75,12 @@ def lookalike_view(view: View) -> View | None:
 
 _LEET = str.maketrans("0134578@$!|", "oleastbasil")
 _LEET_I = str.maketrans("0134578@$!|", "oieastbasil")
-_LEET_TOKEN = re.compile(r"(?=[^\s]*[a-z])(?=[^\s]*[013457@$!])\S{2,40}")
+_LEET_WORD = re.compile(r"[a-z][013457@$!]|[013457@$!][a-z]")
 
 
 def leet_views(view: View) -> Iterator[View]:
     """Digits and signs read as the letters they stand for, when several words are written that way."""
-    if sum(1 for _ in _LEET_TOKEN.finditer(view.text)) < 3:
+    if sum(1 for word in view.text.split() if _LEET_WORD.search(word)) < 3:
         return
     for table in (_LEET, _LEET_I):
         yield View("leet", view.text.translate(table), view.origin, view.region)

@@ -13,7 +13,7 @@ from memories.search.analysis import Ints
 from memories.search.arrays import BookArrays
 from memories.search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, POLITE_FRAMES, QUESTION_FRAMES
 from memories.search.times import NamedTime, asks_when, named_times
-from memories.search.tokens import Token, tokens_of
+from memories.search.tokens import Token, has_digit, tokens_of
 from memories.search.vectors import Floats, cosines, unit
 
 FRAME_WEIGHT: Final = 0.5
@@ -93,6 +93,8 @@ def _cosines(words: Sequence[Token], terms: Ints, book: BookArrays) -> Floats:
         strange = [token.surface for token, there in zip(words, known, strict=True) if not there]
         rows[~known] = unit(unit(book.vocabulary.embed(strange)) - book.word_centre)
     cosine = cosines(rows, book.word_vectors)
+    # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
+    cosine[[has_digit(token.term) for token in words]] = 0.0
     cosine[known, terms[known]] = 1.0
     return cosine
 

@@ -51,7 +51,7 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
     """Work out every kind of evidence."""
     terms, weights = searched_terms(query)
     return Evidence(
-        words=shared_words(book, terms, weights),
+        words=shared_words(query, book, terms, weights),
         near_words=closest_words(query, book),
         meaning=cosine(query.vector, book.vectors),
         names=shared_names(query, book),
@@ -81,16 +81,16 @@ def searched_terms(query: Query) -> tuple[Ints, Floats]:
     return terms[kept].astype(np.int64), summed[kept]
 
 
-def shared_words(book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+def shared_words(query: Query, book: BookArrays, terms: Ints, weights: Floats) -> Floats:
     """Return BM25 over content and surroundings plus a share of BM25 over the keywords.
 
-    The keywords' part never passes that share of one plain occurrence of every searched word, so
+    The keywords' part never passes that share of one plain occurrence of every word of the message, so
     that stuffed keywords can't beat a content that says the same.
     """
     found = book.context.score(terms, weights)
     if not book.keywords.documents.size:
         return found
-    ceiling = float(weights @ book.keywords.idf[terms]) if len(terms) else 0.0
+    ceiling = float(word_rarity(query, book).sum())
     return np.asarray(
         found + KEYWORD_SHARE * np.minimum(book.keywords.score(terms, weights), ceiling), dtype=np.float32
     )

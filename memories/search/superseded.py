@@ -18,7 +18,7 @@ from memories.search.entries import Entry
 from memories.search.query import Query
 from memories.search.vectors import cosines
 
-SAME_SUBJECT: Final = 1.0
+SAME_SUBJECT: Final = 1.1
 """Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
 LEAST_COSINE: Final = 0.3
 """Facts below it are never compared further."""
@@ -75,11 +75,20 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
 
 
 def same_subject(one: int, other: int, book: BookArrays) -> float:
-    """Return cosine (-1 to 1) plus the share of the smaller fact's rarity that the other holds (0 to 1)."""
+    """Return cosine (-1 to 1) plus the shared part of rare words (0 to 1).
+
+    Content is compared with content and keywords with keywords, and the better of the two counts:
+    keywords that repeat another fact's content make no new version of it.
+    """
     cosine = float(book.vectors[one] @ book.vectors[other])
-    terms, others = _terms(one, book), _terms(other, book)
+    parts = (book.own_terms, book.found_by_terms)
+    return cosine + max(_shared_part(set(p[one].tolist()), set(p[other].tolist()), book) for p in parts)
+
+
+def _shared_part(terms: set[int], others: set[int], book: BookArrays) -> float:
+    """Return the rarity of the shared terms as a part of the smaller set's."""
     smaller = min(_rarity(terms, book), _rarity(others, book))
-    return cosine + (_rarity(terms & others, book) / smaller if smaller else 0.0)
+    return _rarity(terms & others, book) / smaller if smaller else 0.0
 
 
 def _is_fact(at: int, book: BookArrays) -> bool:

@@ -1,0 +1,195 @@
+"""Fixtures of the browser tests: a live server in a thread, Chromium, signed-in pages, and a model that says what the
+test tells it. A page that logs an error, breaks the content security policy or asks another host fails its test."""
+
+import asyncio
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+from django.db import connections
+from django.test import Client
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+
+from config.asgi import application
+from gateway import live, upstream
+from gateway.agents_file import bootstrap_agents
+from memories import database
+from memories.models import Owner
+from tests.browser.told_model import ToldModel
+from tests.factories import owner_make
+from tests.waiting import eventually
+
+_CHROMIUM = next(
+    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
+)
+_ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(autouse=True)
+def no_turn_left_running() -> None:
+    """Instead of the suite's own: turns live in the server's loop here, and end with it."""
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for a file of tests; not for longer, since Playwright keeps an event loop in this thread."""
+    if not _CHROMIUM:
+        pytest.skip("no Chromium on this machine: install it (apt-get install chromium) to run the browser tests")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=_CHROMIUM, args=_ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@dataclass(slots=True)
+class LiveServer:
+    """The real application on a free port, and the loop it runs in."""
+
+    server: uvicorn.Server
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def run(self) -> None:
+        """Serve until told to exit; the thread's whole life."""
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_until_complete(self.server.serve())
+
+    def do(self, coroutine: Any) -> Any:
+        """Run a coroutine in the server's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=10)
+
+
+@pytest.fixture
+def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
+    """The application with the packaged agents and the demo model, on the test's database."""
+    # Playwright's loop lives in this thread, and Django would refuse the test's own use of the ORM beside it.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    settings.DB_THREADS = 1
+    settings.DAYBOOK_UPSTREAMS = {}
+    pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="daybook-db")
+    monkeypatch.setattr(database, "_pool", pool)
+    bootstrap_agents()
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
+    )
+    live_server = LiveServer(uvicorn.Server(config))
+    thread = threading.Thread(target=live_server.run, name="live-server")
+    thread.start()
+    try:
+        eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
+        yield live_server
+        live_server.do(live.end_all())
+    finally:
+        live_server.server.should_exit = True
+        thread.join(timeout=20)
+        live_server.loop.close()
+        pool.submit(connections.close_all).result(timeout=10)
+        pool.shutdown()
+
+
+@pytest.fixture
+def told(server: LiveServer) -> Iterator[ToldModel]:
+    """Instead of the demo model: says what the test tells it, when the test tells it."""
+    model = ToldModel(server.loop)
+    before = upstream.install(model)
+    yield model
+    upstream.install(before)
+
+
+@dataclass  # no slots: Playwright notes its listeners on their object
+class Visitor:
+    """Somebody's browser: a context with its cookies, whose pages are watched."""
+
+    context: BrowserContext
+    address: str
+    troubles: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def open(self, path: str = "/") -> Page:
+        """A new tab on that path."""
+        page = self.context.new_page()
+        page.on("console", self._listen)
+        page.on("pageerror", lambda error: self.troubles.append(f"page error: {error}"))
+        page.on("request", self._see)
+        page.goto(self.address + path)
+        return page
+
+    def expect_trouble(self, part: str) -> None:
+        """The test itself makes the browser log this."""
+        self.expected.append(part)
+
+    def _listen(self, message: ConsoleMessage) -> None:
+        if message.type == "error":
+            self.troubles.append(f"console: {message.text}")
+
+    def _see(self, request: Request) -> None:
+        host = urlsplit(request.url).netloc
+        if host and host != urlsplit(self.address).netloc:
+            self.troubles.append(f"asked another host: {request.url}")
+
+    def unexpected(self) -> list[str]:
+        """What went wrong in its pages, and no test asked for."""
+        return [said for said in self.troubles if not any(part in said for part in self.expected)]
+
+
+NewVisitor = Callable[..., Visitor]
+
+
+@pytest.fixture
+def visitor(chromium: Browser, server: LiveServer) -> Iterator[NewVisitor]:
+    """Make a visitor: `visitor("alice")` is signed in, `visitor()` is a stranger; more options are the context's."""
+    visitors: list[Visitor] = []
+
+    def make(name: str = "", **options: Any) -> Visitor:
+        context = chromium.new_context(**{"viewport": {"width": 1440, "height": 900}, **options})
+        if name:
+            client = Client()
+            user = owner_of(name).user
+            assert user is not None
+            client.force_login(user)
+            cookie = client.cookies["daybook_session"].value
+            context.add_cookies([{"name": "daybook_session", "value": cookie, "url": server.address}])
+        visitors.append(Visitor(context, server.address))
+        return visitors[-1]
+
+    yield make
+    for made in visitors:
+        made.context.close()
+    assert [trouble for made in visitors for trouble in made.unexpected()] == []
+
+
+@pytest.fixture
+def alices(visitor: NewVisitor) -> Visitor:
+    """Alice's browser, signed in."""
+    return visitor("alice")
+
+
+@pytest.fixture
+def chat(alices: Visitor) -> Page:
+    """Alice's chat page, at its first start."""
+    return alices.open("/")
+
+
+def owner_of(name: str) -> Owner:
+    """The owner of that name, made at first use."""
+    return Owner.objects.filter(user__username=name).first() or owner_make(name)

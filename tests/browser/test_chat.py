@@ -1,0 +1,270 @@
+"""The chat in a real browser: from signing in to the toast of a review, and what survives a reload."""
+
+import re
+import threading
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Message, Run, Session
+from memories.errors import UpstreamTimeout
+from memories.models import Memory
+from reviews.models import ReviewRun
+from reviews.tasks import review_execute
+from tests.browser.asking import ask, send, status_is
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+
+
+def in_a_worker(job: threading.Thread) -> None:
+    job.start()
+    job.join(timeout=30)
+    assert not job.is_alive()
+
+
+def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
+    owner_of("alice")
+    page = visitor().open("/")
+    page.get_by_label("User name").fill("alice")
+    page.get_by_label("Password", exact=True).fill("alice knows it")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", name="The first page is yours.")).to_be_visible()
+    expect(page.get_by_text("Demo model.")).to_be_visible()
+
+    ask(page, "I'm vegetarian and I prefer short answers")
+    ask(page, "Thank you")
+    ask(page, "That is all")
+    expect(page.get_by_text("Reviewing this conversation")).to_be_visible()
+    review = ReviewRun.objects.get()
+    in_a_worker(threading.Thread(target=review_execute, args=(str(review.pk),)))
+
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text("Saved 2 memories from your last conversation.")
+    expect(toast.get_by_role("listitem")).to_have_count(2)
+    expect(page.get_by_text("Reviewing this conversation")).to_be_hidden()
+    toast.get_by_role("button", name="Undo").click()
+    expect(toast).to_contain_text("Undone. 2 memories were taken back.")
+    assert not Memory.objects.filter(deleted_at__isnull=True).exists()
+    toast.get_by_role("button", name="Put back").click()
+    expect(toast).to_contain_text("Put back 2 memories.")
+    assert Memory.objects.filter(deleted_at__isnull=True).count() == 2
+
+    page.get_by_role("link", name="New session").click()
+    ask(page, "What do you remember about me?")
+    used = page.locator("details").last
+    used.get_by_text("Used 2 memories").click()
+    expect(used.get_by_role("listitem").first).to_contain_text("vegetarian")
+
+
+def test_an_answer_appears_while_it_is_written(chat: Page, told: ToldModel) -> None:
+    send(chat, "hello")
+    status_is(chat, "Answering")
+    answer = chat.locator("[data-answer]").last
+    told.say("First **words**")
+    expect(answer.locator("strong")).to_have_text("words")
+    expect(answer).to_have_attribute("aria-busy", "true")
+    expect(chat.get_by_role("button", name="Stop answering")).to_be_visible()
+    told.say(" <b>and</b>\n\n```js\nlet x")
+    expect(answer.locator("pre code")).to_have_text("let x")
+    expect(answer).to_contain_text("<b>and</b>")
+    told.answer(" = 1\n```\n")
+    status_is(chat, "Answer complete")
+    expect(chat.locator("[aria-busy]")).to_have_count(0)
+    expect(chat.locator("pre .k")).to_have_text("let")  # the server's rendering took its place
+    expect(chat.get_by_role("button", name="Send message")).to_be_visible()
+    assert chat.url.endswith(f"/c/{Session.objects.get().pk}/")
+
+
+def test_a_reload_in_mid_stream_shows_the_answer_and_goes_on(chat: Page, told: ToldModel) -> None:
+    send(chat, "tell me a story")
+    told.say("Once upon ")
+    expect(chat.get_by_text("Once upon")).to_be_visible()
+    chat.reload()
+    expect(chat.get_by_text("Once upon")).to_be_visible()
+    status_is(chat, "Answering")
+    told.answer("a time.")
+    status_is(chat, "Answer complete")
+    expect(chat.get_by_text("Once upon a time.")).to_be_visible()
+    assert Run.objects.get().state == Run.State.COMPLETED
+
+
+def test_the_first_page_opened_again_shows_the_answer_in_progress(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    send(chat, "hello")
+    told.say("Half ")
+    expect(chat.get_by_text("Half")).to_be_visible()
+    chat.close()
+    again = alices.open("/")
+    expect(again.get_by_text("Half")).to_be_visible()
+    told.answer("and whole.")
+    expect(again.get_by_text("Half and whole.")).to_be_visible()
+
+
+def test_two_tabs_show_the_same_answer_and_either_can_stop_it(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    told.answer("One.")
+    ask(chat, "first")
+    other = alices.open(chat.url.removeprefix(alices.address))
+    send(chat, "second")
+    told.say("Two and ")
+    expect(other.get_by_text("Two and")).to_be_visible()
+    other.get_by_role("button", name="Stop answering").click()
+    for page in (chat, other):
+        expect(page.get_by_text("Stopped by you.")).to_be_visible()
+        expect(page.get_by_text("Two and")).to_be_visible()
+        expect(page.locator(".turn")).to_have_count(2)
+    assert Run.objects.latest("id").state == Run.State.STOPPED
+
+
+def test_escape_stops_the_answer(chat: Page, told: ToldModel) -> None:
+    send(chat, "hello")
+    told.say("Well ")
+    expect(chat.get_by_text("Well")).to_be_visible()
+    chat.keyboard.press("Escape")
+    expect(chat.get_by_text("Stopped by you.")).to_be_visible()
+
+
+def test_a_failure_is_said_in_words_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
+    told.fail(UpstreamTimeout("slow"))
+    send(chat, "hello")
+    alert = chat.get_by_role("alert")
+    expect(alert).to_contain_text("The model server took too long to answer. Your message is kept.")
+    status_is(chat, "No answer")
+    told.answer("There you are.")
+    alert.get_by_role("button", name="Try again").click()
+    expect(chat.get_by_text("There you are.")).to_be_visible()
+    expect(alert).to_have_count(0)
+    expect(chat.locator(".turn")).to_have_count(1)
+
+
+def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(chat: Page, told: ToldModel) -> None:
+    told.answer("Answer one.")
+    ask(chat, "qestion")
+    chat.keyboard.press("ArrowUp")
+    editor = chat.get_by_role("textbox", name="Edit your message")
+    expect(editor).to_have_value("qestion")
+    chat.keyboard.press("Escape")
+    chat.get_by_role("button", name="Edit your message").click()
+    editor.fill("question")
+    told.answer("Answer two.")
+    chat.keyboard.press("Enter")
+    expect(chat.get_by_text("Answer two.")).to_be_visible()
+    expect(chat.get_by_text("Answer one.")).to_have_count(0)
+    expect(chat.get_by_text("question", exact=True)).to_be_visible()
+    told.answer("Answer three.")
+    chat.get_by_role("button", name="Answer again").click()
+    expect(chat.get_by_text("Answer three.")).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(1)
+    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["question"]
+    assert Session.objects.get().turns == 1
+
+
+def test_enter_sends_shift_enter_does_not_and_the_draft_outlives_a_reload(chat: Page, told: ToldModel) -> None:
+    box = chat.get_by_label("Message to assistant")
+    box.press_sequentially("one")
+    chat.keyboard.press("Shift+Enter")
+    box.press_sequentially("two")
+    chat.reload()
+    expect(box).to_have_value("one\ntwo")
+    told.answer("Fine.")
+    chat.keyboard.press("Enter")
+    status_is(chat, "Answer complete")
+    assert Message.objects.get(role="user").text == "one\ntwo"
+    chat.reload()
+    expect(box).to_have_value("")
+
+
+def test_a_refused_message_is_kept_and_can_be_taken_back(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    alices.expect_trouble("status of 404")
+    told.answer("Fine.")
+    ask(chat, "first")
+    Session.objects.all().delete()
+    send(chat, "is anybody there?")
+    alert = chat.get_by_role("alert")
+    expect(alert).to_contain_text("There is nothing here. It may have been deleted.")
+    alert.get_by_role("button", name="Edit message").click()
+    expect(chat.get_by_label("Message to assistant")).to_have_value("is anybody there?")
+    expect(alert).to_have_count(0)
+
+
+def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat: Page) -> None:
+    ask(chat, "Remember that the oven runs at 230 degrees.")
+    note = chat.locator(".note[data-change-set]")
+    expect(note).to_contain_text("Memory saved")
+    note.get_by_role("button", name="Edit: ").click()
+    chat.get_by_label("Edit this memory").fill("The oven runs at 240 degrees.")
+    chat.get_by_role("button", name="Save", exact=True).click()
+    expect(chat.get_by_label("Edit this memory")).to_have_count(0)
+    assert Memory.objects.get().content == "The oven runs at 240 degrees."
+    ask(chat, "Remember that the mill is closed on Mondays.")
+    note = note.last
+    note.get_by_role("button", name="Undo").click()
+    expect(note).to_contain_text("Undone by you")
+    assert Memory.objects.get(number=2).deleted_at is not None
+    note.get_by_role("button", name="Put back").click()
+    expect(note).to_contain_text("Memory saved")
+    assert Memory.objects.get(number=2).deleted_at is None
+
+
+def test_a_memory_that_was_changed_meanwhile_is_not_overwritten(chat: Page, alices: Visitor) -> None:
+    alices.expect_trouble("status of 409")
+    ask(chat, "Remember that the oven runs at 230 degrees.")
+    chat.locator(".note").get_by_role("button", name="Edit: ").click()
+    Memory.objects.update(version=7)
+    chat.get_by_label("Edit this memory").fill("Mine.")
+    chat.get_by_role("button", name="Save", exact=True).click()
+    expect(chat.get_by_text("This memory was changed while you were editing.")).to_be_visible()
+    assert Memory.objects.get().content != "Mine."
+
+
+def test_commands_complete_with_the_keyboard(chat: Page) -> None:
+    box = chat.get_by_label("Message to assistant")
+    options = chat.get_by_role("option").locator("visible=true")
+    box.press_sequentially("/mem")
+    expect(chat.get_by_role("listbox", name="Commands")).to_be_visible()
+    expect(box).to_have_attribute("aria-activedescendant", "command-1")
+    box.press_sequentially("ory re")
+    expect(chat.locator("#commands [role=option]:visible")).to_have_text([re.compile("rebuild"), re.compile("reset")])
+    chat.keyboard.press("ArrowDown")
+    chat.keyboard.press("Tab")
+    expect(box).to_have_value("/memory reset")
+    expect(box).to_be_focused()
+    expect(options).to_have_count(0)
+    box.fill("/")
+    expect(chat.get_by_role("listbox", name="Commands")).to_be_visible()
+    chat.keyboard.press("Escape")
+    expect(chat.get_by_role("listbox", name="Commands")).to_be_hidden()
+
+
+def test_a_temporary_session_is_begun_as_one(chat: Page) -> None:
+    chat.get_by_text("Temporary", exact=True).click()
+    expect(chat.get_by_text("Temporary session. No memory is read and none is saved.")).to_be_visible()
+    ask(chat, "Remember that nobody should know this.")
+    assert Session.objects.get().temporary
+    assert not Memory.objects.exists()
+
+
+def test_temporary_in_a_running_session_asks_first(chat: Page) -> None:
+    ask(chat, "hello")
+    chat.get_by_text("Temporary", exact=True).click()
+    expect(chat.get_by_text("This starts a new, temporary session.")).to_be_visible()
+    chat.get_by_role("button", name="Stay here").click()
+    expect(chat.get_by_role("switch")).not_to_be_checked()
+    chat.get_by_label("Message to assistant").fill("carried over")
+    chat.get_by_text("Temporary", exact=True).click()
+    chat.get_by_role("button", name="Start it").click()
+    expect(chat.get_by_role("switch")).to_be_checked()
+    expect(chat.get_by_label("Message to assistant")).to_have_value("carried over")
+    assert Session.objects.count() == 1
+
+
+def test_nothing_of_one_user_reaches_the_other(visitor: NewVisitor) -> None:
+    page, theirs = visitor("alice").open("/"), visitor("charlie").open("/")
+    ask(page, "Remember that the safe opens with my birthday.")
+    expect(page.locator(".session")).to_have_count(1)
+    ask(theirs, "What do you remember about me?")
+    theirs.reload()
+    expect(theirs.locator(".session")).to_have_count(1)
+    expect(theirs.get_by_text("safe")).to_have_count(0)
+    expect(theirs.locator("details")).to_have_count(0)
+    assert Session.objects.filter(owner=owner_of("charlie")).count() == 1

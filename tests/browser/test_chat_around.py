@@ -1,0 +1,207 @@
+"""Around the conversation: the list of sessions, notices, the connection, the phone, the keyboard."""
+
+import re
+from uuid import uuid4
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Session
+from memories.models import Notification
+from memories.outbox import notify
+from tests.browser.asking import ask, send, status_is
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+
+SAVED = "Saved 1 memory from your last conversation."
+
+
+def tell(name: str, text: str, kind: Notification.Kind = Notification.Kind.REVIEW_SAVED) -> None:
+    notify(owner_id=owner_of(name).pk, kind=kind, text=text, review_id=uuid4())
+
+
+def test_a_notice_reaches_every_tab_of_its_owner_and_nobody_else(visitor: NewVisitor) -> None:
+    alice, charlie = visitor("alice"), visitor("charlie")
+    tabs = [alice.open("/"), alice.open("/new/")]
+    stranger = charlie.open("/")
+    tell("alice", SAVED)
+    for tab in tabs:
+        expect(tab.locator(".toast")).to_contain_text(SAVED)
+    tell("charlie", "Saved 9 memories from your last conversation.")
+    expect(stranger.locator(".toast")).to_have_count(1)
+    expect(stranger.get_by_text(SAVED)).to_have_count(0)
+
+
+def test_a_notice_leaves_when_closed_and_does_not_steal_the_focus(chat: Page) -> None:
+    tell("alice", SAVED)
+    toast = chat.locator(".toast")
+    expect(toast).to_be_visible()
+    expect(chat.get_by_label("Message to assistant")).to_be_focused()
+    toast.get_by_role("button", name="Close notice").click()
+    expect(toast).to_have_count(0)
+
+
+def test_a_review_that_wants_a_decision_says_so(chat: Page) -> None:
+    tell("alice", "A review wants to save 2 memories.", Notification.Kind.REVIEW_AWAITING_APPROVAL)
+    toast = chat.locator(".toast")
+    expect(toast.get_by_role("link", name="Decide")).to_be_visible()
+    expect(toast.get_by_role("button", name="Undo")).to_be_hidden()
+
+
+def test_offline_is_said_the_draft_stays_and_nothing_is_missed(chat: Page, alices: Visitor) -> None:
+    alices.expect_trouble("ERR_INTERNET_DISCONNECTED")
+    chat.get_by_label("Message to assistant").fill("half a thou")
+    alices.context.set_offline(True)
+    expect(chat.get_by_text("Connection lost. Trying again…")).to_be_visible()
+    expect(chat.get_by_role("button", name="Send message")).to_be_disabled()
+    chat.keyboard.press("Enter")
+    tell("alice", SAVED)
+    alices.context.set_offline(False)
+    expect(chat.get_by_text("Connected again. Nothing was missed.")).to_be_visible()
+    expect(chat.locator(".toast")).to_have_count(1)
+    expect(chat.get_by_role("button", name="Send message")).to_be_enabled()
+    expect(chat.get_by_label("Message to assistant")).to_have_value("half a thou")
+    assert not Session.objects.exists()
+
+
+def test_the_stream_goes_on_after_its_connection_broke(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    alices.expect_trouble("ERR_FAILED")
+    broken: list[str] = []
+
+    def break_once(route: object) -> None:
+        # The first way back breaks as well: the page has to try again.
+        broken.append("events")
+        if len(broken) == 1:
+            route.abort()  # type: ignore[attr-defined]
+        else:
+            route.continue_()  # type: ignore[attr-defined]
+
+    send(chat, "tell me")
+    told.say("One ")
+    expect(chat.get_by_text("One")).to_be_visible()
+    chat.route(re.compile(r"/events\?after="), break_once)
+    chat.reload()
+    told.answer("two.")
+    expect(chat.get_by_text("One two.")).to_be_visible()
+    status_is(chat, "Answer complete")
+    assert len(broken) >= 2
+
+
+def test_coming_back_to_a_page_shows_what_was_said_elsewhere(chat: Page, visitor: NewVisitor) -> None:
+    ask(chat, "from the laptop")
+    phone = visitor("alice").open("/")
+    ask(phone, "from the phone")
+    expect(chat.get_by_text("from the phone")).to_have_count(0)
+    chat.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    expect(chat.get_by_text("from the phone")).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(2)
+
+
+def test_a_session_can_be_renamed_searched_and_deleted(chat: Page) -> None:
+    ask(chat, "Why is the oven cold?")
+    chat.get_by_role("link", name="New session").click()
+    ask(chat, "Plan the trip to Gotland.")
+    rows = chat.locator(".session")
+    expect(rows).to_have_count(2)
+
+    rows.last.hover()
+    rows.last.get_by_role("button", name="More for Why is the oven cold?").click()
+    chat.get_by_role("menuitem", name="Rename").click()
+    chat.get_by_label("New name of the session").fill("The oven")
+    chat.keyboard.press("Enter")
+    expect(rows.last.get_by_role("link")).to_have_text("The oven")
+    expect(rows.last.get_by_role("link")).to_be_focused()
+
+    chat.keyboard.press("Control+k")
+    search = chat.get_by_label("Search sessions")
+    expect(search).to_be_focused()
+    search.fill("gotland")
+    expect(rows).to_have_count(1)
+    search.fill("nothing like it")
+    expect(chat.get_by_text("Nothing matches “nothing like it”.")).to_be_visible()
+    chat.get_by_role("button", name="Clear search").click()
+    expect(rows).to_have_count(2)
+    assert set(Session.objects.values_list("title", flat=True)) >= {"The oven"}
+
+    rows.last.hover()
+    rows.last.get_by_role("button", name="More for The oven").click()
+    chat.get_by_role("menuitem", name="Delete").click()
+    chat.get_by_role("button", name="Keep it").click()
+    expect(rows).to_have_count(2)
+    rows.last.hover()
+    rows.last.get_by_role("button", name="More for The oven").click()
+    chat.get_by_role("menuitem", name="Delete").click()
+    chat.get_by_role("button", name="Delete session").click()
+    expect(rows).to_have_count(1)
+    expect(chat.get_by_role("heading", name="Plan the trip to Gotland.")).to_be_visible()
+    assert Session.objects.count() == 1
+
+
+def test_the_session_list_is_one_tab_stop_with_arrows_inside(chat: Page) -> None:
+    for words in ("First one", "Second one"):
+        chat.goto(chat.url.split("/c/")[0].rstrip("/") + "/new/")
+        ask(chat, words)
+    links = chat.locator(".session a")
+    assert sorted(links.evaluate_all("all => all.map(link => link.tabIndex)")) == [-1, 0]
+    links.first.focus()
+    chat.keyboard.press("ArrowDown")
+    expect(links.last).to_be_focused()
+    chat.keyboard.press("Shift+F10")
+    expect(chat.get_by_role("menuitem", name="Rename")).to_be_focused()
+    chat.keyboard.press("ArrowDown")
+    expect(chat.get_by_role("menuitem", name="Delete")).to_be_focused()
+    chat.keyboard.press("Escape")
+    expect(chat.get_by_role("menu")).to_be_hidden()
+    links.last.focus()
+    chat.keyboard.press("Enter")
+    expect(chat.get_by_role("heading", level=1)).to_have_text("First one")
+
+
+@pytest.mark.parametrize("width", [320, 390])
+def test_on_a_phone_the_sessions_are_a_drawer_and_nothing_scrolls_sideways(visitor: NewVisitor, width: int) -> None:
+    page = visitor("alice", viewport={"width": width, "height": 740}).open("/")
+    ask(page, "A rather long message about " + "the oven " * 12)
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    sessions = page.get_by_role("complementary", name="Sessions")
+    expect(sessions).to_be_hidden()
+    opener = page.get_by_role("button", name="Open sessions")
+    opener.click()
+    expect(sessions.get_by_role("button", name="Close sessions")).to_be_focused()
+    assert page.locator("main").evaluate("main => main.inert")
+    page.keyboard.press("Escape")
+    expect(sessions).to_be_hidden()
+    expect(opener).to_be_focused()
+
+
+def test_the_chosen_theme_is_there_before_the_first_paint(chat: Page) -> None:
+    chat.get_by_role("button", name="Switch between light and dark").click()
+    expect(chat.locator("html")).to_have_attribute("data-theme", "dark")
+    chat.reload(wait_until="commit")
+    expect(chat.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_reader_who_scrolled_up_is_left_alone_and_told_of_new_text(chat: Page, told: ToldModel) -> None:
+    told.answer("A long answer.\n\n" * 60)
+    ask(chat, "go on")
+    send(chat, "and on")
+    told.say("first of it")
+    expect(chat.get_by_text("first of it")).to_be_in_viewport()
+    chat.locator("#log").evaluate("log => { log.scrollTop = 0; }")
+    told.say("\n\nmore of it")
+    button = chat.get_by_role("button", name="New text below")
+    expect(button).to_be_visible()
+    assert chat.locator("#log").evaluate("log => log.scrollTop") == 0
+    button.click()
+    expect(chat.get_by_text("more of it")).to_be_in_viewport()
+    expect(button).to_be_hidden()
+    told.end()
+    status_is(chat, "Answer complete")
+
+
+def test_signing_out_leads_to_the_sign_in_page(chat: Page) -> None:
+    chat.locator("#account-button").click()
+    chat.get_by_role("button", name="Sign out").click()
+    expect(chat.get_by_role("heading", name="Daybook")).to_be_visible()
+    expect(chat).to_have_url(re.compile("/login/$"))

@@ -1,0 +1,155 @@
+"""memories.recall: the two lanes, their limits and their faults."""
+
+import asyncio
+import threading
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from memories.frozen import ViewEntry, freeze
+from memories.recall import (
+    SHORT_TERM_BYTES,
+    SNIPPET_BYTES,
+    TOTAL_BYTES,
+    Injection,
+    Recalled,
+    RecallSettings,
+    cut,
+    recall,
+    share,
+)
+from memories.snapshot import BookState, BookView, SessionSnapshot
+from memories.threads import ThreadTurn, ThreadView
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def snapshot_of(*contents: str, frozen_chars: int = 0, most: int = 20) -> SessionSnapshot:
+    entries = tuple(
+        ViewEntry(
+            number=n,
+            target="user",
+            category="general",
+            content=content,
+            keywords=(),
+            pinned=False,
+            content_changed_at=NOW,
+            session_id=None,
+        )
+        for n, content in enumerate(contents, start=1)
+    )
+    state = BookState(book_id=uuid4(), owner_id=uuid4(), name="main", generation=1, epoch=1)
+    frozen = freeze(entries, max_memories=most, char_limit=frozen_chars)
+    return SessionSnapshot(view=BookView(state, entries), agent_version=1, frozen=frozen)
+
+
+def thread_of(*pairs: tuple[str, str]) -> ThreadView:
+    return ThreadView(
+        [
+            ThreadTurn(record_id=uuid4(), run_id=uuid4(), turn=n, user=user, assistant=assistant, said_at=NOW)
+            for n, (user, assistant) in enumerate(pairs, start=1)
+        ]
+    )
+
+
+async def run(
+    snapshot: SessionSnapshot, query: str, *, thread: ThreadView | None = None, most: int = 20, seconds: float = 5
+) -> Injection:
+    limits = RecallSettings(max_memories=most, search="ranked", lane_seconds=seconds)
+    return await recall(snapshot=snapshot, thread=thread, query=query, keywords=None, limits=limits)
+
+
+async def test_the_long_term_lane_finds_what_is_not_frozen() -> None:
+    found = await run(snapshot_of("Is allergic to hazelnuts.", "Plays the cello."), "May I serve hazelnut cake?")
+    assert found.recalled[0].lane == "long_term"
+    assert "Is allergic to hazelnuts." in found.recall
+    assert found.recall.count("<memories>") == 1
+    assert "<thread_memories>" not in found.recall
+
+
+async def test_nothing_is_repeated_that_the_frozen_block_holds() -> None:
+    found = await run(snapshot_of("Is allergic to hazelnuts.", frozen_chars=1000), "hazelnut cake")
+    assert (found.recall, [r.lane for r in found.recalled]) == ("", ["frozen"])
+    assert found.frozen.count("<memory ") == 1
+
+
+async def test_frozen_and_recall_together_keep_to_the_limit() -> None:
+    contents = [f"Likes hazelnut recipe number {n}." for n in range(40)]
+    found = await run(snapshot_of(*contents, frozen_chars=3000, most=6), "hazelnut recipes", most=6)
+    assert len({r.number for r in found.recalled}) == len(found.recalled) == 6
+
+
+async def test_short_term_comes_first_and_quotes_earlier_turns() -> None:
+    thread = thread_of(("The gate code is written on the blue door", "I see."), ("Nice weather", "Indeed."))
+    found = await run(snapshot_of("Owns a blue bicycle."), "What was on the blue door?", thread=thread)
+    assert found.recall.index("<thread_memories>") < found.recall.index("<memories>")
+    assert "The gate code is written on the blue door" in found.recall
+    short = next(r for r in found.recalled if r.lane == "short_term")
+    assert (short.why, short.turn_id) == ("Said earlier in this conversation, turn 1.", thread.outside[0].run_id)
+
+
+async def test_a_failing_lane_leaves_the_other_and_names_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(self: ThreadView, query: str, *, limit: int) -> None:
+        raise RuntimeError("index is broken")
+
+    monkeypatch.setattr(ThreadView, "search", broken)
+    found = await run(snapshot_of("Is allergic to hazelnuts."), "hazelnuts", thread=thread_of(("a", "b")))
+    assert "Is allergic to hazelnuts." in found.recall
+    assert (found.trace["short_term"]["state"], found.trace["short_term"]["kind"]) == ("failed", "RuntimeError")
+    assert found.trace["long_term"]["state"] == "ok"
+
+
+async def test_a_lane_that_hangs_is_left_at_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    release = threading.Event()
+
+    def hanging(self: ThreadView, query: str, *, limit: int) -> list[object]:
+        release.wait(10)
+        return []
+
+    monkeypatch.setattr(ThreadView, "search", hanging)
+    try:
+        found = await asyncio.wait_for(
+            run(snapshot_of("Is allergic to hazelnuts."), "hazelnuts", thread=thread_of(("a", "b")), seconds=0.3), 5
+        )
+    finally:
+        release.set()
+    assert found.trace["short_term"]["state"] == "timeout"
+    assert "Is allergic to hazelnuts." in found.recall
+
+
+def item(lane: str, size: int) -> Recalled:
+    return Recalled(lane=lane, why="", text="x" * size)  # type: ignore[arg-type]
+
+
+def test_each_lane_has_its_reserve_and_may_take_what_the_other_leaves() -> None:
+    short, long = share([item("short_term", 512)] * 20, [item("long_term", 512)] * 20)
+    assert (len(short), len(long)) == (3, 5)  # 1536 and 2560
+    short, long = share([item("short_term", 512)] * 20, [])
+    assert (len(short), len(long)) == (8, 0)
+    short, long = share([item("short_term", 512)], [item("long_term", 512)] * 20)
+    assert (len(short), len(long)) == (1, 7)
+
+
+@given(st.lists(st.integers(1, SNIPPET_BYTES), max_size=30), st.lists(st.integers(1, SNIPPET_BYTES), max_size=30))
+def test_both_lanes_together_keep_to_four_kib(shorts: list[int], longs: list[int]) -> None:
+    short, long = share([item("short_term", n) for n in shorts], [item("long_term", n) for n in longs])
+    taken = [sum(len(i.text) for i in lane) for lane in (short, long)]
+    assert sum(taken) <= TOTAL_BYTES
+    # A lane is cut only when it would pass its reserve.
+    assert len(short) == len(shorts) or taken[0] + shorts[len(short)] > SHORT_TERM_BYTES
+    assert len(long) == len(longs) or taken[1] + longs[len(long)] > TOTAL_BYTES - SHORT_TERM_BYTES
+
+
+@given(st.text(max_size=900))
+def test_a_cut_snippet_keeps_the_limit_and_whole_characters(text: str) -> None:
+    snippet = cut(text)
+    assert len(snippet.encode()) <= SNIPPET_BYTES
+    assert snippet == text or (snippet.endswith("…") and text.startswith(snippet[:-1].rstrip()))
+
+
+def test_a_snippet_of_exactly_the_limit_is_not_cut() -> None:
+    assert cut("ä" * 256) == "ä" * 256
+    assert cut("ä" * 256 + "x") == "ä" * 254 + "…"
