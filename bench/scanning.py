@@ -109,10 +109,14 @@ def main() -> None:
     result = {
         "n": len(rows),
         "recall": share(bad),
-        "recall_by_label": {label: share([r for r in bad if r.label == label]) for label in sorted({r.label for r in bad})},
+        "recall_by_label": {
+            label: share([r for r in bad if r.label == label]) for label in sorted({r.label for r in bad})
+        },
         "recall_by_kind": by_kind(bad),
         "false_alarm_rate": share(good),
-        "false_alarm_rate_by_file": {name: share([r for r in group if r.label == "benign"]) for name, group in files.items()},
+        "false_alarm_rate_by_file": {
+            name: share([r for r in group if r.label == "benign"]) for name, group in files.items()
+        },
         "false_alarm_rate_by_kind": by_kind(good),
         "secrets_kept_by_redaction": kept_secrets(rows),
         "p50_ms": round(statistics.median(costs), 3),
@@ -121,7 +125,9 @@ def main() -> None:
     }
     table("recall by kind", by_kind(bad), bad)
     table("false alarms by kind", by_kind(good), good)
-    print(f"\nrecall {share(bad)}  false alarms {share(good)}  p50 {result['p50_ms']} ms  p95 {result['p95_ms']} ms  n {len(rows)}")
+    print(
+        f"\nrecall {share(bad)}  false alarms {share(good)}  p50 {result['p50_ms']} ms  p95 {result['p95_ms']} ms  n {len(rows)}"
+    )
     for label, value in result["recall_by_label"].items():  # type: ignore[attr-defined]
         print(f"  {label}: recall {value}")
     print(json.dumps(result))

@@ -60,6 +60,7 @@ class Environment(BaseSettings):
     recall_lane_seconds: float = Field(0.5, gt=0, description="Deadline of each lane of recall.")
     keywords_seconds: float = Field(3, gt=0, description="Deadline of the request that finds keywords.")
     push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
+    compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
     review_tokens: int = Field(24_000, ge=500, description="Most tokens of conversation that one review reads.")
     notification_days: int = Field(14, ge=1, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, description="Days that deleted memories can be put back.")

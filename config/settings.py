@@ -212,3 +212,4 @@ RECALL_LANE_SECONDS = ENV.recall_lane_seconds
 KEYWORDS_SECONDS = ENV.keywords_seconds
 PUSH_POLL_SECONDS = ENV.push_poll_seconds
 REVIEW_TOKENS = ENV.review_tokens
+COMPACTION_SECONDS = ENV.compaction_seconds

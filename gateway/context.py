@@ -31,11 +31,13 @@ class TurnContext:
     agent: AgentConfig
     book: BookState | None  # None: nothing of memory is read or written in this run
     messages: tuple[dict[str, Any], ...]  # the transcript to send, the new user message last
+    message_seqs: tuple[int, ...] = ()  # their numbers, in a native session; /v1 sends its own context
+    summary: str = ""  # of what came before `messages`, in a compacted native session
+    compaction_epoch: int = 0
     client_system: str = ""  # the client's own leading system text
     user_text: str
     user_canonical: str  # as it identifies the turn
     user_seq: int
-    first_seq: int  # number of the oldest message of `messages` that is ours; older ones are out of the window
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     chain_before: str = ""
     request_id: str

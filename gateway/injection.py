@@ -17,6 +17,7 @@ from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
 from memories.search.keywords import extract_keywords
 from memories.snapshot import SessionSnapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
+from prompts.conversation import earlier_block
 from prompts.files import prompt_file
 
 _SEPARATORS = re.compile(r"[,\s]+")
@@ -51,6 +52,8 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = "\n\n".join(part for part in parts if part)
     messages = [{"role": "system", "content": system}] if system else []
+    if context.summary:
+        messages.append({"role": context.agent.settings.recall_role, "content": earlier_block(context.summary)})
     messages.extend(context.messages)
     if injection.recall:
         last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
@@ -60,7 +63,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
 
 async def _snapshot(context: TurnContext) -> SessionSnapshot:
     assert context.book is not None  # noqa: S101 - prepare() returned before
-    version, agent = context.agent.version, context.agent.settings
+    version, agent = (context.agent.version, context.compaction_epoch), context.agent.settings
     warm = snapshots.warm(context.session_id, context.book, version)
     if warm is not None:
         return warm

@@ -78,6 +78,7 @@ class Session(models.Model):
     turns_since_memory_review = models.PositiveIntegerField(default=0)
     reviewed_through = models.PositiveIntegerField(default=0, help_text="Number of the last reviewed message.")
     message_seq = models.PositiveIntegerField(default=0, help_text="Number of the newest message.")
+    compaction_epoch = models.PositiveIntegerField(default=0, help_text="Grows with every compaction.")
     chain = models.CharField(max_length=64, blank=True, help_text="What identifies the conversation so far by content.")
     last_pair = models.CharField(max_length=64, blank=True, help_text="Hash of the latest pair of messages.")
     created_at = models.DateTimeField(default=timezone.now)
@@ -126,6 +127,7 @@ class Run(models.Model):
     text = models.TextField(blank=True, help_text="What was said so far, flushed while it is said.")
     usage = models.JSONField(default=dict)
     recalled = models.JSONField(default=list)
+    usage_counted = models.BooleanField(default=False, help_text="What it recalled was added to the usage counters.")
     trace = models.JSONField(default=dict, help_text="What recall and the model steps did, without content.")
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
@@ -139,6 +141,9 @@ class Run(models.Model):
             models.Index(fields=["owner", "session", "-id"], name="run_of_session"),
             models.Index(fields=["owner", "chain_before", "user_key"], name="run_by_chain_before"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="run_open_lease"),
+            models.Index(
+                fields=["id"], condition=Q(state="completed", usage_counted=False), name="run_usage_uncounted"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -177,6 +182,23 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role} {self.seq}"
+
+
+class Compaction(models.Model):
+    """A summary that stands for the messages of a session up to a number; the messages stay."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="compactions")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="compactions")
+    up_to = models.PositiveIntegerField()
+    summary = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "session", "-id"], name="compaction_of_session")]
+
+    def __str__(self) -> str:
+        return f"up to {self.up_to}"
 
 
 class Worker(models.Model):

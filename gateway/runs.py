@@ -13,14 +13,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists, QuerySet
 from django.utils import timezone
+from django_q.tasks import async_task
 
 from gateway import identity
 from gateway.agents import AgentSettings
 from gateway.context import AgentConfig, TurnContext
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.hooks import TurnCompleted, turn_completed
-from gateway.models import Agent, ApiKey, Message, Run, Session
+from gateway.models import Agent, ApiKey, Compaction, Message, Run, Session
 from gateway.services import require_active
+from gateway.tokens import estimate, estimate_text
 from memories.caller import Caller
 from memories.errors import ModelNotFound, NotFound, Unauthorized
 from memories.ids import uuid7
@@ -33,6 +35,8 @@ LEASE_MARGIN = timedelta(seconds=30)
 KEY_REVOKED = "This API key was revoked."
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 TITLE_CHARS = 60
+COMPACTION_TASK = "gateway.compaction.compact_session"
+COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
 WINDOW_ROWS = 400
 
@@ -59,7 +63,7 @@ def open_native(
     require_agent(caller, session.agent.name)
     release_expired(session)
     replaced = _replaced_run(session, replaces)
-    rows = _window(session, before=replaced)
+    summary, rows = window_rows(session, before=replaced)
     transcript = tuple(as_openai(row) for row in rows)
     turns_before = identity.read_conversation(
         caller.owner_id, session.agent.name, [*transcript, {"role": "user", "content": content}]
@@ -83,8 +87,9 @@ def open_native(
         session,
         run,
         messages=(*transcript, {"role": "user", "content": content}),
+        message_seqs=(*(row.seq for row in rows), message.seq),
+        summary=summary,
         user=message,
-        first_seq=rows[0].seq if rows else message.seq,
         chain_before=turns_before.chain_before,
     )
 
@@ -131,7 +136,6 @@ def open_in(
         messages=tuple(messages),
         client_system=client_system,
         user=stored[-1],
-        first_seq=stored[-1].seq,
         chain_before=conversation.chain_before,
     )
 
@@ -254,7 +258,6 @@ def continue_context(
         messages=messages,
         client_system=client_system,
         user=user,
-        first_seq=user.seq,
         chain_before=run.chain_before,
     )
 
@@ -338,12 +341,27 @@ def _supersede(session: Session, replaced: Run) -> None:
     session.turns = replaced.turn - 1
 
 
-def _window(session: Session, *, before: Run | None) -> list[Message]:
+def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
+    """What a native request is built from: the summary of compacted turns, and the messages after them, oldest first.
+    Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if before is not None:
         rows = rows.exclude(run__turn__gte=before.turn)
-    return list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
+    summary = ""
+    if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
+        summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
+    newest = list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
+    first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
+    return summary, newest[first:]
+
+
+def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | None:
+    made = Compaction.objects.filter(owner_id=session.owner_id, session=session)
+    if before is not None:  # a summary that tells of the turn being replaced has left the conversation with it
+        first_seq = Message.objects.filter(run=before).order_by("seq").values_list("seq", flat=True).first()
+        made = made.filter(up_to__lt=first_seq or 0)
+    return made.order_by("-id").first()
 
 
 def as_openai(row: Message) -> dict[str, Any]:
@@ -418,9 +436,10 @@ def _context(
     *,
     messages: tuple[dict[str, Any], ...],
     user: Message,
-    first_seq: int,
     chain_before: str,
     client_system: str = "",
+    message_seqs: tuple[int, ...] = (),
+    summary: str = "",
 ) -> TurnContext:
     agent = session.agent
     checked = agent_settings(agent)
@@ -442,10 +461,12 @@ def _context(
         book=book,
         messages=messages,
         client_system=client_system,
+        message_seqs=message_seqs,
+        summary=summary,
+        compaction_epoch=session.compaction_epoch,
         user_text=user.text,
         user_canonical=identity.canonical_content(user.parts or user.text),
         user_seq=user.seq,
-        first_seq=first_seq,
         newest_record=newest,
         chain_before=chain_before,
         request_id=run.request_id,
@@ -481,6 +502,7 @@ def _complete(context: TurnContext, session: Session, said: Said, chain_after: s
     session.turns = max(session.turns, context.turn)
     session.chain = chain_after
     session.last_pair = identity.pair_key(context.user_canonical, identity.fold(said.text))
+    _compact_if_large(context, said)
     if context.temporary or context.book is None:
         return
     if context.user_text.strip() and said.text.strip():
@@ -503,6 +525,13 @@ def _complete(context: TurnContext, session: Session, said: Said, chain_after: s
     )
     if turn_completed(event):
         session.turns_since_memory_review = 0
+
+
+def _compact_if_large(context: TurnContext, said: Said) -> None:
+    tokens = said.usage.get("total_tokens") or estimate(context.messages) + estimate_text(said.text)
+    if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
+        session_id = str(context.session_id)
+        transaction.on_commit(lambda: async_task(COMPACTION_TASK, session_id, q_options={"save": False}), robust=True)
 
 
 def _lease_end() -> datetime:

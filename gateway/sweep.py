@@ -1,8 +1,9 @@
-"""What the worker looks after for the gateway: runs whose process died, and runs that wait for a client's tools."""
+"""What the worker looks after for the gateway: runs whose process died, and runs that wait for a client's tools, and usage counters that are behind."""
 
 from django.utils import timezone
 
 from gateway.runs import complete_waiting, expire_runs
+from gateway.usage import count_usage
 
 
 def runs_sweep() -> None:
@@ -10,3 +11,4 @@ def runs_sweep() -> None:
     now = timezone.now()
     expire_runs(now)
     complete_waiting(now)
+    count_usage()

@@ -12,11 +12,13 @@ from django.conf import settings
 
 from gateway import runs
 from gateway.client_tools import rename_calls
+from gateway.compaction import fit
 from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare
 from gateway.models import Run
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.tokens import estimate_text
 from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
 from memories.database import in_thread
@@ -98,6 +100,7 @@ class Turn:
             self.said.trace = {"recall": injection.trace, "steps": 0}
             if injection.recalled:
                 yield Recalled(injection)
+            await self._fit(injection)
             messages = build_messages(self.context, injection)
             async for event in self._run_steps(messages):
                 yield event
@@ -113,6 +116,14 @@ class Turn:
                 # Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile.
                 self._keep_partial()
                 await asyncio.shield(self._close(Run.State.STOPPED))
+
+    async def _fit(self, injection: Injection) -> None:
+        """Make a long native conversation fit its limit."""
+        fixed = estimate_text(
+            self.context.agent.settings.instructions + injection.frozen + injection.guidance + injection.recall
+        )
+        self.context, trace = await fit(self.context, fixed_tokens=fixed)
+        self.said.trace |= trace
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         tools = self._our_tools()

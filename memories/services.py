@@ -5,7 +5,7 @@ revisions, the new generation and the notification together, or raises and commi
 
 import hashlib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -298,6 +298,15 @@ def book_expire(book: Book) -> Book:
         book_touch(locked, written=False)
         locked.refresh_from_db()
     return locked
+
+
+def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
+    """Raise the usage counters of an owner's memories, by number. No revision and no new generation: what may be
+    injected, and in which bytes, does not depend on them."""
+    for number, count in sorted(counts.items()):
+        Memory.objects.filter(owner_id=owner_id, number=number).update(
+            usage_count=F("usage_count") + count, last_used_at=used_at
+        )
 
 
 def owner_for_user(user: AbstractBaseUser) -> Owner:

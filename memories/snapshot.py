@@ -75,18 +75,18 @@ class SessionSnapshot:
     """What one session injects from."""
 
     view: BookView
-    agent_version: int
+    version: tuple[int, ...]  # of what else it depends on: the agent's settings, the session's compactions
     frozen: FrozenBlock
     guidance: str = ""
 
-    def is_of(self, state: BookState, agent_version: int) -> bool:
+    def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Whether nothing that may be injected has changed since."""
         mine = self.view.state
-        return (mine.book_id, mine.generation, mine.epoch, self.agent_version) == (
+        return (mine.book_id, mine.generation, mine.epoch, self.version) == (
             state.book_id,
             state.generation,
             state.epoch,
-            agent_version,
+            version,
         )
 
 
@@ -98,23 +98,23 @@ class Snapshots:
     _views: "OrderedDict[UUID, BookView]" = field(default_factory=OrderedDict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
-    def warm(self, session_id: UUID, state: BookState, agent_version: int) -> SessionSnapshot | None:
+    def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """The session's snapshot if it is of this state; no database query."""
         with self._lock:
             found = self._sessions.get(session_id)
-            if found is None or not found[1].is_of(state, agent_version):
+            if found is None or not found[1].is_of(state, version):
                 return None
             self._sessions[session_id] = (time.monotonic(), found[1])
             self._sessions.move_to_end(session_id)
             return found[1]
 
     def build(
-        self, session_id: UUID, state: BookState, agent_version: int, *, max_memories: int, char_limit: int
+        self, session_id: UUID, state: BookState, version: tuple[int, ...], *, max_memories: int, char_limit: int
     ) -> SessionSnapshot:
         """Make the session's snapshot, from a shared view where one is fresh, else from the rows."""
         view = self.view(state)
         frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
-        snapshot = SessionSnapshot(view=view, agent_version=agent_version, frozen=frozen)
+        snapshot = SessionSnapshot(view=view, version=version, frozen=frozen)
         with self._lock:
             self._sessions[session_id] = (time.monotonic(), snapshot)
             self._sessions.move_to_end(session_id)

@@ -19,7 +19,9 @@ MAX_ENCODED = 8_000  # characters of one encoded passage
 _MIN_READABLE = 0.85
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_\-=])[A-Za-z0-9+/_\-]{14,8000}={0,2}(?![A-Za-z0-9+/_])")
-_HEX = re.compile(r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}")
+_HEX = re.compile(
+    r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}"
+)
 _PERCENT = re.compile(r"[^\s%]{0,80}(?:%[0-9a-fA-F]{2}[^\s%]{0,40}){3,2000}")
 _ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});[^&\n]{0,20}){2,2000}")
 _ESCAPES = re.compile(r"(?:\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|u\{[0-9a-fA-F]{1,6}\})[^\\\n]{0,20}){3,1500}")

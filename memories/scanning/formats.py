@@ -12,8 +12,12 @@ _PEM = re.compile(
     r"-----BEGIN (?P<label>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
     r"(?P<body>[A-Za-z0-9+/=\s\\:,.\-()]{0,20000}?)(?:-----END (?P=label)-----|(?=-----BEGIN)|\Z)"
 )
-_PEM_HEAD = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s{0,4}[A-Za-z0-9+/=\\]{16,200}){0,400}")
-_PUTTY = re.compile(r"PuTTY-User-Key-File-\d[^\n]{0,80}(?:\n[A-Za-z\-]{2,20}: [^\n]{0,200}|\n[A-Za-z0-9+/=]{2,200}){0,200}")
+_PEM_HEAD = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s{0,4}[A-Za-z0-9+/=\\]{16,200}){0,400}"
+)
+_PUTTY = re.compile(
+    r"PuTTY-User-Key-File-\d[^\n]{0,80}(?:\n[A-Za-z\-]{2,20}: [^\n]{0,200}|\n[A-Za-z0-9+/=]{2,200}){0,200}"
+)
 _JWT = re.compile(r"(?<![\w\-])eyJ[\w\-]{8,4000}={0,2}\.[\w\-]{8,8000}={0,2}(?:\.[\w\-]{0,2000}={0,2}){0,3}")
 _URL = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20})://(?P<user>[^\s:@/?#<>\"'`]{0,100}):(?P<password>[^\s@<>\"'`]{1,200})@(?P<host>[^\s/?#<>\"'`]{1,200})"
@@ -27,18 +31,83 @@ _QUERY = re.compile(
 )
 _CARD = re.compile(r"(?<![\d.\-/])(?:\d[ \-]?){12,18}\d(?![\d]|[.\-/]\d)")
 _CARD_GROUPS = re.compile(r"\d{4}([ \-])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ \-])\d{6}\2\d{4,5}|\d{13,19}")
-_CARD_WORDS = re.compile(r"card|karte|carte|tarjeta|cartao|cartão|carta|карт|卡|カード|카드|کارت|kart|बैंक|visa|master|amex|cvv|cvc|exp", re.IGNORECASE)
-_OTHER_NUMBER = re.compile(r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial|part|sku|issn|barcode|fax|phone|tel", re.IGNORECASE)
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])")
+_CARD_WORDS = re.compile(
+    r"card|karte|carte|tarjeta|cartao|cartão|carta|карт|卡|カード|카드|کارت|kart|बैंक|visa|master|amex|cvv|cvc|exp",
+    re.IGNORECASE,
+)
+_OTHER_NUMBER = re.compile(
+    r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial|part|sku|issn|barcode|fax|phone|tel",
+    re.IGNORECASE,
+)
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])"
+)
 _IBAN_LENGTHS = dict(
     entry.split("=") for entry in ["AD=24", "AE=23", "AL=28", "AT=20", "AZ=28", "BA=20", "BE=16", "BG=22", "BH=22", "BR=29", "BY=28", "CH=21", "CR=22", "CY=28", "CZ=24", "DE=22", "DK=18", "DO=28", "EE=20", "EG=29", "ES=24", "FI=18", "FO=18", "FR=27", "GB=22", "GE=22", "GI=23", "GL=18", "GR=27", "GT=28", "HR=21", "HU=28", "IE=22", "IL=23", "IQ=23", "IR=26", "IS=26", "IT=27", "JO=30", "KW=30", "KZ=20", "LB=28", "LC=32", "LI=21", "LT=20", "LU=20", "LV=21", "LY=25", "MC=27", "MD=24", "ME=22", "MK=19", "MR=27", "MT=31", "MU=30", "NL=18", "NO=15", "PK=24", "PL=28", "PS=29", "PT=25", "QA=29", "RO=24", "RS=22", "RU=33", "SA=24", "SC=31", "SD=18", "SE=24", "SI=19", "SK=24", "SM=27", "ST=25", "SV=28", "TL=23", "TN=24", "TR=26", "UA=29", "VA=22", "VG=24", "XK=20"]
 )  # fmt: skip
-_SEED_LABEL = re.compile(r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla", re.IGNORECASE)
+_SEED_LABEL = re.compile(
+    r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
+    re.IGNORECASE,
+)
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
 _COMMON = frozenset(
-    ["the", "and", "for", "not", "are", "was", "has", "had", "his", "her", "our", "from", "into", "with", "that", "this", "they", "them", "then", "than", "when", "what", "were", "been", "have", "would", "could", "should", "which", "their", "there", "these", "those", "also", "some", "more", "most", "such", "each", "likes", "prefers", "wants", "uses", "user", "who", "whose", "does", "did", "but", "its"]
+    [
+        "the",
+        "and",
+        "for",
+        "not",
+        "are",
+        "was",
+        "has",
+        "had",
+        "his",
+        "her",
+        "our",
+        "from",
+        "into",
+        "with",
+        "that",
+        "this",
+        "they",
+        "them",
+        "then",
+        "than",
+        "when",
+        "what",
+        "were",
+        "been",
+        "have",
+        "would",
+        "could",
+        "should",
+        "which",
+        "their",
+        "there",
+        "these",
+        "those",
+        "also",
+        "some",
+        "more",
+        "most",
+        "such",
+        "each",
+        "likes",
+        "prefers",
+        "wants",
+        "uses",
+        "user",
+        "who",
+        "whose",
+        "does",
+        "did",
+        "but",
+        "its",
+    ]
 )
-_FILLER_PASSWORD = re.compile(r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)", re.IGNORECASE)
+_FILLER_PASSWORD = re.compile(
+    r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)",
+    re.IGNORECASE,
+)
 
 
 def format_spans(text: str) -> Iterator[Span]:
@@ -72,10 +141,17 @@ def _address_spans(text: str) -> Iterator[Span]:
             value = match.group("password")
             if not is_placeholder(value) and any(c.isdigit() for c in value) and len(value) >= 8:
                 yield *match.span("password"), "url_password"
-    for pattern, name in ((_CONNECTION, "url_password"), (_CURL_USER, "password"), (_BASIC, "password"), (_BEARER, "token")):
+    for pattern, name in (
+        (_CONNECTION, "url_password"),
+        (_CURL_USER, "password"),
+        (_BASIC, "password"),
+        (_BEARER, "token"),
+    ):
         for match in pattern.finditer(text):
             value = match.group("password")
-            if is_placeholder(value) or (pattern in (_BASIC, _BEARER) and not any(c.isdigit() or c == "=" for c in value)):
+            if is_placeholder(value) or (
+                pattern in (_BASIC, _BEARER) and not any(c.isdigit() or c == "=" for c in value)
+            ):
                 continue
             yield *match.span("password"), name
 
@@ -100,7 +176,10 @@ def _is_card(digits: str) -> bool:
         or ((51 <= two <= 55 or 2221 <= four <= 2720 or four == 2200 or 2201 <= four <= 2204) and length == 16)
         or (two in (34, 37) and length == 15)
         or ((two in (36, 38, 39) or 300 <= int(digits[:3]) <= 305) and length in (14, 16))
-        or ((four == 6011 or two == 65 or 644 <= int(digits[:3]) <= 649 or two in (60, 62, 63, 67, 81, 50, 56, 57, 58)) and 16 <= length <= 19)
+        or (
+            (four == 6011 or two == 65 or 644 <= int(digits[:3]) <= 649 or two in (60, 62, 63, 67, 81, 50, 56, 57, 58))
+            and 16 <= length <= 19
+        )
         or (3528 <= four <= 3589 and 16 <= length <= 19)
         or (digits[0] == "9" and length == 16)
     )
@@ -140,6 +219,10 @@ def _seed_spans(text: str) -> Iterator[Span]:
         words = re.findall(r"[a-z]{3,8}", match.group())
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
         # A list of keywords is no phrase: without a label only single spaces may stand between the words.
-        plain = len(words) in (12, 15, 18, 21, 24) and match.group().count(" ") == len(words) - 1 and "," not in match.group()
+        plain = (
+            len(words) in (12, 15, 18, 21, 24)
+            and match.group().count(" ") == len(words) - 1
+            and "," not in match.group()
+        )
         if not _COMMON.intersection(words) and (_SEED_LABEL.search(before) or plain):
             yield match.start(), match.end(), "seed_phrase"

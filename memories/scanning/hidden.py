@@ -11,7 +11,9 @@ from memories.scanning.characters import BLACK_FLAG, LOOKALIKES, folded, is_acce
 from memories.scanning.verdict import Finding
 
 _ANSI = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]")
-_FLAG = re.compile(f"{BLACK_FLAG}[\U000e0061-\U000e007a]{{2}}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{{1,4}}\U000e007f")
+_FLAG = re.compile(
+    f"{BLACK_FLAG}[\U000e0061-\U000e007a]{{2}}[\U000e0030-\U000e0039\U000e0061-\U000e007a]{{1,4}}\U000e007f"
+)
 _TAGS = re.compile("[\U000e0000-\U000e007f]+")
 _OVERRIDES = re.compile("[\u202d\u202e]")
 _DIRECTIONS = re.compile("[\u202a\u202b\u2066\u2067\u2068]")

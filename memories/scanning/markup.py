@@ -136,9 +136,12 @@ SOURCES: tuple[PatternRule, ...] = (
     _rule(
         "planted_code",
         "tells the assistant to plant code in its answers",
-        r"\b(?:following|subsequent|below|this|next) (?:piece of )?(?:code|script|python|shell|snippet)\b[^`]{0,140}\byour\b[^`]{0,60}(?:code|codebase|response|implementation|solution|algorithm|answer|output|elucidation|explanation|program|project|reply|script)s?\b[^`]{0,60}```[^\0]{0,300}?" + _REACHES_OUT,
-        r"\byour (?:[a-z]{1,20} ){0,2}(?:code|codebase|response|implementation|solution|algorithm|answer|output|program|reply)s?\b[^`]{0,120}\b(?:following|subsequent|below|this) (?:code|script|snippet)\b[^`]{0,80}```[^\0]{0,300}?" + _REACHES_OUT,
-        r"\b(?:following|subsequent|below) code (?:snippet|block|excerpt|section|segment)\b[^`]{0,120}```[^\0]{0,300}?" + _REACHES_OUT,
+        r"\b(?:following|subsequent|below|this|next) (?:piece of )?(?:code|script|python|shell|snippet)\b[^`]{0,140}\byour\b[^`]{0,60}(?:code|codebase|response|implementation|solution|algorithm|answer|output|elucidation|explanation|program|project|reply|script)s?\b[^`]{0,60}```[^\0]{0,300}?"
+        + _REACHES_OUT,
+        r"\byour (?:[a-z]{1,20} ){0,2}(?:code|codebase|response|implementation|solution|algorithm|answer|output|program|reply)s?\b[^`]{0,120}\b(?:following|subsequent|below|this) (?:code|script|snippet)\b[^`]{0,80}```[^\0]{0,300}?"
+        + _REACHES_OUT,
+        r"\b(?:following|subsequent|below) code (?:snippet|block|excerpt|section|segment)\b[^`]{0,120}```[^\0]{0,300}?"
+        + _REACHES_OUT,
     ),
     _rule(
         "hidden_passage",

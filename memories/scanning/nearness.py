@@ -4,64 +4,80 @@ Rules are data (`orders.py`); this file compiles them to bit masks and finds the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from memories.scanning.sentences import Sentence
 from memories.scanning.verdict import Finding
 from memories.scanning.views import View
 from memories.scanning.words import BIT
 
+_TERM = re.compile(r"(?P<classes>[A-Z_|]+)\((?P<before>-?\d+),(?P<after>\d+)\)")
+
+Check = Callable[[Sentence, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rules that share a name and a reason; `rules` is text in the notation of `orders.py`."""
+
+    name: str
+    reason: str
+    rules: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule as bit masks. `near` holds (mask, words before, words after); `needed` every mask that must occur."""
+
+    name: str
+    reason: str
+    anchor: int
+    near: tuple[tuple[int, int, int], ...]
+    excuse: int
+    check: Check | None
+    needed: tuple[int, ...]
+
 
 def mask_of(names: str) -> int:
-    """Bits of class names separated by spaces or bars."""
+    """Bits of class names separated by bars; KeyError for a name that is no class."""
     mask = 0
-    for name in names.replace("|", " ").split():
+    for name in names.split("|"):
         mask |= BIT[name]
     return mask
 
 
-@dataclass(frozen=True, slots=True)
-class Near:
-    """Words of classes `what` from `before` words ahead of the anchor to `after` words behind it."""
-
-    what: str
-    before: int = 8
-    after: int = 8
-
-
-@dataclass(frozen=True, slots=True)
-class OrderRule:
-    """`anchor` and every `near` in one sentence; no word of `unless` right before the anchor; none of `never`
-    in the match or close to it. `also` is a last check in code."""
-
-    name: str
-    reason: str
-    anchor: str
-    near: tuple[Near, ...]
-    unless: str = ""
-    never: str = ""
-    also: Callable[[Sentence, int], bool] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Compiled:
-    rule: OrderRule
-    anchor: int
-    near: tuple[tuple[int, int, int], ...]
-    unless: int
-    never: int
-    needed: tuple[int, ...]
+def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
+    """The rules of a family; `checks` holds the functions that a rule may name behind `?`."""
+    rules = []
+    for line in re.sub(r"\n\s+\+", " +", family.rules).strip().splitlines():
+        body, _, check = line.strip().partition(" ? ")
+        terms, _, excuse = body.partition(" - ")
+        anchor, *others = terms.split(" + ")
+        near = []
+        for term in others:
+            match = _TERM.fullmatch(term.strip())
+            if match is None:
+                raise ValueError(f"{family.name}: cannot read {term!r}")
+            near.append((mask_of(match["classes"]), -int(match["before"]), int(match["after"])))
+        needed = (mask_of(anchor), *(mask for mask, _, _ in near))
+        excused = mask_of(excuse) if excuse else 0
+        rules.append(
+            CompiledRule(
+                name=family.name,
+                reason=family.reason,
+                anchor=needed[0],
+                near=tuple(near),
+                excuse=excused,
+                check=checks[check.strip()] if check else None,
+                needed=needed,
+            )
+        )
+    return rules
 
 
-def compiled(rule: OrderRule) -> _Compiled:
-    near = tuple((mask_of(n.what), n.before, n.after) for n in rule.near)
-    anchor = mask_of(rule.anchor)
-    needed = (anchor, *(mask for mask, _, _ in near))
-    return _Compiled(rule, anchor, near, mask_of(rule.unless), mask_of(rule.never), needed)
-
-
-_ASIDE = 6  # words around a match in which a word of `never` excuses it
+_ASIDE = 6  # words around a match in which a word of the excuse class counts
 
 
 def _mask_around(masks: list[int], start: int, end: int) -> int:
@@ -72,17 +88,15 @@ def _mask_around(masks: list[int], start: int, end: int) -> int:
 
 
 def _has_all(union: int, needed: tuple[int, ...]) -> bool:
-    for mask in needed:  # a plain loop: this runs for every rule and sentence
+    for mask in needed:  # noqa: SIM110 - a plain loop is faster, and this runs for every rule and sentence
         if not union & mask:
             return False
     return True
 
 
-def _fits(rule: _Compiled, sentence: Sentence, at: int) -> tuple[int, int] | None:
+def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | None:
     """First and last word of a match around the anchor at `at`; None if it does not match."""
     masks = sentence.masks
-    if rule.unless and at and masks[at - 1] & rule.unless:
-        return None
     first = last = at
     for mask, before, after in rule.near:
         for place in _places(at, before, after, len(masks)):
@@ -91,9 +105,9 @@ def _fits(rule: _Compiled, sentence: Sentence, at: int) -> tuple[int, int] | Non
                 break
         else:
             return None
-    if rule.never and _mask_around(masks, first - _ASIDE, last + _ASIDE + 1) & rule.never:
+    if rule.excuse and _mask_around(masks, first - _ASIDE, last + _ASIDE + 1) & rule.excuse:
         return None
-    if rule.rule.also is not None and not rule.rule.also(sentence, at):
+    if rule.check is not None and not rule.check(sentence, at):
         return None
     return first, last
 
@@ -112,13 +126,11 @@ def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool
 
 
 def _places(at: int, before: int, after: int, length: int) -> list[int]:
-    """Places around the anchor, not the anchor itself unless `before` and `after` are both 0; nearest behind first."""
-    if not before and not after:
-        return [at]
+    """Places around the anchor, the nearest behind it first; never the anchor itself."""
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
 
 
-def order_findings(view: View, sentences: list[Sentence], rules: tuple[_Compiled, ...]) -> list[Finding]:
+def order_findings(view: View, sentences: list[Sentence], rules: tuple[CompiledRule, ...]) -> list[Finding]:
     """All matches of the rules, at most one of each rule in a sentence."""
     found: list[Finding] = []
     for sentence in sentences:
@@ -132,9 +144,6 @@ def order_findings(view: View, sentences: list[Sentence], rules: tuple[_Compiled
                 span = _fits(rule, sentence, at)
                 if span is not None and not _is_mentioned(view, sentence, span):
                     start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
-                    reason = rule.rule.reason
-                    found.append(Finding(kind="injection", rule=rule.rule.name, start=start, end=end, reason=reason))
+                    found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))
                     break
     return found
-
-

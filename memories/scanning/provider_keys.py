@@ -19,7 +19,15 @@ Span = tuple[int, int, str]
 _LOCK = threading.Lock()
 _SCANNERS: list[Scanner] = []
 # Rules of the library that judge a word beside a common value, or that formats.py judges with placeholders in mind.
-_LEFT_OUT = ("generic-credential-uri", "azure-tenant-id", "private-key", "jwt", "curl-auth", "mongodb-connection", "1password-vault")
+_LEFT_OUT = (
+    "generic-credential-uri",
+    "azure-tenant-id",
+    "private-key",
+    "jwt",
+    "curl-auth",
+    "mongodb-connection",
+    "1password-vault",
+)
 
 _SHAPES = re.compile(
     r"(?<![A-Za-z0-9])(?:"
@@ -63,9 +71,83 @@ _WEBHOOKS = re.compile(
 _PREFIXED = re.compile(r"(?<![\w/\-.=&?#%])(?:[a-z][a-z0-9]{1,11}[_\-]){1,3}(?P<body>[A-Za-z0-9]{20,200})(?![\w\-/])")
 # Prefixes of identifiers that are shown in addresses and logs and open nothing.
 _IDENTIFIERS = frozenset(
-    ["price", "cus", "prod", "sub", "pi", "acct", "evt", "ch", "in", "txn", "req", "card", "pm", "si", "seti", "order", "msg", "thread", "asst", "run", "file", "chatcmpl", "resp", "call", "user", "org", "proj", "id", "team", "cs", "src", "ba", "po", "tr", "sess", "session", "job", "task", "step", "item", "doc", "page", "block", "vs", "batch", "ft", "ftjob", "img", "image", "build", "commit", "node", "pod", "usr", "product", "customer", "plan", "coupon", "promo", "invoice", "payout", "account", "project", "workspace", "channel", "event", "test", "rev", "deploy", "trace", "span"]
+    [
+        "price",
+        "cus",
+        "prod",
+        "sub",
+        "pi",
+        "acct",
+        "evt",
+        "ch",
+        "in",
+        "txn",
+        "req",
+        "card",
+        "pm",
+        "si",
+        "seti",
+        "order",
+        "msg",
+        "thread",
+        "asst",
+        "run",
+        "file",
+        "chatcmpl",
+        "resp",
+        "call",
+        "user",
+        "org",
+        "proj",
+        "id",
+        "team",
+        "cs",
+        "src",
+        "ba",
+        "po",
+        "tr",
+        "sess",
+        "session",
+        "job",
+        "task",
+        "step",
+        "item",
+        "doc",
+        "page",
+        "block",
+        "vs",
+        "batch",
+        "ft",
+        "ftjob",
+        "img",
+        "image",
+        "build",
+        "commit",
+        "node",
+        "pod",
+        "usr",
+        "product",
+        "customer",
+        "plan",
+        "coupon",
+        "promo",
+        "invoice",
+        "payout",
+        "account",
+        "project",
+        "workspace",
+        "channel",
+        "event",
+        "test",
+        "rev",
+        "deploy",
+        "trace",
+        "span",
+    ]
 )
-_WIREGUARD = re.compile(r"(?i:wireguard|private ?key|preshared ?key|psk|wg)\b[^\n]{0,60}?(?<![A-Za-z0-9+/=])(?P<key>[A-Za-z0-9+/]{43}=)(?!=)")
+_WIREGUARD = re.compile(
+    r"(?i:wireguard|private ?key|preshared ?key|psk|wg)\b[^\n]{0,60}?(?<![A-Za-z0-9+/=])(?P<key>[A-Za-z0-9+/]{43}=)(?!=)"
+)
 
 
 def warm() -> None:

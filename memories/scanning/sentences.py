@@ -11,7 +11,9 @@ from memories.scanning.views import View
 from memories.scanning.words import BIT, LEXICON, UNSPACED, classes_of, phrase_matches
 
 # Vowel signs of Indic scripts are no letters to `re`, but belong to the word.
-_LETTERS = "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
+_LETTERS = (
+    "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
+)
 _TOKEN = re.compile(
     r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
     r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"

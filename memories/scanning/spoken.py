@@ -49,17 +49,452 @@ _USER_PASS = re.compile(
 )
 
 _NEEDS_CONNECTOR = frozenset({"pass", "psk", "pw", "logins"})
-_EMAIL_PASS = re.compile(r"[\w.+\-]{1,40}@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})")
+_EMAIL_PASS = re.compile(
+    r"[\w.+\-]{1,40}@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})"
+)
 _DEVICE_CODE = re.compile(
     r"(?:alarm|door|gate|safe|lock|garage|vault|keypad|locker|suitcase|card|phone)\b[^\n.]{0,40}?\b(?:code|combination)\b(?:\s|is|:|=|with|to){0,4}"
 )
 _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|reseau|red\b|rete\b")
 
 _NOT_A_VALUE = frozenset(
-    ["1password", "lastpass", "keepass", "keepassxc", "bitwarden", "dashlane", "nordpass", "vault", "yubikey", "base64", "sha256", "sha-256", "sha512", "sha-512", "md5", "argon2", "argon2id", "bcrypt", "pbkdf2", "scrypt", "hs256", "rs256", "es256", "ed25519", "aes-256", "aes256", "rsa4096", "rsa-4096", "oauth2", "oauth2.0", "ipv4", "ipv6", "utf-8", "utf8", "win10", "win11", "k8s", "s3", "http2", "http/2", "tls1.2", "tls1.3", "wpa2", "wpa3", "wpa2-psk", "2fa", "mfa", "totp", "u2f", "fido2", "web3", "e-mail", "wi-fi", "wifi", "e2e", "i18n", "l10n", "x509", "p12", "pkcs12", "pkcs8", "pkcs#8", "iso-8859-1", "c++", "c#", "f#", "python3", "node.js", "next.js", "vue.js", "log4j", "g-suite", "office365", "microsoft365", "o365", "ms365", "auth0", "oauth-2", "n/a", "read-only", "sign-in", "log-in", "log-out", "add-on", "case-sensitive", "alphanumeric", "24/7", "co-worker", "built-in", "self-hosted", "passwordless", "one-time", "two-factor", "multi-factor", "openid", "saml2", "sso", "ldap"]
+    [
+        "1password",
+        "lastpass",
+        "keepass",
+        "keepassxc",
+        "bitwarden",
+        "dashlane",
+        "nordpass",
+        "vault",
+        "yubikey",
+        "base64",
+        "sha256",
+        "sha-256",
+        "sha512",
+        "sha-512",
+        "md5",
+        "argon2",
+        "argon2id",
+        "bcrypt",
+        "pbkdf2",
+        "scrypt",
+        "hs256",
+        "rs256",
+        "es256",
+        "ed25519",
+        "aes-256",
+        "aes256",
+        "rsa4096",
+        "rsa-4096",
+        "oauth2",
+        "oauth2.0",
+        "ipv4",
+        "ipv6",
+        "utf-8",
+        "utf8",
+        "win10",
+        "win11",
+        "k8s",
+        "s3",
+        "http2",
+        "http/2",
+        "tls1.2",
+        "tls1.3",
+        "wpa2",
+        "wpa3",
+        "wpa2-psk",
+        "2fa",
+        "mfa",
+        "totp",
+        "u2f",
+        "fido2",
+        "web3",
+        "e-mail",
+        "wi-fi",
+        "wifi",
+        "e2e",
+        "i18n",
+        "l10n",
+        "x509",
+        "p12",
+        "pkcs12",
+        "pkcs8",
+        "pkcs#8",
+        "iso-8859-1",
+        "c++",
+        "c#",
+        "f#",
+        "python3",
+        "node.js",
+        "next.js",
+        "vue.js",
+        "log4j",
+        "g-suite",
+        "office365",
+        "microsoft365",
+        "o365",
+        "ms365",
+        "auth0",
+        "oauth-2",
+        "n/a",
+        "read-only",
+        "sign-in",
+        "log-in",
+        "log-out",
+        "add-on",
+        "case-sensitive",
+        "alphanumeric",
+        "24/7",
+        "co-worker",
+        "built-in",
+        "self-hosted",
+        "passwordless",
+        "one-time",
+        "two-factor",
+        "multi-factor",
+        "openid",
+        "saml2",
+        "sso",
+        "ldap",
+    ]
 )
 _PLAIN_WORD_STOP = frozenset(
-    ["stored", "saved", "kept", "required", "expired", "weak", "strong", "wrong", "correct", "not", "never", "reset", "changed", "managed", "missing", "empty", "long", "short", "unknown", "same", "different", "secret", "hidden", "safe", "private", "public", "shared", "encrypted", "hashed", "salted", "protected", "rotated", "optional", "invalid", "valid", "incorrect", "needed", "written", "here", "there", "always", "only", "too", "very", "in", "on", "at", "by", "for", "from", "the", "a", "an", "this", "that", "what", "which", "where", "when", "how", "who", "why", "again", "still", "also", "now", "then", "just", "used", "set", "disabled", "enabled", "available", "lost", "forgotten", "stolen", "leaked", "compromised", "secure", "insecure", "old", "new", "unique", "random", "generated", "default", "blank", "null", "none", "true", "false", "string", "str", "int", "text", "field", "input", "type", "form", "page", "manager", "reset", "policy", "protected", "important", "confidential", "sensitive", "case", "complicated", "hard", "easy", "simple", "difficult", "something", "anything", "nothing", "everything", "someone", "somewhere", "elsewhere", "yes", "no", "tbd", "todo", "pending", "updated", "unchanged", "gone", "hot", "cold", "open", "closed", "locked", "about", "after", "before", "because", "between", "during", "with", "without", "within", "under", "over", "per", "via", "up", "down", "out", "off", "your", "my", "his", "her", "our", "their", "its", "it", "he", "she", "they", "we", "you", "i", "me", "him", "them", "us", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "stark", "schwach", "falsch", "richtig", "abgelaufen", "geheim", "sicher", "lang", "kurz", "neu", "alt", "im", "in", "der", "die", "das", "ein", "eine", "nicht", "bei", "auf", "von", "zu", "fur", "und", "oder", "muss", "soll", "dans", "le", "la", "les", "un", "une", "est", "pas", "sur", "chez", "trop", "court", "long", "expire", "faible", "fort", "perdu", "change", "stocke", "obligatoire", "et", "ou", "doit", "en", "de", "du", "des", "en", "el", "los", "las", "una", "no", "es", "esta", "guardada", "caducada", "fuerte", "debil", "larga", "corta", "segura", "perdida", "y", "o", "debe", "muy", "de", "del", "por", "para", "con", "na", "no", "nos", "nas", "os", "as", "um", "uma", "nao", "esta", "guardada", "fraca", "forte", "curta", "longa", "segura", "e", "ou", "deve", "muito", "do", "da", "dos", "das", "nella", "nel", "della", "scaduta", "debole", "forte", "lunga", "corta", "sicura", "salvata", "non", "deve", "e", "o", "di", "del", "in", "het", "een", "niet", "staat", "verlopen", "sterk", "zwak", "lang", "kort", "veilig", "moet", "en", "of", "van", "хранится", "лежит", "записан", "истек", "слабый", "сильный", "новый", "старый", "должен", "в", "на", "у", "не", "это", "нужно", "надо", "длинный", "короткий", "изменен", "сменить"]
+    [
+        "stored",
+        "saved",
+        "kept",
+        "required",
+        "expired",
+        "weak",
+        "strong",
+        "wrong",
+        "correct",
+        "not",
+        "never",
+        "reset",
+        "changed",
+        "managed",
+        "missing",
+        "empty",
+        "long",
+        "short",
+        "unknown",
+        "same",
+        "different",
+        "secret",
+        "hidden",
+        "safe",
+        "private",
+        "public",
+        "shared",
+        "encrypted",
+        "hashed",
+        "salted",
+        "protected",
+        "rotated",
+        "optional",
+        "invalid",
+        "valid",
+        "incorrect",
+        "needed",
+        "written",
+        "here",
+        "there",
+        "always",
+        "only",
+        "too",
+        "very",
+        "in",
+        "on",
+        "at",
+        "by",
+        "for",
+        "from",
+        "the",
+        "a",
+        "an",
+        "this",
+        "that",
+        "what",
+        "which",
+        "where",
+        "when",
+        "how",
+        "who",
+        "why",
+        "again",
+        "still",
+        "also",
+        "now",
+        "then",
+        "just",
+        "used",
+        "set",
+        "disabled",
+        "enabled",
+        "available",
+        "lost",
+        "forgotten",
+        "stolen",
+        "leaked",
+        "compromised",
+        "secure",
+        "insecure",
+        "old",
+        "new",
+        "unique",
+        "random",
+        "generated",
+        "default",
+        "blank",
+        "null",
+        "none",
+        "true",
+        "false",
+        "string",
+        "str",
+        "int",
+        "text",
+        "field",
+        "input",
+        "type",
+        "form",
+        "page",
+        "manager",
+        "reset",
+        "policy",
+        "protected",
+        "important",
+        "confidential",
+        "sensitive",
+        "case",
+        "complicated",
+        "hard",
+        "easy",
+        "simple",
+        "difficult",
+        "something",
+        "anything",
+        "nothing",
+        "everything",
+        "someone",
+        "somewhere",
+        "elsewhere",
+        "yes",
+        "no",
+        "tbd",
+        "todo",
+        "pending",
+        "updated",
+        "unchanged",
+        "gone",
+        "hot",
+        "cold",
+        "open",
+        "closed",
+        "locked",
+        "about",
+        "after",
+        "before",
+        "because",
+        "between",
+        "during",
+        "with",
+        "without",
+        "within",
+        "under",
+        "over",
+        "per",
+        "via",
+        "up",
+        "down",
+        "out",
+        "off",
+        "your",
+        "my",
+        "his",
+        "her",
+        "our",
+        "their",
+        "its",
+        "it",
+        "he",
+        "she",
+        "they",
+        "we",
+        "you",
+        "i",
+        "me",
+        "him",
+        "them",
+        "us",
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "stark",
+        "schwach",
+        "falsch",
+        "richtig",
+        "abgelaufen",
+        "geheim",
+        "sicher",
+        "lang",
+        "kurz",
+        "neu",
+        "alt",
+        "im",
+        "in",
+        "der",
+        "die",
+        "das",
+        "ein",
+        "eine",
+        "nicht",
+        "bei",
+        "auf",
+        "von",
+        "zu",
+        "fur",
+        "und",
+        "oder",
+        "muss",
+        "soll",
+        "dans",
+        "le",
+        "la",
+        "les",
+        "un",
+        "une",
+        "est",
+        "pas",
+        "sur",
+        "chez",
+        "trop",
+        "court",
+        "long",
+        "expire",
+        "faible",
+        "fort",
+        "perdu",
+        "change",
+        "stocke",
+        "obligatoire",
+        "et",
+        "ou",
+        "doit",
+        "en",
+        "de",
+        "du",
+        "des",
+        "en",
+        "el",
+        "los",
+        "las",
+        "una",
+        "no",
+        "es",
+        "esta",
+        "guardada",
+        "caducada",
+        "fuerte",
+        "debil",
+        "larga",
+        "corta",
+        "segura",
+        "perdida",
+        "y",
+        "o",
+        "debe",
+        "muy",
+        "de",
+        "del",
+        "por",
+        "para",
+        "con",
+        "na",
+        "no",
+        "nos",
+        "nas",
+        "os",
+        "as",
+        "um",
+        "uma",
+        "nao",
+        "esta",
+        "guardada",
+        "fraca",
+        "forte",
+        "curta",
+        "longa",
+        "segura",
+        "e",
+        "ou",
+        "deve",
+        "muito",
+        "do",
+        "da",
+        "dos",
+        "das",
+        "nella",
+        "nel",
+        "della",
+        "scaduta",
+        "debole",
+        "forte",
+        "lunga",
+        "corta",
+        "sicura",
+        "salvata",
+        "non",
+        "deve",
+        "e",
+        "o",
+        "di",
+        "del",
+        "in",
+        "het",
+        "een",
+        "niet",
+        "staat",
+        "verlopen",
+        "sterk",
+        "zwak",
+        "lang",
+        "kort",
+        "veilig",
+        "moet",
+        "en",
+        "of",
+        "van",
+        "хранится",
+        "лежит",
+        "записан",
+        "истек",
+        "слабый",
+        "сильный",
+        "новый",
+        "старый",
+        "должен",
+        "в",
+        "на",
+        "у",
+        "не",
+        "это",
+        "нужно",
+        "надо",
+        "длинный",
+        "короткий",
+        "изменен",
+        "сменить",
+    ]
 )
 _SHAPE_NOT = re.compile(
     r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|byte\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
@@ -68,8 +503,88 @@ _SHAPE_NOT = re.compile(
 )
 _UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _ENV_NAME = re.compile(r"^\$?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
-_PLACES = frozenset(["in", "with", "via", "by", "using", "through", "under", "inside", "within", "per", "at", "on", "from", "mit", "bei", "im", "auf", "dans", "avec", "en", "con", "sur", "chez", "em", "com", "nel", "in", "met", "в", "на", "через", "с"])
-_NEGATED = frozenset(["no", "not", "never", "without", "must", "should", "cannot", "can't", "don't", "isn't", "aren't", "kein", "keine", "nicht", "sans", "pas", "ne", "sin", "no", "sem", "nao", "senza", "non", "geen", "niet", "без", "не", "нет", "muss", "soll", "doit", "debe", "deve", "moet", "должен", "может", "必须", "needs", "need", "requires", "require", "has"])
+_PLACES = frozenset(
+    [
+        "in",
+        "with",
+        "via",
+        "by",
+        "using",
+        "through",
+        "under",
+        "inside",
+        "within",
+        "per",
+        "at",
+        "on",
+        "from",
+        "mit",
+        "bei",
+        "im",
+        "auf",
+        "dans",
+        "avec",
+        "en",
+        "con",
+        "sur",
+        "chez",
+        "em",
+        "com",
+        "nel",
+        "in",
+        "met",
+        "в",
+        "на",
+        "через",
+        "с",
+    ]
+)
+_NEGATED = frozenset(
+    [
+        "no",
+        "not",
+        "never",
+        "without",
+        "must",
+        "should",
+        "cannot",
+        "can't",
+        "don't",
+        "isn't",
+        "aren't",
+        "kein",
+        "keine",
+        "nicht",
+        "sans",
+        "pas",
+        "ne",
+        "sin",
+        "no",
+        "sem",
+        "nao",
+        "senza",
+        "non",
+        "geen",
+        "niet",
+        "без",
+        "не",
+        "нет",
+        "muss",
+        "soll",
+        "doit",
+        "debe",
+        "deve",
+        "moet",
+        "должен",
+        "может",
+        "必须",
+        "needs",
+        "need",
+        "requires",
+        "require",
+        "has",
+    ]
+)
 
 
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
@@ -111,7 +626,9 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
     stop = _STOP.search(text, label.end(), limit)
     limit = stop.start() if stop else limit
     connector = _CONNECTOR.match(text, label.end(), limit)
-    if connector is None and (text[label.end() : label.end() + 1] in tuple("\"'`") or _is_bare_abbreviation(text, label)):
+    if connector is None and (
+        text[label.end() : label.end() + 1] in tuple("\"'`") or _is_bare_abbreviation(text, label)
+    ):
         return
     if connector is None and label.end() < limit and text[label.end()] not in " ,\"'`)]*":
         return
@@ -124,7 +641,9 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
         yield *rest.span(), rule
         return
     before = ""
-    for count, match in enumerate(_WORD.finditer(text, connector.end() if connector else label.end(), label.end() + _FAR + 60)):
+    for count, match in enumerate(
+        _WORD.finditer(text, connector.end() if connector else label.end(), label.end() + _FAR + 60)
+    ):
         if match.start() >= limit or count > 9:
             return
         start, end = _trimmed(text, *match.span(), original)
@@ -146,7 +665,9 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
 
 
 # A passphrase of plain words: at least four to the end of the sentence.
-_PHRASE = re.compile(r"(?!(?:in|on|at|for|is|not|never|required|stored|kept|must|dans|im|en|na|nel|the|a|an|with|by|to) )[^\W\d_]{1,14}(?:[ \-][^\W\d_]{1,14}){3,11}(?=[.!]?\s{0,3}$|[.\n])")
+_PHRASE = re.compile(
+    r"(?!(?:in|on|at|for|is|not|never|required|stored|kept|must|dans|im|en|na|nel|the|a|an|with|by|to) )[^\W\d_]{1,14}(?:[ \-][^\W\d_]{1,14}){3,11}(?=[.!]?\s{0,3}$|[.\n])"
+)
 
 
 def _is_bare_abbreviation(text: str, label: re.Match[str]) -> bool:
@@ -183,7 +704,13 @@ def _looks_like_password(value: str) -> bool:
     """Letters with digits or signs among them, and not a date, version, unit, file, product or variable name."""
     low = value.lower()
     bare = low.rstrip("!.,")
-    if not 5 <= len(value) <= 100 or bare in _NOT_A_VALUE or _SHAPE_NOT.match(low) or _UUID.match(low) or _ENV_NAME.match(value):
+    if (
+        not 5 <= len(value) <= 100
+        or bare in _NOT_A_VALUE
+        or _SHAPE_NOT.match(low)
+        or _UUID.match(low)
+        or _ENV_NAME.match(value)
+    ):
         return False
     if is_placeholder(value) or not value.isascii():
         return False
@@ -218,7 +745,13 @@ def _is_plain_password(text: str, connector: re.Match[str] | None, start: int, e
 def _looks_like_key(value: str, *, direct: bool) -> bool:
     """A long value of random look; right behind "key:" also a UUID or hex."""
     low = value.lower()
-    if is_placeholder(value) or _ENV_NAME.match(value) or not value.isascii() or "://" in value or value.startswith(("/", "~", "./", "$")):
+    if (
+        is_placeholder(value)
+        or _ENV_NAME.match(value)
+        or not value.isascii()
+        or "://" in value
+        or value.startswith(("/", "~", "./", "$"))
+    ):
         return len(value) == 40 and bool(re.fullmatch(r"[A-Za-z0-9/+]{40}", value)) and entropy(value) > 4
     if _UUID.match(low):
         return direct
@@ -226,16 +759,25 @@ def _looks_like_key(value: str, *, direct: bool) -> bool:
         return False
     digits = sum(c.isdigit() for c in value)
     letters = sum(c.isalpha() for c in value)
-    if digits < 2 or letters < 2 or low.startswith(("sha256", "aaaa", "0x")) or re.search(r"\.(?:py|js|ts|md|json|com|env|ya?ml)$", low):
+    if (
+        digits < 2
+        or letters < 2
+        or low.startswith(("sha256", "aaaa", "0x"))
+        or re.search(r"\.(?:py|js|ts|md|json|com|env|ya?ml)$", low)
+    ):
         return False
     if re.fullmatch(r"[a-z]+(?:[-_.][a-z0-9]{1,8}){1,6}", low) and not looks_random(re.sub(r"[-_.]", "", value)):
         return direct and digits >= 4
     return entropy(value) >= 3.0
 
 
-_PIN_VALUE = re.compile(r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}|\d{3}[ \-]\d{3}|\d{2,5}[a-z]\d{0,5})(?![a-z0-9_%]|[./:\-]\d)")
+_PIN_VALUE = re.compile(
+    r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}|\d{3}[ \-]\d{3}|\d{2,5}[a-z]\d{0,5})(?![a-z0-9_%]|[./:\-]\d)"
+)
 _PLACE_CODE = re.compile(r"(?:door|gate|entry|building) code")
-_PIN_NOT = re.compile(r"^\s?(?:digits?|characters?|times?|attempts?|minutes?|hours?|days?|seconds?|years?|stell|ziffern|zeichen|chiffres|digitos|cifre|cijfers|знак|цифр|位|桁|자리|رقم|people|users|tries|hz|km|kg|€|usd|eur)")
+_PIN_NOT = re.compile(
+    r"^\s?(?:digits?|characters?|times?|attempts?|minutes?|hours?|days?|seconds?|years?|stell|ziffern|zeichen|chiffres|digitos|cifre|cijfers|знак|цифр|位|桁|자리|رقم|people|users|tries|hz|km|kg|€|usd|eur)"
+)
 
 
 def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
@@ -248,7 +790,12 @@ def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
     between = text[label.end() : match.start()]
     if _PIN_NOT.match(text[match.end() : match.end() + 14]) or set(re.findall(r"[^\W\d_]+", between)) & _NEGATED:
         return
-    if _PLACE_CODE.match(label.group()) and label.start() and re.fullmatch(r"\W*", between) and not re.search(r"[:=]", between):
+    if (
+        _PLACE_CODE.match(label.group())
+        and label.start()
+        and re.fullmatch(r"\W*", between)
+        and not re.search(r"[:=]", between)
+    ):
         return  # "door code 90412" in a description of the way; "door code: …" and "door code is …" are told as secrets
     if len(value) == 3 and not label.group().startswith(("cv", "pin", "security")):
         return

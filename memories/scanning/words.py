@@ -76,6 +76,11 @@ def classes_of(word: str) -> int:
     return mask
 
 
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
 def any_of(words: Iterable[str]) -> str:
     """A pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
     heads: dict[str, set[str]] = {}

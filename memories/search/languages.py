@@ -17,8 +17,7 @@ FUNCTION_WORDS: Final[dict[str, frozenset[str]]] = {
         their theirs one ones will would shall should can could may might must not no yes too very just also only
         own same such both each all any some more most other another again once now still yet ever i'm i've i'd i'll
         it's that's there's don't doesn't didn't won't can't isn't aren't wasn't let's im ive dont didnt doesnt cant
-        hows whats thats who whom whose what which when where why how before after
-        while during because since until through between against"""
+        hows whats thats who whom whose what which when where why how"""
     ),
     "german": _words(
         """der die das den dem des ein eine einen einem einer eines und oder aber doch nicht kein keine keinen ist sind

@@ -35,6 +35,8 @@ class Query:
     """How much each word counts, without rarity (W)."""
     terms: Ints
     """Place of each word among the book's terms, -1 if the book does not hold it (W)."""
+    spelling: dict[int, tuple[float, str]]
+    """By the place of a held term: minus its weight, and the word as the message spells it."""
     cosine: Floats
     """Of each word to each term of the book (W, T)."""
     vector: Floats
@@ -50,8 +52,9 @@ class Query:
 def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays) -> Query:
     """Analyse a message against a book; `extra_words` are searched beside its own words."""
     text = text[:LONGEST]
-    tokens = _distinct([token for part in (text, *extra_words) for token in tokens_of(part)])
-    speakers, names = named_speakers(text, book.speakers)
+    said = tokens_of(text)
+    tokens = _distinct([*said, *(token for word in extra_words for token in tokens_of(word))])
+    speakers, names = named_speakers(said, book.speakers)
     # Who is named is evidence of its own; as a word, a speaker's name finds those who address them.
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     terms = np.array([local_term(token.term, book) for token in words], dtype=np.int64)
@@ -62,11 +65,14 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays) -> Qu
     weights = [FRAME_WEIGHT if token.surface.casefold() in QUESTION_FRAMES else 1.0 for token in words]
     importance = np.sqrt(book.vocabulary.importance([token.surface for token in words]))
     raw = book.vocabulary.embed([text.strip() or " ".join(extra_words)])[0]
+    weight = np.array(weights, dtype=np.float32) * importance
+    spelled = zip(terms.tolist(), weight.tolist(), words, strict=True)
     return Query(
         text=text,
         words=tuple(words),
-        weights=np.array(weights, dtype=np.float32) * importance,
+        weights=weight,
         terms=terms,
+        spelling={term: (-value, token.surface) for term, value, token in spelled if term >= 0},
         cosine=_cosines(words, terms, book),
         vector=unit(raw - book.centre),
         speakers=speakers,
@@ -108,10 +114,10 @@ def local_term(term: str, book: BookArrays) -> int:
     return at if at < len(book.terms) and book.terms[at] == number else -1
 
 
-def named_speakers(text: str, speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:
-    """Return the places of the speakers whom the text names, first named first, and all their names' parts."""
+def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:
+    """Return the places of the speakers whom the message names, first named first, and all their names' parts."""
     parts = [{part.casefold() for part in name.split() if len(part) > 1} for name in speakers]
-    said = [token.surface.casefold() for token in tokens_of(text)] if speakers else []
+    said = [token.surface.casefold() for token in tokens]
     first = [min((at for at, word in enumerate(said) if word in names), default=-1) for names in parts]
     named = sorted((at, speaker) for speaker, at in enumerate(first) if at >= 0)
     return tuple(speaker for _, speaker in named), frozenset().union(*parts) if parts else frozenset()

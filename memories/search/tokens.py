@@ -26,6 +26,9 @@ _PART = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
 _CHINESE_BREAKS = re.compile("|".join(sorted(CHINESE_FUNCTION_WORDS, key=len, reverse=True)))
+_JOINT = re.compile(r"[._\-/@:'’\u200c]")
+_APOSTROPHE = {"'", "’"}
+_CODE_JOINTS = {".", "_", "/", "@", ":"}
 _SENTENCE_END = re.compile(r"[.!?:\n。！？]")
 _APOSTROPHES = str.maketrans("", "", "'’")
 _ONE_LETTER_FORM = str.maketrans(
@@ -113,16 +116,27 @@ def _tokens_of_word(word: str, language: str, stop: frozenset[str], named: bool)
         if folded in stop:
             return
     parts = [piece for part in _PART.findall(word) for piece in _CAMEL.split(part) if piece]
-    if len(parts) > 1:
-        compound = _plain(folded)[:LONGEST_WORD]
-        yield Token(compound, word, is_name=True)
-        yield from (
-            Token(_stem(part.casefold(), language), part, named or has_digit(part))
-            for part in parts
-            if part.casefold() not in stop
-        )
+    if len(parts) == 1:
+        yield from _stemmed(word, language, named)
         return
-    yield Token(_stem(folded, language), word, named or has_digit(word))
+    joints = set(_JOINT.findall(word))
+    if not joints or joints - _APOSTROPHE:
+        # Joined by more than an elision: the whole is a term of its own, and a name if it looks like a code.
+        is_code = has_digit(word) or not joints or bool(joints & _CODE_JOINTS)
+        yield Token(_plain(folded)[:LONGEST_WORD], word, is_name=is_code)
+    for part in parts:
+        if part.casefold() not in stop and (len(part) > 1 or not joints & _APOSTROPHE):
+            yield from _stemmed(part, language, named)
+
+
+def _stemmed(word: str, language: str, named: bool) -> Iterator[Token]:
+    """Yield the word's stem, and for other languages the English one too: names and loans meet across languages."""
+    folded = word.casefold()
+    stem = _stem(folded, language)
+    named = named or has_digit(word)
+    yield Token(stem, word, named)
+    if language != "english" and (english := _stem(folded, "english")) != stem:
+        yield Token(english, word, named)
 
 
 def _unspaced_tokens(word: str, language: str, stop: frozenset[str]) -> Iterator[Token]:

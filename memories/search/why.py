@@ -83,14 +83,9 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _spelled(query: Query, terms: Ints) -> tuple[str, ...]:
-    """Return the message's words that are among the terms, as the message spells them, rarest first."""
-    held = set(terms.tolist())
-    met = [
-        (-weight, token.surface)
-        for token, term, weight in zip(query.words, query.terms.tolist(), query.weights.tolist(), strict=True)
-        if term in held
-    ]
-    return tuple(dict.fromkeys(surface for _, surface in sorted(met)))
+    """Return the message's words that are among the terms, as the message spells them, weightiest first."""
+    met = sorted(query.spelling[term] for term in terms.tolist() if term in query.spelling)
+    return tuple(dict.fromkeys(surface for _, surface in met))
 
 
 def _near(at: int, query: Query, book: BookArrays) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, IntegerField, Sum
+from django.db.models import Count, FloatField, Sum
 from django.db.models.fields.json import KT
 from django.db.models.functions import Cast, TruncDate
 from django.http import HttpRequest
@@ -80,7 +80,7 @@ def turns_by_day(since: datetime, now: datetime) -> list[Bar]:
         Run.objects.filter(pk__gte=first_id(_midnight(first)), started_at__gte=_midnight(first))
         .annotate(day=TruncDate("started_at"))
         .values("day", "state")
-        .annotate(number=Count("pk"), tokens=Sum(Cast(KT("usage__total_tokens"), IntegerField())))
+        .annotate(number=Count("pk"), tokens=Sum(Cast(KT("usage__total_tokens"), FloatField())))
         .order_by("day")
     )
     turns: Counter[date] = Counter()
@@ -88,7 +88,7 @@ def turns_by_day(since: datetime, now: datetime) -> list[Bar]:
     tokens: Counter[date] = Counter()
     for row in rows:
         turns[row["day"]] += row["number"]
-        tokens[row["day"]] += row["tokens"] or 0
+        tokens[row["day"]] += int(row["tokens"] or 0)
         failed[row["day"]] += row["number"] if row["state"] == Run.State.FAILED else 0
     dates = [first + timedelta(days=n) for n in range((timezone.localdate(now) - first).days + 1)]
     most = max(turns.values(), default=0) or 1

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
+from channels.layers import get_channel_layer
 from django.db import connections
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
@@ -20,6 +21,7 @@ from config.asgi import application
 from gateway import live, upstream
 from gateway.agents_file import bootstrap_agents
 from memories import database
+from memories.datagrams import DatagramChannelLayer
 from memories.models import Owner
 from tests.browser.told_model import ToldModel
 from tests.factories import owner_make
@@ -99,6 +101,8 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
         eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
         yield live_server
         live_server.do(live.end_all())
+        if isinstance(layer := get_channel_layer(), DatagramChannelLayer):
+            live_server.do(layer.close())
     finally:
         live_server.server.should_exit = True
         thread.join(timeout=20)

@@ -24,6 +24,7 @@ from memories.services import owner_for_user
 def _settings(settings: Settings, tmp_path: Path) -> None:
     settings.DAYBOOK_HOME = tmp_path
     settings.DAYBOOK_UPSTREAMS = {}
+    settings.SWEEP_SECONDS = 5
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,14 +17,20 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def _python(code: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+@contextmanager
+def _python(code: str) -> Iterator["subprocess.Popen[str]"]:
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        yield child
+    finally:
+        child.kill()
+        child.communicate()
 
 
 def _gone(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except FileNotFoundError:
+    except OSError:
         return True
 
 
@@ -32,7 +40,7 @@ def test_forks_and_their_forks_end_when_the_first_is_killed() -> None:
         "from config.processes import forks_die_with_parent\n"
         "forks_die_with_parent()\n"
         "os.fork() or os.fork()\n"  # the child forks once more
-        "print(os.getpid(), flush=True)\n"
+        "os.write(1, b'%d\\n' % os.getpid())\n"  # one write: lines of several processes don't mix
         "time.sleep(600)\n"
     )
     with _python(code) as parent:

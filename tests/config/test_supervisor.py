@@ -34,7 +34,7 @@ def _start(supervisor: Supervisor, name: str, code: str) -> int:
 def _lives(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

@@ -22,11 +22,6 @@ NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
 
 @pytest.fixture
-def alice() -> Owner:
-    return owner_for_user(User.objects.create_user("alice"))
-
-
-@pytest.fixture
 def page(alice: Owner) -> Client:
     assert alice.user is not None
     client = Client()

@@ -43,7 +43,7 @@ def snapshot_of(*contents: str, frozen_chars: int = 0, most: int = 20) -> Sessio
     )
     state = BookState(book_id=uuid4(), owner_id=uuid4(), name="main", generation=1, epoch=1)
     frozen = freeze(entries, max_memories=most, char_limit=frozen_chars)
-    return SessionSnapshot(view=BookView(state, entries), agent_version=1, frozen=frozen)
+    return SessionSnapshot(view=BookView(state, entries), version=(1, 0), frozen=frozen)
 
 
 def thread_of(*pairs: tuple[str, str]) -> ThreadView:

@@ -28,7 +28,7 @@ def build(snapshots: Snapshots, owner: Owner, session_id: object = None) -> Sess
     return snapshots.build(
         session_id or uuid4(),
         book_state(owner.pk, "main"),
-        1,
+        (1, 0),
         max_memories=20,
         char_limit=3000,  # type: ignore[arg-type]
     )
@@ -39,7 +39,7 @@ def test_a_warm_snapshot_makes_no_query(alice: Owner, django_assert_num_queries)
     snapshots, session, state = Snapshots(), uuid4(), book_state(alice.pk, "main")
     built = build(snapshots, alice, session)
     with django_assert_num_queries(0):
-        assert snapshots.warm(session, state, 1) is built
+        assert snapshots.warm(session, state, (1, 0)) is built
 
 
 @pytest.mark.parametrize("change", ["add", "update", "delete", "pin", "keywords"])
@@ -55,7 +55,7 @@ def test_every_write_makes_it_stale(alice: Owner, book: Book, change: str) -> No
             "pin": lambda: writer.update(memory.number, MemoryFields(pinned=True)),
             "keywords": lambda: writer.update(memory.number, MemoryFields(keywords=["drink"])),
         }[change]()
-    assert snapshots.warm(session, book_state(alice.pk, "main"), 1) is None
+    assert snapshots.warm(session, book_state(alice.pk, "main"), (1, 0)) is None
 
 
 def test_two_builds_of_an_unchanged_book_give_the_same_bytes(alice: Owner) -> None:
@@ -67,7 +67,7 @@ def test_two_builds_of_an_unchanged_book_give_the_same_bytes(alice: Owner) -> No
 def test_changed_agent_settings_make_it_stale(alice: Owner) -> None:
     snapshots, session = Snapshots(), uuid4()
     build(snapshots, alice, session)
-    assert snapshots.warm(session, book_state(alice.pk, "main"), 2) is None
+    assert snapshots.warm(session, book_state(alice.pk, "main"), (2, 0)) is None
 
 
 def test_an_expiry_is_an_event(alice: Owner) -> None:
@@ -76,7 +76,7 @@ def test_an_expiry_is_an_event(alice: Owner) -> None:
     assert "holiday" in build(snapshots, alice, session).frozen.text
     with time_machine.travel(timezone.now() + timedelta(hours=2), tick=False):
         state = book_state(alice.pk, "main")
-        assert snapshots.warm(session, state, 1) is None
+        assert snapshots.warm(session, state, (1, 0)) is None
         assert "holiday" not in build(snapshots, alice, session).frozen.text
     assert Memory.objects.get().deleted_at is None
 
@@ -116,7 +116,7 @@ def test_a_dropped_session_is_cold(alice: Owner) -> None:
     snapshots, session = Snapshots(), uuid4()
     build(snapshots, alice, session)
     snapshots.drop(session)
-    assert snapshots.warm(session, book_state(alice.pk, "main"), 1) is None
+    assert snapshots.warm(session, book_state(alice.pk, "main"), (1, 0)) is None
 
 
 def test_memory_is_bounded(alice: Owner, settings) -> None:  # type: ignore[no-untyped-def]
@@ -148,8 +148,8 @@ async def test_no_stale_and_no_mixed_block_under_threads_and_async_turns() -> No
         while not stop.is_set():
             committed = seen[0]
             state = book_state(owner.pk, "main")
-            found = snapshots.warm(session, state, 1) or snapshots.build(
-                session, state, 1, max_memories=20, char_limit=3000
+            found = snapshots.warm(session, state, (1, 0)) or snapshots.build(
+                session, state, (1, 0), max_memories=20, char_limit=3000
             )
             first, second = (int(e.content.split()[-1].rstrip(".")) for e in found.frozen.entries)
             if first != second or first < committed:

@@ -54,7 +54,7 @@ ja: 支払, お金, 口座, 請求, 送金, 権限, データ
 fa: پول, حساب*, فاکتور*, پرداخت*, دسترسی
 """,
     "ATTACKER": """
-en: attacker, attackers, attacker's, hacker, mallory, eve, malicious, evil, intruder, adversary, scammer, third party, third-party
+en: attacker, attackers, attacker's, hacker, hackers, mallory, intruder, adversary, scammer, scammers
 de: angreifer*
 fr: attaquant*, pirate
 es: atacante*

@@ -365,7 +365,7 @@ ar: تحذف*, تمسح*, حذف*, تزل*
 """,
     # One stored piece, as an entry names itself: "this note".
     "SELF": """
-en: copy yourself, copy itself, replicate yourself, propagate yourself, this memory, this note, this entry, this instruction, this reminder, this rule, this directive, these instructions, these rules, these notes, these directives, these memories, these entries, this memory entry, this record, this order, this command, instructions below, lines below, this fact, this text, this sentence, this paragraph, this line
+en: this memory, this note, this entry, this reminder, this directive, these notes, these directives, these memories, these entries, this memory entry, this record, this memory note, these records
 de: dieser eintrag*, diesen eintrag*, diesem eintrag*, diese notiz*, dieser notiz*, diese erinnerung*, dieser erinnerung*, diese anweisung*, dieser anweisung*
 fr: cette note, cette entree, ce souvenir, cette consigne, cette instruction, ces instructions, ces consignes
 es: esta nota, esta entrada, este recuerdo, esta instruccion, estas instrucciones, esta memoria
@@ -382,6 +382,28 @@ fa: این یادداشت*, این خاطره*, این متن*, این دستو�
 ar: هذه الملاحظه, هذا المدخل, هذه الذاکره, هذه التعلیمات, هذه الملاحظة, هذه الذاكرة
 tr: bu not*, bu ani*, bu kayit*, bu talimat*
 hi: इस नोट*, यह नोट*, इस स्मृति, इस निर्देश, यह निर्देश
+""",
+    # The same, in words that people also use for house rules and texts.
+    "SELF_TEXT": """
+en: this instruction, this rule, these instructions, these rules, this order, this command, instructions below, lines below, this fact, this text, this sentence, this paragraph, this line, this message, this statement
+""",
+    "ENTRY": """
+en: memory, memories, entry, entries, note, notes, record
+de: eintrag*, eintrage*, erinnerung*, notiz*
+fr: note*, entree*, souvenir*
+es: nota*, entrada*, recuerdo*
+pt: nota*, entrada*, lembranca*
+it: nota*, voce, ricord*
+nl: notitie*, invoer*, herinnering*
+pl: notatk*, wpis*
+ru: запис*, заметк*, воспоминан*
+zh: 记忆, 条目, 笔记, 记录
+ja: メモ, 記憶, エントリ
+ko: 메모, 기억, 항목
+fa: یادداشت*, خاطره*, حافظه*
+ar: ملاحظة*, ذاكرة*, مدخل*
+tr: not, notu, nota, kayit*, kayda
+hi: नोट*, स्मृति*
 """,
     "DENY": """
 en: omit, exclude, leave out, unlisted, deny, denies, say no, claim, lie, lies, pretend, refuse to

@@ -1,0 +1,135 @@
+"""Compaction of native sessions: older turns are summed up into one stored text, so that the conversation can go on.
+The messages themselves stay readable. After a turn it happens in the worker, out of the person's way; a turn that would
+not fit otherwise does it before its first model step. When the model fails, the oldest turns leave the window without
+a summary: the short-term lane still finds them, and the run's trace says so."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import F
+
+from gateway.agents import AgentSettings
+from gateway.context import TurnContext
+from gateway.identity import text_of
+from gateway.models import Compaction, Session
+from gateway.runs import COMPACTION_SHARE, agent_settings, as_openai, window_rows
+from gateway.tokens import estimate, estimate_text
+from gateway.upstream import ModelRequest, model
+from gateway.worker_loop import run_async
+from memories.database import in_thread
+from memories.errors import DomainError
+from prompts.conversation import compaction_prompt
+
+logger = logging.getLogger("daybook.compaction")
+
+KEPT_SHARE = 0.4  # what the newest turns may take after one
+SUMMARY_SHARE = 0.1
+WORDS_PER_TOKEN = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """How many of the messages leave the window, and the number of the last of them."""
+
+    count: int
+    up_to: int
+
+
+def choose_cut(messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int) -> Cut | None:
+    """Cut before a user message, so that the newest turns take at most 40 % of the limit; the newest turn always
+    stays. None when there is nothing to cut."""
+    starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    kept = 0
+    chosen: int | None = None
+    end = len(messages)
+    for start in reversed(starts):
+        kept += estimate(messages[start:end])
+        end = start
+        if start == starts[-1] or kept <= limit * KEPT_SHARE:
+            chosen = start
+    return Cut(chosen, seqs[chosen - 1]) if chosen else None
+
+
+async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, dict[str, Any]]:
+    """The context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
+    `fixed_tokens` is what system message and recall take."""
+    limit = context.agent.settings.context_token_limit
+    taken = fixed_tokens + estimate(context.messages) + estimate_text(context.summary)
+    if not context.message_seqs or taken <= limit:
+        return context, {}
+    cut = choose_cut(context.messages, context.message_seqs, limit=limit)
+    if cut is None:
+        return context, {"compaction": {"state": "nothing_to_cut"}}
+    trace: dict[str, Any] = {"state": "ok", "messages": cut.count}
+    summary = context.summary
+    try:
+        summary = await summarise(
+            context.agent.settings, context.summary, context.messages[: cut.count], context.request_id
+        )
+        stored = await in_thread(
+            store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
+        )
+        trace["stored"] = stored
+    except (DomainError, TimeoutError) as error:
+        trace |= {"state": "failed", "kind": getattr(error, "code", "timeout")}
+    shorter = replace(
+        context, messages=context.messages[cut.count :], message_seqs=context.message_seqs[cut.count :], summary=summary
+    )
+    return shorter, {"compaction": trace}
+
+
+async def summarise(agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], request_id: str) -> str:
+    """Ask the model for a summary. Raises DomainErrors, TimeoutError."""
+    spoken = [(m["role"], text_of(m.get("content"))) for m in messages if m["role"] in {"user", "assistant"}]
+    words = int(agent.context_token_limit * SUMMARY_SHARE * WORDS_PER_TOKEN)
+    prompt = compaction_prompt(earlier=earlier, conversation=[pair for pair in spoken if pair[1]], words=words)
+    request = ModelRequest(
+        upstream=agent.upstream,
+        model=agent.model or settings.DAYBOOK_MODEL,
+        messages=({"role": "user", "content": prompt},),
+        request_id=request_id,
+    )
+    async with asyncio.timeout(settings.COMPACTION_SECONDS):
+        answer = await model().complete(request)
+    summary = str(answer["choices"][0].get("message", {}).get("content") or "").strip()
+    if not summary:
+        raise DomainError("The model gave no summary.")
+    return summary[: int(agent.context_token_limit * SUMMARY_SHARE) * 4]
+
+
+@transaction.atomic
+def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
+    """Store a compaction, if none came in between; snapshots of the session are rebuilt. True when it was stored."""
+    mine = Session.objects.filter(pk=session_id, compaction_epoch=epoch)
+    if mine.update(compaction_epoch=F("compaction_epoch") + 1) != 1:
+        return False
+    owner_id = Session.objects.values_list("owner_id", flat=True).get(pk=session_id)
+    Compaction.objects.create(owner_id=owner_id, session_id=session_id, up_to=up_to, summary=summary)
+    return True
+
+
+def compact_session(session_id: str) -> None:
+    """Compact a session in the worker. A fault is logged; the next turn tries again, before its model step if need be."""
+    session = Session.objects.select_related("agent").filter(pk=session_id).first()
+    if session is None:
+        return
+    agent = agent_settings(session.agent)
+    summary, rows = window_rows(session)
+    messages = [as_openai(row) for row in rows]
+    if estimate(messages) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
+        return
+    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit)
+    if cut is None:
+        return
+    try:
+        made = run_async(summarise(agent, summary, messages[: cut.count], f"compaction-{session_id}"))
+    except (DomainError, TimeoutError) as error:
+        logger.warning("session %s was not compacted: %s", session_id, type(error).__name__)
+        return
+    store(session.pk, epoch=session.compaction_epoch, up_to=cut.up_to, summary=made)

@@ -1,0 +1,38 @@
+"""Usage counters of memories: raised in batches from what runs recalled, never on the path of a turn."""
+
+from collections import Counter
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.models import Run
+from memories.services import usage_add
+
+BATCH = 500
+
+
+def count_usage() -> int:
+    """Count the long-term recalls of completed runs that were not counted yet; returns how many runs. Safe in several
+    workers: a run is counted by the one that marks it."""
+    uncounted = Run.objects.filter(state=Run.State.COMPLETED, usage_counted=False)
+    ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:BATCH])
+    if not ids:
+        return 0
+    with transaction.atomic():
+        runs = list(Run.objects.select_for_update(skip_locked=_can_skip()).filter(pk__in=ids, usage_counted=False))
+        counts: dict[UUID, Counter[int]] = {}
+        used_at: dict[UUID, datetime] = {}
+        for run in runs:
+            for item in run.recalled:
+                if item.get("lane") == "long_term" and item.get("memory_id"):
+                    counts.setdefault(run.owner_id, Counter())[int(item["memory_id"])] += 1
+                    used_at[run.owner_id] = max(run.started_at, used_at.get(run.owner_id, run.started_at))
+        for owner_id in sorted(counts):
+            usage_add(owner_id, counts[owner_id], used_at[owner_id])
+        Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
+    return len(runs)
+
+
+def _can_skip() -> bool:
+    return transaction.get_connection().features.has_select_for_update_skip_locked

@@ -1,0 +1,130 @@
+"""gateway.compaction: long native sessions."""
+
+from typing import Any
+
+import pytest
+
+from gateway.compaction import choose_cut, compact_session
+from gateway.models import Compaction, Message, Session
+from gateway.tokens import estimate, estimate_message, estimate_text
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import agent_make, session_make
+from tests.scripted_model import Says, ScriptedModel
+
+LIMIT = 2000
+LONG = "word " * 500  # about 625 tokens
+
+
+def turns(session: Session) -> str:
+    return f"/api/sessions/{session.pk}/turns"
+
+
+@pytest.fixture
+def long_session(alice: Owner) -> Session:
+    return session_make(alice, agent_make("long", context_token_limit=LIMIT, tools=[]))
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+def test_it_cuts_before_a_user_message_and_keeps_the_newest_turn() -> None:
+    messages = [user(LONG), assistant("a"), user(LONG), assistant("b"), user(LONG)]
+    cut = choose_cut(messages, [3, 4, 5, 6, 7], limit=LIMIT)
+    assert cut is not None
+    assert (cut.count, cut.up_to) == (4, 6)
+
+
+def test_one_turn_alone_is_never_cut() -> None:
+    assert choose_cut([user(LONG * 9)], [1], limit=LIMIT) is None
+
+
+def test_an_estimate_counts_every_part_and_other_scripts_more() -> None:
+    assert estimate_text("日本語の文章") > estimate_text("abcdef")
+    image = {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]}
+    assert estimate_message(image) > 500
+    assert estimate([user("a"), user("b")]) == 2 * estimate_message(user("a"))
+
+
+async def test_a_turn_over_the_limit_is_compacted_before_the_model_is_asked(
+    alice_api: Api, long_session: Session, model: ScriptedModel
+) -> None:
+    model.script(*["Yes."] * 3, "They wrote <many> words.", "Still here.")
+    for number in range(3):
+        await alice_api.post(turns(long_session), {"content": f"Turn {number} {LONG}"})
+    status, turn = await alice_api.post(turns(long_session), {"content": f"Now {LONG}"})
+    assert (status, turn["content"]) == (200, "Still here.")
+    assert "Turn 0" in model.calls[3].messages[0]["content"]  # what the summary was made of
+    sent = model.calls[4].messages
+    assert [m["role"] for m in sent[:2]] == ["system", "system"]
+    assert "<earlier_conversation>\nThey wrote &lt;many&gt; words.\n</earlier_conversation>" in sent[1]["content"]
+    assert not any("Turn 0" in str(m["content"]) for m in sent)
+    assert sum(m["content"].startswith("Turn") for m in sent if m["role"] == "user") < 3
+    # The messages themselves stay readable.
+    _, transcript = await alice_api.get(f"/api/sessions/{long_session.pk}/messages")
+    assert transcript["data"][0]["content"].startswith("Turn 0")
+
+
+async def test_the_next_turn_goes_on_from_the_summary(
+    alice_api: Api, long_session: Session, model: ScriptedModel
+) -> None:
+    model.script(*["Yes."] * 3, "Summary one.", "Still here.", "And here.")
+    for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}", f"D {LONG}", "E"):
+        await alice_api.post(turns(long_session), {"content": text})
+    assert "Summary one." in model.calls[5].messages[1]["content"]
+    assert await in_thread(Compaction.objects.count) == 1
+
+
+async def test_when_the_summary_fails_the_oldest_turns_leave_without_one(
+    alice_api: Api, long_session: Session, model: ScriptedModel
+) -> None:
+    model.script(*["Yes."] * 3, UpstreamError("The model server answered with an error (500)."), "Still here.")
+    for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
+        await alice_api.post(turns(long_session), {"content": text})
+    status, turn = await alice_api.post(turns(long_session), {"content": f"D {LONG}"})
+    assert (status, turn["content"]) == (200, "Still here.")
+    sent = model.calls[4].messages
+    assert "earlier_conversation" not in str(sent)
+    assert estimate(sent) <= LIMIT
+    trace = await in_thread(lambda: long_session.runs.order_by("-id").first().trace)
+    assert (trace["compaction"]["state"], trace["compaction"]["kind"]) == ("failed", "upstream_error")
+    assert await in_thread(Compaction.objects.count) == 0
+
+
+async def test_the_worker_compacts_a_session_that_is_nearly_full(
+    alice_api: Api,
+    long_session: Session,
+    model: ScriptedModel,
+    monkeypatch: pytest.MonkeyPatch,
+    django_capture_on_commit_callbacks: Any,
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("gateway.runs.async_task", lambda task, session_id, **options: asked.append(session_id))
+    full = Says(pieces=("Yes.",), usage={"prompt_tokens": 1700, "completion_tokens": 1, "total_tokens": 1701})
+    model.script("Yes.", "Yes.", full)
+    with django_capture_on_commit_callbacks(execute=True):
+        for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
+            await alice_api.post(turns(long_session), {"content": text})
+    assert asked == [str(long_session.pk)]
+
+
+def test_the_job_stores_a_summary_once(long_session: Session, model: ScriptedModel) -> None:
+    for seq in range(1, 7):
+        role = "user" if seq % 2 else "assistant"
+        Message.objects.create(
+            owner_id=long_session.owner_id, session=long_session, seq=seq, role=role, text=f"{seq} {LONG}"
+        )
+    model.script("The summary.")
+    compact_session(str(long_session.pk))
+    made = Compaction.objects.get()
+    assert (made.summary, made.up_to) == ("The summary.", 4)
+    compact_session(str(long_session.pk))  # fits now: the model is not asked again
+    long_session.refresh_from_db()
+    assert long_session.compaction_epoch == 1
