@@ -61,7 +61,16 @@ class Environment(BaseSettings):
     keywords_seconds: float = Field(3, gt=0, description="Deadline of the request that finds keywords.")
     push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
     compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
+    memory_providers: str = Field("", description="More memory providers, dotted paths separated by commas.")
+    provider_seconds: float = Field(5, gt=0, description="Time another provider has to record a run.")
     review_tokens: int = Field(24_000, ge=500, description="Most tokens of conversation that one review reads.")
+    review_steps: int = Field(8, ge=1, le=100, description="Most model steps of one review.")
+    review_attempts: int = Field(3, ge=1, le=20, description="Attempts of a review whose upstream fails in passing.")
+    reviews_per_day: int = Field(500, ge=0, description="Most reviews of one owner and day; 0 = no limit.")
+    review_tokens_per_day: int = Field(
+        5_000_000, ge=0, description="Most tokens that reviews of one owner take in a day; 0 = no limit."
+    )
+    approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for a person.")
     notification_days: int = Field(14, ge=1, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, description="Days that deleted memories can be put back.")
     max_entry: int = Field(4_000, ge=100, le=100_000, description="Largest memory in characters.")

@@ -112,6 +112,35 @@ class MemorySettings(_Strict):
     summary_injection_token_limit: int = Field(
         5000, ge=100, le=100_000, description="Most tokens of the summary in a request."
     )
+    # For advanced use.
+    concurrency: int = Field(8, ge=1, le=64, description="Sessions that are read at the same time in one run.")
+    scan_limit: int = Field(300, ge=1, le=100_000, description="Most sessions looked at to find those to read.")
+    lease_seconds: float = Field(
+        120, ge=1, le=86_400, strict=False, description="A worker that is silent for so long has lost its run."
+    )
+    request_seconds: float = Field(120, ge=1, le=3000, strict=False, description="Time for one answer of the model.")
+    max_retries: int = Field(3, ge=0, le=20, description="How often a failed session or synthesis is tried again.")
+    retry_seconds: float = Field(
+        30, ge=0, le=86_400, strict=False, description="Pause before the first retry; each further one is four times it."
+    )
+    extraction_token_limit: int = Field(
+        24_000, ge=500, le=1_000_000, description="Most tokens of one session; the middle of a longer one is left out."
+    )
+    synthesis_token_limit: int = Field(
+        60_000, ge=1000, le=1_000_000, description="Most tokens of notes that one synthesis reads, newest first."
+    )
+    max_extractions: int = Field(256, ge=1, le=10_000, description="Most sessions' notes that one synthesis reads.")
+    synthesis_cooldown_hours: float = Field(
+        6, ge=0, le=8760, strict=False, description="Least time between two syntheses of a book that nobody asked for."
+    )
+    schedule_minutes: float = Field(
+        60, ge=0, le=525_600, strict=False, description="How often books are looked at; 0 = only when a worker starts."
+    )
+    max_secrets: int = Field(3, ge=0, le=1000, description="More secrets than this in an answer reject it.")
+    max_requests_per_run: int = Field(200, ge=1, le=1_000_000, description="Most model requests of one run.")
+    max_tokens_per_run: int = Field(2_000_000, ge=1000, description="Most tokens of one run, in and out.")
+    max_requests_per_day: int = Field(1000, ge=1, le=10_000_000, description="Most model requests of one owner a day.")
+    max_tokens_per_day: int = Field(10_000_000, ge=1000, description="Most tokens of one owner a day (UTC).")
 
 
 class ModelRoles(_Strict):

@@ -7,7 +7,12 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
+        from gateway.portability import erase_traces, export_conversations  # noqa: PLC0415
         from gateway.thread_reader import read_turns  # noqa: PLC0415
+        from memories.forgetting import register_eraser  # noqa: PLC0415
+        from memories.portability import register_exporter  # noqa: PLC0415
         from memories.threads import register_reader  # noqa: PLC0415
 
         register_reader(read_turns)
+        register_exporter("conversations", export_conversations)
+        register_eraser(erase_traces)

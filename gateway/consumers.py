@@ -59,7 +59,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         """Clients have nothing to say here."""
 
     async def _send_rows(self) -> None:
-        assert self.owner_id is not None  # noqa: S101 - only an accepted socket comes here
+        assert self.owner_id is not None
         async with self._sending:
             while True:
                 rows = await in_thread(notifications_after, self.owner_id, self.sent)
@@ -72,7 +72,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
     async def _look_again(self) -> None:
         while True:
             # Spread out, so that thousands of sockets do not look at once.
-            await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
+            await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))
             await self._send_rows()
 
     async def _owner(self) -> UUID | None:

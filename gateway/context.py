@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from gateway.agents import AgentSettings
+from gateway.agents import AgentSettings, MemorySettings
 from memories.snapshot import BookState
 
 
@@ -15,6 +15,7 @@ class AgentConfig:
     name: str
     version: int
     settings: AgentSettings
+    memories: MemorySettings = MemorySettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

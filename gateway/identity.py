@@ -1,7 +1,8 @@
 """Which session is it? Clients that resend everything name none; the conversation's own words do (pure functions).
 
-Canonical messages are user and assistant texts: white space folded, consecutive ones of a role joined, parts that are
-no text as hashes; system, developer and tool messages are ignored, and so are `/memory` commands with their answers.
+Canonical messages are user and assistant texts: without white space (clients trim and join texts each in their way),
+consecutive ones of a role joined, parts that are no text as hashes; system, developer and tool messages are ignored,
+and so are `/memory` commands with their answers.
 `chain(n) = H(chain(n-1), user_n, assistant_n)`, `chain(0) = H(owner, agent)`."""
 
 import hashlib
@@ -22,9 +23,12 @@ class Conversation:
 
     chain_before: str  # chain(n-1): everything before the last user message
     chain_earlier: str  # chain(n-2)
-    user_key: str  # of the last user message
+    user: str  # canonical text of the last user message
+    user_key: str  # its hash
     previous_user_key: str  # of the user message before it
     previous_answer: str  # canonical text of a(n-1)
+    # Of the user messages just before the last one, where no answer stands between them: that one was never answered.
+    unanswered_user_key: str
     last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
     turns_before: int  # n - 1
 
@@ -59,6 +63,11 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
+def squeeze(text: str) -> str:
+    """Canonical text: no white space at all, so that it does not matter how the texts of several steps were joined."""
+    return "".join(text.split())
+
+
 def text_of(content: Any) -> str:
     """The text of a message's content; parts that are no text are left out."""
     if isinstance(content, str):
@@ -71,37 +80,39 @@ def text_of(content: Any) -> str:
 
 
 def canonical_content(content: Any) -> str:
-    """Content as it identifies a message: folded text, other parts as hashes."""
+    """Content as it identifies a message: canonical text, other parts as hashes."""
     if not isinstance(content, list):
-        return fold(text_of(content))
+        return squeeze(text_of(content))
     pieces = []
     for part in content:
         if isinstance(part, dict) and part.get("type") == "text":
-            pieces.append(fold(str(part.get("text", ""))))
+            pieces.append(squeeze(str(part.get("text", ""))))
         else:
             pieces.append(digest(json.dumps(part, sort_keys=True)))
-    return " ".join(piece for piece in pieces if piece)
+    return "".join(pieces)
 
 
-def canonical(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    """`(role, text)` with alternating roles, starting with the user. A user's `/memory` command goes with its answer."""
-    found: list[tuple[str, str]] = []
+def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
+    """`(role, texts)` with alternating roles, starting with the user; the texts of consecutive messages of a role stand
+    together. A user's `/memory` command goes with its answer."""
+    found: list[tuple[str, list[str]]] = []
     after_command = False
     for message in messages:
         role = message.get("role")
         if role not in {"user", "assistant"}:
             continue
-        text = canonical_content(message.get("content"))
+        content = message.get("content")
         if role == "user":
-            after_command = is_command(text)
+            after_command = is_command(text_of(content))
         if after_command:
             continue
+        text = canonical_content(content)
         if found and found[-1][0] == role:
-            found[-1] = (role, fold(f"{found[-1][1]} {text}"))
+            found[-1][1].append(text)
         elif text or role == "user":
-            found.append((role, text))
+            found.append((role, [text]))
     if found and found[0][0] == "assistant":
-        found.insert(0, ("user", ""))
+        found.insert(0, ("user", [""]))
     return found
 
 
@@ -110,19 +121,22 @@ def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Messag
     turns = canonical(messages)
     while turns and turns[-1][0] == "assistant":
         turns.pop()
-    user = turns.pop()[1] if turns else ""
+    last = turns.pop()[1] if turns else [""]
+    user, unanswered = "".join(last), "".join(last[:-1])
     chain = earlier = chain_start(owner_id, agent_name)
     previous = ("", "")
     for index in range(0, len(turns) - 1, 2):
-        previous = (turns[index][1], turns[index + 1][1])
+        previous = ("".join(turns[index][1]), "".join(turns[index + 1][1]))
         earlier, chain = chain, chain_next(chain, *previous)
     before = len(turns) // 2
     return Conversation(
         chain_before=chain,
         chain_earlier=earlier,
+        user=user,
         user_key=digest(user),
         previous_user_key=digest(previous[0]),
         previous_answer=previous[1],
+        unanswered_user_key=digest(unanswered) if unanswered else "",
         last_pair=pair_key(*previous) if before else "",
         turns_before=before,
     )

@@ -13,6 +13,7 @@ from gateway.context import TurnContext
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
 from memories.errors import DomainError
+from memories.providers import Scope
 from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
 from memories.search.keywords import extract_keywords
 from memories.snapshot import SessionSnapshot, snapshots
@@ -42,9 +43,22 @@ async def prepare(context: TurnContext) -> Injection:
             search=agent.memory_search,
             lane_seconds=settings.RECALL_LANE_SECONDS,
         ),
+        scope=provider_scope(context),
     )
     injection.trace.update(trace)
     return injection
+
+
+def provider_scope(context: TurnContext) -> Scope | None:
+    """What other memory providers are told of a run; None for a run that memory has no part in."""
+    if context.book is None:
+        return None
+    return Scope(
+        owner_id=context.owner_id,
+        book=context.book.name,
+        session_id=context.session_id,
+        request_id=context.request_id,
+    )
 
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
@@ -62,7 +76,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
 
 
 async def _snapshot(context: TurnContext) -> SessionSnapshot:
-    assert context.book is not None  # noqa: S101 - prepare() returned before
+    assert context.book is not None
     version, agent = (context.agent.version, context.compaction_epoch), context.agent.settings
     warm = snapshots.warm(context.session_id, context.book, version)
     if warm is not None:

@@ -3,13 +3,16 @@ One transaction: the session is found or made, and the run is opened in it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from gateway import identity
-from gateway.client_tools import open_continued, waiting_run_id
+from gateway.client_tools import named_run_id, open_continued
 from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
@@ -20,7 +23,13 @@ from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 
 MAX_EXTERNAL_ID = 255
+# How long the same request may be one that its client sends again.
+RETRY_WINDOW = timedelta(minutes=15)
+IDEMPOTENCY_WINDOW = timedelta(hours=24)
+# A client that cuts off older messages is recognised by the latest pair alone; not for ever, since pairs repeat.
+CUT_OFF_WINDOW = timedelta(days=30)
 _RECENT = 2
+_UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +40,8 @@ class V1Request:
     messages: tuple[dict[str, Any], ...]
     client_system: str
     session_ref: str = ""
+    # The id is a chat's of a client that talks to several agents in one chat: each has a session of its own there.
+    shared_ref: bool = False
     temporary: bool = False
     idempotency_key: str = ""
     is_retry: bool = False
@@ -39,6 +50,8 @@ class V1Request:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
+    """The session (not stored yet, if it is new), and the run whose turn is asked for again."""
+
     session: Session
     regenerates: Run | None = None
 
@@ -57,21 +70,18 @@ def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -
 
 @transaction.atomic
 def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnContext:
-    if waiting := waiting_run_id(request.messages):
-        taken_up = open_continued(caller, waiting, messages=request.messages, client_system=request.client_system)
-        if taken_up is not None:
-            return taken_up
+    run_id = named_run_id(request.messages)
+    if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
+        return taken_up
     agent = agent_find(caller, request.agent)
     conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
-    place = _find(caller, agent, request, conversation)
-    if place is not None:
-        try:
-            release_expired(place.session)
-        except SessionBusy:
-            if not fork_if_busy:
-                raise
-            place = _Place(_make(caller, agent, request, parent=place.session.pk))
-    place = place or _Place(_make(caller, agent, request, external_id=request.session_ref or None))
+    place = _find(caller, agent, request, conversation, run_id)
+    try:
+        release_expired(place.session)
+    except SessionBusy:
+        if not fork_if_busy:
+            raise
+        place = _new(caller, agent, request, parent=place.session.pk)
     return open_in(
         caller,
         place.session,
@@ -79,35 +89,63 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
         client_system=request.client_system,
         conversation=conversation,
         regenerates=place.regenerates,
+        temporary=request.temporary,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
     )
 
 
-def _find(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
+def _find(
+    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation, run_id: UUID | None
+) -> _Place:
     if request.session_ref:
         return _named(caller, agent, request, conversation)
-    if conversation.turns_before == 0:
-        return _retried(caller, agent, request, conversation)
-    return _continued(caller, agent, request, conversation)
+    found = _by_call_ids(caller, agent, run_id) or _after_unanswered(caller, agent, request, conversation)
+    if found is None and conversation.turns_before == 0:
+        found = _retried(caller, agent, request, conversation)
+    elif found is None:
+        found = _continued(caller, agent, request, conversation)
+    return found or _new(caller, agent, request)
 
 
-def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
+def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place:
     """The session a client names by our id or by its own. An id not known yet makes a session with that name."""
-    if len(request.session_ref) > MAX_EXTERNAL_ID:
-        raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
-    rows = _sessions(caller)
-    session = rows.filter(external_id=request.session_ref).first()
-    if session is None and (own := parse_uuid(request.session_ref)):
-        session = rows.filter(pk=own).first()
+    ref = request.session_ref
+    of_agent = f"{ref} {agent.name}"
+    if len(of_agent) > MAX_EXTERNAL_ID:
+        raise InvalidRequest("A session id has at most 190 characters.", param="session_id")
+    names = [ref, of_agent] if request.shared_ref else [ref]
+    rows = _sessions(caller).filter(Q(external_id__in=names) | Q(pk=parse_uuid(ref)))
+    by_name = {session.external_id: session for session in rows}
+    session = by_name.get(ref) or (by_name.get(None) if not request.shared_ref else None)
+    if session and session.agent_id != agent.pk and request.shared_ref:
+        ref, session = of_agent, by_name.get(of_agent)
     if session is None:
-        return None
+        session = next((found for found in by_name.values() if str(found.pk) == ref), None)
+    if session is None:
+        return _new(caller, agent, request, external_id=ref)
     require_active(session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
+    return _Place(session, _said_before(session, conversation))
+
+
+def _said_before(session: Session, conversation: identity.Conversation) -> Run | None:
+    """In a session named by id: the run whose turn this request repeats or edits."""
     latest = _latest_run(session)
-    same = latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key
-    return _Place(session, latest if same else None)
+    if latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key:
+        return latest
+    if conversation.turns_before == 0 or session.chain == conversation.chain_before:
+        # Clients that name a session may send only their new message: equal beginnings say nothing then.
+        return None
+    runs = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False)
+    return runs.filter(chain_before=conversation.chain_before, state=Run.State.COMPLETED).order_by("-id").first()
+
+
+def _by_call_ids(caller: Caller, agent: Agent, run_id: UUID | None) -> _Place | None:
+    """Tool results for a run that waits no more: the same request again, or the run was given up."""
+    run = _runs(caller, agent).filter(pk=run_id, session__state=Session.State.ACTIVE).first() if run_id else None
+    return _Place(_lock(run.session), run) if run else None
 
 
 def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
@@ -119,10 +157,11 @@ def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: ide
         user_key=conversation.user_key,
         superseded=False,
     ).order_by("-id")
-    for pk, state, key in earlier.values_list("pk", "state", "idempotency_key")[:_RECENT]:
-        same_key = request.idempotency_key and key == request.idempotency_key
-        not_completed = state in {Run.State.FAILED, Run.State.STOPPED}
-        if same_key or request.is_retry or not_completed:
+    now = timezone.now()
+    for pk, state, key, started in earlier.values_list("pk", "state", "idempotency_key", "started_at")[:_RECENT]:
+        same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
+        retry = request.is_retry and started > now - RETRY_WINDOW
+        if same_key or retry or state in _UNFINISHED:
             run = _runs(caller, agent).get(pk=pk)
             session = _lock(run.session)
             alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
@@ -139,33 +178,56 @@ def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: i
         # The next message is being answered, or failed: the same words again are that turn again.
         again = latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key
         return _Place(session, latest if again else None)
-    if aborted := _after_aborted(caller, agent, conversation):
+    if aborted := _after_aborted(caller, agent, request, conversation):
         return aborted
-    went_on = _runs(caller, agent).filter(chain_before=conversation.chain_before, session__state=Session.State.ACTIVE)
-    if run := went_on.first():
-        if run.user_key == conversation.user_key:
-            return _Place(_lock(run.session), run)
-        return _Place(_make(caller, agent, request, parent=run.session_id))
-    recent = list(active.filter(last_pair=conversation.last_pair).order_by("-last_active_at")[:_RECENT])
-    return _Place(recent[0]) if len(recent) == 1 else None
-
-
-def _after_aborted(caller: Caller, agent: Agent, conversation: identity.Conversation) -> _Place | None:
-    """An answer that was cut off: client and gateway may hold different lengths of it."""
-    runs = _runs(caller, agent).filter(
-        chain_before=conversation.chain_earlier,
-        user_key=conversation.previous_user_key,
-        state=Run.State.STOPPED,
+    went_on = _runs(caller, agent).filter(
+        chain_before=conversation.chain_before,
         session__state=Session.State.ACTIVE,
+        session__temporary=request.temporary,
+    )
+    if run := went_on.filter(user_key=conversation.user_key).first():
+        return _Place(_lock(run.session), run)
+    if run := went_on.first():
+        return _new(caller, agent, request, parent=run.session_id)
+    recent = active.filter(last_pair=conversation.last_pair, last_active_at__gt=timezone.now() - CUT_OFF_WINDOW)
+    found = list(recent.order_by("-last_active_at")[:_RECENT])
+    return _Place(found[0]) if len(found) == 1 else None
+
+
+def _after_aborted(
+    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
+) -> _Place | None:
+    """An answer that was cut off: client and gateway may hold different lengths of it."""
+    runs = _unfinished(caller, agent, request).filter(
+        chain_before=conversation.chain_earlier, user_key=conversation.previous_user_key
     )
     for run in runs[:_RECENT]:
-        ours, theirs = identity.fold(run.text), conversation.previous_answer
+        ours, theirs = identity.squeeze(run.text), conversation.previous_answer
         if (ours.startswith(theirs) or theirs.startswith(ours)) and run.session.turns <= run.turn:
             return _Place(_lock(run.session))
     return None
 
 
-def _runs(caller: Caller, agent: Agent) -> Any:
+def _after_unanswered(
+    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
+) -> _Place | None:
+    """The same where nothing was answered: the client then sends two user messages in a row."""
+    if not conversation.unanswered_user_key:
+        return None
+    runs = _unfinished(caller, agent, request).filter(
+        chain_before=conversation.chain_before, user_key=conversation.unanswered_user_key
+    )
+    run = runs.first()
+    return _Place(_lock(run.session)) if run and run.session.turns <= run.turn else None
+
+
+def _unfinished(caller: Caller, agent: Agent, request: V1Request) -> "QuerySet[Run]":
+    return _runs(caller, agent).filter(
+        state__in=_UNFINISHED, session__state=Session.State.ACTIVE, session__temporary=request.temporary
+    )
+
+
+def _runs(caller: Caller, agent: Agent) -> "QuerySet[Run]":
     rows = Run.objects.filter(owner_id=caller.owner_id, superseded=False, session__agent=agent)
     return rows.select_related("session", "session__agent").order_by("-id")
 
@@ -174,7 +236,7 @@ def _latest_run(session: Session) -> Run | None:
     return Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False).order_by("-id").first()
 
 
-def _sessions(caller: Caller) -> Any:
+def _sessions(caller: Caller) -> "QuerySet[Session]":
     return Session.objects.select_for_update(of=("self",)).select_related("agent").filter(owner_id=caller.owner_id)
 
 
@@ -182,21 +244,23 @@ def _lock(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
 
 
-def _make(
+def _new(
     caller: Caller,
     agent: Agent,
     request: V1Request,
     *,
     parent: UUID | None = None,
     external_id: str | None = None,
-) -> Session:
+) -> _Place:
     """A new session, inserted with its final values when its first run is open."""
-    return Session(
-        owner_id=caller.owner_id,
-        agent=agent,
-        temporary=request.temporary,
-        external_id=external_id,
-        parent_id=parent,
+    return _Place(
+        Session(
+            owner_id=caller.owner_id,
+            agent=agent,
+            temporary=request.temporary,
+            external_id=external_id,
+            parent_id=parent,
+        )
     )
 
 

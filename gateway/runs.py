@@ -20,6 +20,7 @@ from gateway.agents import AgentSettings
 from gateway.context import AgentConfig, TurnContext
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.hooks import TurnCompleted, turn_completed
+from gateway.memory_settings import memory_settings_of
 from gateway.models import Agent, ApiKey, Compaction, Message, Run, Session
 from gateway.services import require_active
 from gateway.tokens import estimate, estimate_text
@@ -446,9 +447,9 @@ def _context(
     book = None if session.temporary else book_state(caller.owner_id, agent.book)
     newest = None
     if book and checked.inject_memories and session.turns:
-        records = ThreadRecord.objects.filter(owner_id=caller.owner_id, session_id=session.pk)
+        records = ThreadRecord.objects.filter(owner_id=caller.owner_id, session_id=session.pk, cleared_at=None)
         newest = records.order_by("-id").values_list("id", flat=True).first()
-    assert run.lease_token is not None  # noqa: S101 - set two lines before; narrows the type
+    assert run.lease_token is not None
     return TurnContext(
         owner_id=caller.owner_id,
         session_id=session.pk,
@@ -457,7 +458,9 @@ def _context(
         turn=run.turn,
         counted=run.counted,
         temporary=session.temporary,
-        agent=AgentConfig(name=agent.name, version=agent.version, settings=checked),
+        agent=AgentConfig(
+            name=agent.name, version=agent.version, settings=checked, memories=memory_settings_of(agent)
+        ),
         book=book,
         messages=messages,
         client_system=client_system,

@@ -66,6 +66,9 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     row, _ = Configuration.objects.update_or_create(
         section=section, defaults={"value": value, "updated_at": timezone.now()}
     )
+    if section == "memories":
+        # Every turn compares its agent's version: so the new settings hold in every process, without another query.
+        Agent.objects.update(version=F("version") + 1)
     return row
 
 

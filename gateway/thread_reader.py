@@ -10,7 +10,7 @@ from memories.threads import ThreadTurn
 
 def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence[ThreadTurn]:
     """The recorded turns of a session after a record, oldest first; superseded runs are left out."""
-    records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id).order_by("id")
+    records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None).order_by("id")
     if after is not None:
         records = records.filter(id__gt=after)
     by_run = {record.run_id: record.pk for record in records}

@@ -140,4 +140,4 @@ def _said_html(text: str) -> SafeString:
 
 
 def _safe(text: str) -> SafeString:
-    return mark_safe(render_markdown(text)) if text else SafeString()  # noqa: S308 - sanitised by nh3
+    return mark_safe(render_markdown(text)) if text else SafeString()

@@ -15,7 +15,7 @@ from gateway.client_tools import rename_calls
 from gateway.compaction import fit
 from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
-from gateway.injection import build_messages, prepare
+from gateway.injection import build_messages, prepare, provider_scope
 from gateway.models import Run
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import estimate_text
@@ -23,6 +23,7 @@ from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
+from memories.providers import record_later
 from memories.recall import Injection
 from memories.tools import ToolCall, ToolScope
 
@@ -177,7 +178,7 @@ class Turn:
         )
 
     async def _run_tools(self, calls: list[ToolCall]) -> dict[str, str]:
-        assert self.context.book is not None  # noqa: S101 - our tools are offered with a book only
+        assert self.context.book is not None
         scope = ToolScope(
             book=self.context.book,
             search=self.context.agent.settings.memory_search,
@@ -212,6 +213,14 @@ class Turn:
     async def _finish(self, result: StepResult, client_calls: list[ToolCall]) -> Done:
         state = Run.State.AWAITING_CLIENT_TOOLS if client_calls else Run.State.COMPLETED
         turns_since_review = await asyncio.shield(self._close(state))
+        if state == Run.State.COMPLETED and (scope := provider_scope(self.context)):
+            record_later(
+                scope,
+                user=self.context.user_text,
+                assistant=self.said.text,
+                run_id=self.context.run_id,
+                metadata={"agent": self.context.agent.name, "turn": self.context.turn},
+            )
         return Done(
             state=state,
             said=self.said,

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -185,7 +184,6 @@ def _chat_page(request: HttpRequest, reader: Reader, session: Session | None) ->
         "commands": COMMANDS,
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
-        "max_message": settings.DAYBOOK_MAX_MESSAGE,
     }
     return render(request, "gateway/chat.html", page(request) | context)
 

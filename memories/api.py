@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import Q
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict
 
@@ -13,10 +13,12 @@ from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound
+from memories.forgetting import forget_memories
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pages import DEFAULT_LIMIT, list_json, number, page_json
+from memories.portability import export_lines, import_text
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
@@ -141,6 +143,34 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 async def notification_list(request: ApiRequest, after: int = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
     return page_json(await in_thread(notifications_after, request.auth.owner_id, after))
+
+
+@router.get("/export")
+async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBase:
+    """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
+    text = await in_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
+    response = HttpResponse(text, content_type="application/x-ndjson")
+    response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
+    return response
+
+
+@router.post("/import")
+async def import_(request: ApiRequest, preview: bool = False, book: str = DEFAULT_BOOK) -> dict[str, Any]:
+    """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
+    written."""
+    try:
+        text = request.body.decode()
+    except UnicodeDecodeError:
+        raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
+    actor = request.auth.actor
+    report = await in_thread(import_text, request.auth.owner_id, text, actor=actor, book=book, preview=preview)
+    return report.as_json()
+
+
+@router.delete("/account/memories")
+async def forget(request: ApiRequest, book: str | None = None) -> dict[str, Any]:
+    """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
+    return (await in_thread(forget_memories, request.auth.owner_id, book=book)).as_json()
 
 
 def etag(version: int) -> str:

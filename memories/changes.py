@@ -1,18 +1,25 @@
 """Undo: taking back a change set, and putting a memory back to an earlier revision.
 
-For each memory whose latest revision belongs to the set, the state before the set's first revision of it comes back, as
-one revision of a new change set. Memories that were changed again since are left alone and listed. An undo is itself a
-change set, so undoing it puts things back."""
+For each memory whose latest revision belongs to the set (or to an undo of it, or to an undo of that), the state before
+the set's first revision of it comes back, as one revision of a new change set. Memories that were changed by somebody
+else since are left alone and listed. An undo is itself a change set, so undoing it puts things back, and a set that was
+put back can be undone again."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
+from django.db import transaction
+from django.db.models import F
 from django.utils import timezone
 
+from memories.artifacts import artifacts_undo
 from memories.errors import NotFound
 from memories.models import ChangeSet, Memory, Revision
-from memories.services import Source, Written, book_writing
+from memories.services import Source, Written, book_writing, memory_state
+
+_MAX_CHAIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +29,8 @@ class Undone:
     change_set: UUID | None
     undone: tuple[int, ...]
     left_alone: tuple[int, ...]
+    documents: tuple[str, ...] = ()
+    documents_left_alone: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -29,7 +38,28 @@ class Undone:
             "change_set": str(self.change_set) if self.change_set else None,
             "undone": [str(number) for number in self.undone],
             "left_alone": [str(number) for number in self.left_alone],
+            "documents": list(self.documents),
+            "documents_left_alone": list(self.documents_left_alone),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoListener:
+    """A floor above that keeps track of what became of its change sets. Both are called inside the undo's transaction
+    with the set at the root of a chain of undos: `lock` before the book is locked, `undone` after the memories were
+    changed; its last argument is True when the root's writes were taken back, False when they were put back."""
+
+    lock: Callable[[ChangeSet], None]
+    undone: Callable[[ChangeSet, Undone, bool], None]
+
+
+_listeners: list[UndoListener] = []
+
+
+def on_undone(listener: UndoListener) -> None:
+    """Register a listener; called from an AppConfig's ready()."""
+    if listener not in _listeners:
+        _listeners.append(listener)
 
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
@@ -44,8 +74,20 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
     return found
 
 
+@transaction.atomic
 def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:
-    """Take back a change set, or only what it did to some memories (by number)."""
+    """Take back a change set, or only what it did to some memories (by number). What is taken back already is neither
+    undone again nor listed."""
+    root, depth = _root(change_set)
+    for listener in _listeners:
+        listener.lock(root)
+    undone = _undo(change_set, replace(source, undoes=change_set.pk), only)
+    for listener in _listeners:
+        listener.undone(root, undone, depth % 2 == 0)
+    return undone
+
+
+def _undo(change_set: ChangeSet, source: Source, only: frozenset[int] | None) -> Undone:
     undone: list[int] = []
     left: list[int] = []
     with book_writing(change_set.book, source) as writer:
@@ -53,17 +95,27 @@ def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] 
         first_of: dict[UUID, Revision] = {}
         for revision in revisions.order_by("memory_id", "version"):
             first_of.setdefault(revision.memory_id, revision)
-        memories = Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number")
-        for memory in memories:
+        latest_set = _latest_sets(change_set.owner_id, set(first_of))
+        family = _family(change_set)
+        for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if only is not None and memory.number not in only:
                 continue
-            if not revisions.filter(memory=memory, version=memory.version).exists():
+            if latest_set.get(memory.pk) not in family:
                 left.append(memory.number)
                 continue
-            writer.put_back(memory, _state_before(first_of[memory.pk]), Revision.Action.UNDO)
-            undone.append(memory.number)
+            state = _state_before(first_of[memory.pk])
+            if not _is_so(memory, state):
+                writer.put_back(memory, state, Revision.Action.UNDO)
+                undone.append(memory.number)
+        documents, documents_left = artifacts_undo(writer, change_set, family) if only is None else ([], [])
         new = writer.change_set
-    return Undone(change_set=new.pk if new else None, undone=tuple(undone), left_alone=tuple(left))
+    return Undone(
+        change_set=new.pk if new else None,
+        undone=tuple(undone),
+        left_alone=tuple(left),
+        documents=tuple(documents),
+        documents_left_alone=tuple(documents_left),
+    )
 
 
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> Written:
@@ -74,8 +126,44 @@ def memory_restore(memory: Memory, revision: Revision, source: Source) -> Writte
         return writer.put_back(current, state, Revision.Action.RESTORE)
 
 
+def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
+    """The set at the beginning of a chain of undos, and how many undos lie above it."""
+    depth = 0
+    while change_set.undoes_id is not None and depth < _MAX_CHAIN:
+        change_set = ChangeSet.objects.select_related("book").get(
+            owner_id=change_set.owner_id, pk=change_set.undoes_id
+        )
+        depth += 1
+    return change_set, depth
+
+
+def _family(change_set: ChangeSet) -> set[UUID]:
+    """The set, its undos, their undos, and so on."""
+    family = {change_set.pk}
+    newest = family
+    for _ in range(_MAX_CHAIN):
+        undos = ChangeSet.objects.filter(owner_id=change_set.owner_id, undoes_id__in=newest)
+        newest = set(undos.values_list("pk", flat=True))
+        if not newest:
+            break
+        family |= newest
+    return family
+
+
+def _latest_sets(owner_id: UUID, memories: set[UUID]) -> dict[UUID, UUID]:
+    """For each memory the change set of its latest revision."""
+    latest = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories, version=F("memory__version"))
+    return dict(latest.values_list("memory_id", "change_set_id"))
+
+
 def _state_before(first: Revision) -> dict[str, Any]:
     if first.before is not None:
         return dict(first.before)
     # The set made this memory: before it there was none, so a tombstone stands there.
     return {**first.after, "deleted_at": timezone.now().isoformat()}
+
+
+def _is_so(memory: Memory, state: dict[str, Any]) -> bool:
+    """Whether the memory is in that state already; of two tombstones the hour does not matter."""
+    now = memory_state(memory)
+    return now == state or bool(now["deleted_at"] and state["deleted_at"])

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
 from prompts.memory import MemoryLine, Snippet, memory_block, thread_block
@@ -32,6 +33,7 @@ class Recalled:
     why: str
     text: str
     number: int | None = None  # of a memory
+    source: str = ""  # of another provider's entry
     turn_id: UUID | None = None  # of an earlier turn
     turn: int | None = None
     category: str = "general"
@@ -76,25 +78,30 @@ async def recall(
     query: str,
     keywords: Sequence[str] | None,
     limits: RecallSettings,
+    scope: Scope | None = None,
 ) -> Injection:
-    """Run both lanes and cut what they found to the limits. No database query: indexes came with the snapshot."""
+    """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
+    With a `scope` other providers are asked too; what they give follows ours in the long-term lane."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
-    searches: dict[str, Callable[[], list[Recalled]]] = {
-        "short_term": lambda: _short_term(thread, query, limits.max_memories),
-        "long_term": lambda: _long_term(snapshot, query, keywords, left, limits.search),
-    }
-    needed = {
-        "short_term": bool(thread and thread.outside),
-        "long_term": left > 0 and not snapshot.frozen.holds_all,
-    }
-    short, long = await asyncio.gather(
-        *(_lane(name, search, needed[name], limits.lane_seconds, trace) for name, search in searches.items())
-    )
+    lanes = [
+        _lane("short_term", lambda: _short_term(thread, query, limits), bool(thread and thread.outside), limits, trace),
+        _lane(
+            "long_term",
+            lambda: _long_term(snapshot, query, keywords, left, limits.search),
+            left > 0 and not snapshot.frozen.holds_all,
+            limits,
+            trace,
+        ),
+    ]
+    if scope is not None:
+        lanes += [_ask(provider, scope, query, limits, trace) for provider in providers()]
+    short, long, *others = await asyncio.gather(*lanes)
+    long = [*long, *(item for found in others for item in found)][: max(0, left)]
     short, long = share(short, long)
     frozen = [_frozen(snapshot, entry.number) for entry in snapshot.frozen.entries]
     snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
-    lines = [MemoryLine(number=item.number or 0, category=item.category, content=item.text) for item in long]
+    lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
     blocks = [block for block in (thread_block(snippets), memory_block(lines)) if block]
     return Injection(
         frozen=snapshot.frozen.text,
@@ -124,32 +131,48 @@ def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
 
 
 async def _lane(
-    name: str, search: Callable[[], list[Recalled]], needed: bool, seconds: float, trace: dict[str, Any]
+    name: str, search: Callable[[], list[Recalled]], needed: bool, limits: RecallSettings, trace: dict[str, Any]
 ) -> list[Recalled]:
     if not needed:
         return []
+    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
+    return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+
+
+async def _ask(
+    provider: MemoryProvider, scope: Scope, query: str, limits: RecallSettings, trace: dict[str, Any]
+) -> list[Recalled]:
+    async def search() -> list[Recalled]:
+        texts = list(await provider.retrieve_context(scope, query))[: limits.max_memories]
+        why = f"From {provider.name}."
+        return [
+            Recalled(lane="long_term", why=why, text=cut(str(text)), source=f"{provider.name}:{number}")
+            for number, text in enumerate(texts, start=1)
+        ]
+
+    return await _guarded(provider.name, search(), limits.lane_seconds, trace)
+
+
+async def _guarded(
+    name: str, search: Awaitable[list[Recalled]], seconds: float, trace: dict[str, Any]
+) -> list[Recalled]:
+    """A lane within its deadline; whatever it does, the turn goes on, and the trace names what went wrong."""
     started = time.perf_counter()
     entry: dict[str, Any] = {"state": "ok"}
     trace[name] = entry
     found: list[Recalled] = []
     try:
-        found = await asyncio.wait_for(_in_worker(search), seconds)
+        found = await asyncio.wait_for(search, seconds)
     except TimeoutError:
         entry["state"] = "timeout"
     except Exception as error:
-        entry["state"] = "failed"
-        entry["kind"] = type(error).__name__
+        entry |= {"state": "failed", "kind": type(error).__name__}
         logger.exception("recall lane %s failed", name)
     entry |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
     return found
 
 
-def _in_worker(search: Callable[[], list[Recalled]]) -> Awaitable[list[Recalled]]:
-    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
-    return asyncio.to_thread(search)
-
-
-def _short_term(thread: ThreadView | None, query: str, limit: int) -> list[Recalled]:
+def _short_term(thread: ThreadView | None, query: str, limits: RecallSettings) -> list[Recalled]:
     if thread is None:
         return []
     return [
@@ -160,7 +183,7 @@ def _short_term(thread: ThreadView | None, query: str, limit: int) -> list[Recal
             turn_id=hit.run_id,
             turn=hit.turn,
         )
-        for hit in thread.search(query, limit=limit)
+        for hit in thread.search(query, limit=limits.max_memories)
     ]
 
 

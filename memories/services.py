@@ -197,6 +197,12 @@ class BookWriter:
             rows = rows.exclude(pk=without.pk)
         return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
 
+    def changes(self) -> ChangeSet:
+        """The change set of this writing, opened at the first change; documents of the book are written to it too."""
+        if self.change_set is None:
+            self.change_set = _change_set_open(self.book, self.source)
+        return self.change_set
+
     def _live(self) -> "QuerySet[Memory]":
         return Memory.objects.filter(owner_id=self.book.owner_id, book=self.book, deleted_at__isnull=True)
 
@@ -234,8 +240,7 @@ class BookWriter:
     def _revise(
         self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False
     ) -> Revision:
-        if self.change_set is None:
-            self.change_set = _change_set_open(self.book, self.source)
+        change_set = self.changes()
         if save:
             memory.version += 1
             memory.updated_at = timezone.now()
@@ -245,7 +250,7 @@ class BookWriter:
         return Revision.objects.create(
             owner_id=memory.owner_id,
             memory=memory,
-            change_set=self.change_set,
+            change_set=change_set,
             version=memory.version,
             action=action,
             before=before,

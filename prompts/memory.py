@@ -11,7 +11,7 @@ from prompts.files import fill, prompt_file
 class MemoryLine:
     """One memory as a model sees it."""
 
-    number: int
+    number: int | str  # another provider's entries have a name instead
     category: str
     content: str
 
@@ -26,7 +26,7 @@ class Snippet:
 
 def memory_line(memory: MemoryLine) -> str:
     """`<memory id="12" category="preference">…</memory>`; no content can end the tag."""
-    return f'  <memory id="{memory.number}" category={_attribute(memory.category)}>{escape(memory.content)}</memory>'
+    return f"  <memory id={_attribute(str(memory.number))} category={_attribute(memory.category)}>{escape(memory.content)}</memory>"
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:

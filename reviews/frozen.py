@@ -1,53 +1,88 @@
-"""The frozen conversation: an immutable range of append-only messages, read once into the worker's memory."""
+"""The frozen conversation: an immutable range of append-only messages, read once into the worker's memory.
+
+Only turns that completed and still stand are read: a failed or stopped one is nothing that was said, a turn that was
+edited or regenerated before the review began has been taken back by the person."""
 
 import hashlib
 import json
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from django.conf import settings
+from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
-from gateway.models import Message, Run
+from gateway.models import Message, Run, Session
 from reviews.models import ReviewRun
 
 CONTEXT_MESSAGES = 4
-CHARS_PER_TOKEN = 4
+# Rows beyond this many are out of any token limit.
+_MOST_MESSAGES = 2000
+_BYTES_PER_TOKEN = 4
+_TOKENS_PER_MESSAGE = 4
+_STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
-    """What a review reads: messages for the model, and the hash that names them."""
+    """What a review reads: messages for the model, the hash that names them, and whether any of them was not reviewed
+    before."""
 
-    messages: tuple[dict[str, Any], ...]
-    sha256: str
+    messages: tuple[dict[str, Any], ...] = ()
+    sha256: str = ""
+    has_news: bool = False
+
+
+def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
+    """The messages of a session that a review may read: of completed turns that stand, and history the client brought."""
+    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
+    return rows.filter(_STANDING).exclude(kind=Message.Kind.COMMAND)
+
+
+def said_through(owner_id: UUID, session_id: UUID) -> int:
+    """Number of the last message that a review could read now; what an open turn says comes later."""
+    return int(reviewable(owner_id, session_id).aggregate(last=Max("seq"))["last"] or 0)
+
+
+def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
+    """Those of the sessions in which a person said something that no review has read."""
+    said = Message.objects.filter(
+        _STANDING,
+        owner_id=OuterRef("owner_id"),
+        session_id=OuterRef("pk"),
+        seq__gt=OuterRef("reviewed_through"),
+        role=Message.Role.USER,
+        kind=Message.Kind.CHAT,
+    )
+    return sessions.filter(Exists(said))
 
 
 def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversation:
     """The turns since the last review that ended well, with some context before, cut at the token limit (oldest first).
     User and assistant words are verbatim; tool results are only mentioned: a web page is no evidence about a person."""
+    if review.session_id is None:
+        return FrozenConversation()
     first = max(1, reviewed_through + 1 - CONTEXT_MESSAGES)
-    rows = (
-        Message.objects.filter(
-            owner_id=review.owner_id, session=review.session, seq__gte=first, seq__lte=review.last_seq
-        )
-        .exclude(kind=Message.Kind.COMMAND)
-        .exclude(run__superseded=True)
-        .exclude(run__state__in=[Run.State.FAILED, Run.State.RUNNING])
-        .order_by("-seq")
-    )
-    left = settings.REVIEW_TOKENS * CHARS_PER_TOKEN
+    rows = reviewable(review.owner_id, review.session_id).filter(seq__gte=first, seq__lte=review.last_seq)
+    left = settings.REVIEW_TOKENS
+    longest = left // 2  # one giant message must not hide the one it answers
     messages: list[dict[str, Any]] = []
-    for row in rows:
+    has_news = False
+    for row in rows.order_by("-seq")[:_MOST_MESSAGES]:
         message = as_evidence(row)
         if message is None:
             continue
-        left -= len(message["content"])
-        if left < 0 and messages:
+        if tokens(message["content"]) > longest:
+            message["content"] = cut(message["content"], longest)
+        left -= tokens(message["content"])
+        if left < 0:
             break
         messages.append(message)
+        is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind == Message.Kind.CHAT
+        has_news = has_news or is_new
     messages.reverse()
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
-    return FrozenConversation(messages=tuple(messages), sha256=digest)
+    return FrozenConversation(messages=tuple(messages), sha256=digest, has_news=has_news)
 
 
 def as_evidence(row: Message) -> dict[str, Any] | None:
@@ -55,3 +90,16 @@ def as_evidence(row: Message) -> dict[str, Any] | None:
     if row.role == Message.Role.TOOL:
         return {"role": "assistant", "content": f"[tool result, {len(row.text)} characters]"}
     return {"role": row.role, "content": row.text} if row.text.strip() else None
+
+
+def tokens(text: str) -> int:
+    """About how many tokens a message takes. By bytes: scripts with longer characters also take more tokens each."""
+    return len(text.encode()) // _BYTES_PER_TOKEN + _TOKENS_PER_MESSAGE
+
+
+def cut(text: str, most_tokens: int) -> str:
+    """The beginning and the end of a message that is too long to be read whole."""
+    half = max(0, most_tokens - 4 * _TOKENS_PER_MESSAGE) * _BYTES_PER_TOKEN // 2
+    encoded = text.encode()
+    head, tail = (part.decode(errors="ignore") for part in (encoded[:half], encoded[len(encoded) - half :]))
+    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"

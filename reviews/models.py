@@ -65,8 +65,11 @@ class ReviewRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "-id"], name="review_of_owner"),
+            models.Index(fields=["owner", "started_at"], name="review_of_day"),
+            models.Index(fields=["owner", "book", "-finished_at"], name="review_of_book"),
             models.Index(fields=["not_before"], condition=Q(state="scheduled"), name="review_scheduled"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="review_lease"),
+            models.Index(fields=["finished_at"], condition=Q(state="awaiting_approval"), name="review_waiting"),
         ]
 
     def __str__(self) -> str:

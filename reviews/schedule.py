@@ -15,6 +15,7 @@ from gateway.hooks import TurnCompleted
 from gateway.models import Session
 from gateway.runs import agent_settings, book_state
 from memories.errors import Conflict, InvalidRequest
+from reviews.frozen import said_through, unreviewed
 from reviews.models import ReviewRun
 
 State = ReviewRun.State
@@ -114,15 +115,26 @@ def idle_since(agent: AgentSettings, now: datetime) -> datetime | None:
     return now - timedelta(minutes=agent.memory_review_idle_minutes)
 
 
+def enqueue_next(session_id: UUID | None) -> None:
+    """Let the session's next scheduled review begin."""
+    if session_id is None:
+        return
+    now = timezone.now()
+    due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
+    following = due.order_by("id").first()
+    if following and due.filter(pk=following.pk).update(enqueued_at=now):
+        enqueue(following.pk, timeout=following.settings["memory_review_timeout"])
+
+
 def _review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger) -> ReviewRun:
-    session = (
-        Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session_id, owner_id=owner_id)
-    )
+    sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
+    session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
+    last_seq = said_through(owner_id, session_id)
     open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=[State.SCHEDULED, State.RUNNING])
     covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
-    if session.message_seq <= covered:
+    if last_seq <= covered or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")
     book = book_state(owner_id, session.agent.book)
     run = review_schedule(
@@ -134,7 +146,7 @@ def _review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger
         agent=agent_settings(session.agent),
         trigger=trigger,
         first_seq=session.reviewed_through + 1,
-        last_seq=session.message_seq,
+        last_seq=last_seq,
     )
     session.turns_since_memory_review = 0
     session.save(update_fields=["turns_since_memory_review"])

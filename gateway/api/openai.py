@@ -208,7 +208,7 @@ async def _stream(turn: Turn, *, include_usage: bool) -> AsyncGenerator[bytes]:
                     )
                     if include_usage:
                         yield sse.data_line({**head, "choices": [], "usage": event.said.usage})
-    except Exception as error:  # noqa: BLE001 - the 200 has left: whatever it is, say it as a chunk
+    except Exception as error:
         yield sse.data_line(as_domain_error(error).as_json())
         return
     yield sse.DONE_LINE

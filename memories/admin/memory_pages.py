@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib import admin, messages
 from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import deed_record
@@ -133,11 +133,11 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
         self._write(request, list(self._with_books(queryset)), allow_one, "Allowed")
 
     @admin.action(description="Export (JSON Lines)", permissions=["view"])
-    def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> StreamingHttpResponse:
+    def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> HttpResponse:
         memories = list(self._with_books(queryset))
         deed_record(request, Memory, "Exported.", memories)
-        return StreamingHttpResponse(
-            memory_lines(memories),
+        return HttpResponse(
+            "".join(memory_lines(memories)),
             content_type="application/x-ndjson",
             headers={"Content-Disposition": 'attachment; filename="memories.jsonl"'},
         )

@@ -14,13 +14,13 @@ from urllib.parse import unquote
 from memories.scanning.views import View, reversed_view
 
 MAX_DEPTH = 2
-MAX_PASSAGES = 12  # decoded passages of one text
 MAX_ENCODED = 8_000  # characters of one encoded passage
 _MIN_READABLE = 0.85
 
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_\-=])[A-Za-z0-9+/_\-]{14,8000}={0,2}(?![A-Za-z0-9+/_])")
 _HEX = re.compile(
-    r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}"
+    r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}"
+    r"|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}"
 )
 _PERCENT = re.compile(r"[^\s%]{0,80}(?:%[0-9a-fA-F]{2}[^\s%]{0,40}){3,2000}")
 _ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});[^&\n]{0,20}){2,2000}")
@@ -31,41 +31,45 @@ _BINARY = re.compile(r"(?<![01])(?:[01]{8} ?){6,500}(?![01])")
 _ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b", re.IGNORECASE)
 _TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
 _BACKWARDS = re.compile(
-    r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever|tnatsissa|revoc|yebo|drocer"
+    r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever"
+    r"|tnatsissa|revoc|yebo|drocer"
     r"|rückwärts|à l'envers|al revés|наоборот|задом наперед",
     re.IGNORECASE,
 )
 
 
 def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
-    """Readable texts that are encoded in this view, each placed at its passage; also those inside them."""
-    count = 0
-    for name, start, end, text in _passages(view.text):
-        count += 1
-        if count > MAX_PASSAGES:
-            return
-        region = view.located(start, end)
-        inner = View(name, text, range(len(text) + 1), region)
+    """Readable texts that are encoded in this view, all of one depth in one view; also those inside them.
+    Each character stands for the share of the passage it was decoded from."""
+    pieces: list[str] = []
+    origin: list[int] = []
+    for start, end, text in _passages(view.text):
+        first, last = view.located(start, end)
+        pieces.append(text + "\n")
+        origin.extend(first + place * (last - first) // len(text) for place in range(len(text)))
+        origin.append(max(last - 1, first))
+    if pieces:
+        inner = View("decoded", "".join(pieces), [*origin, view.origin[-1]], decoded=True)
         yield inner
         if depth > 1:
             yield from decoded_views(inner, depth - 1)
     if _ROT13.search(view.text):
-        yield View("rot13", codecs.encode(view.text, "rot13"), view.origin, view.region)
+        yield View("rot13", codecs.encode(view.text, "rot13"), view.origin, decoded=True)
     if _BACKWARDS.search(view.text):
         yield reversed_view(view)
 
 
-def _passages(text: str) -> Iterator[tuple[str, int, int, str]]:
+def _passages(text: str) -> Iterator[tuple[int, int, str]]:
     if not text.isascii():
         for match in _TAG_RUN.finditer(text):
-            yield "tags", match.start(), match.end(), "".join(chr(ord(c) - 0xE0000) for c in match.group())
-    for name, pattern, decode, hint in _CODECS:
+            yield match.start(), match.end(), "".join(chr(ord(c) - 0xE0000) for c in match.group())
+    for pattern, decode, hint in _CODECS:
         if hint and hint not in text:
             continue
         for match in pattern.finditer(text):
             plain = decode(match.group()[:MAX_ENCODED])
             if plain and plain != match.group() and _readable(plain):
-                yield name, match.start(), match.end(), plain
+                yield match.start(), match.end(), plain
 
 
 def _readable(text: str) -> bool:
@@ -113,12 +117,12 @@ def _from_percent(text: str) -> str:
     return unquote(text, errors="replace")
 
 
-_CODECS: tuple[tuple[str, re.Pattern[str], Callable[[str], str], str], ...] = (
-    ("base64", _BASE64, _from_base64, ""),
-    ("hex", _HEX, _from_hex, ""),
-    ("percent", _PERCENT, _from_percent, "%"),
-    ("entities", _ENTITIES, html.unescape, "&"),
-    ("escapes", _ESCAPES, _from_escapes, "\\"),
-    ("decimals", _DECIMALS, _from_decimals, ""),
-    ("binary", _BINARY, _from_binary, ""),
+_CODECS: tuple[tuple[re.Pattern[str], Callable[[str], str], str], ...] = (
+    (_BASE64, _from_base64, ""),
+    (_HEX, _from_hex, ""),
+    (_PERCENT, _from_percent, "%"),
+    (_ENTITIES, html.unescape, "&"),
+    (_ESCAPES, _from_escapes, "\\"),
+    (_DECIMALS, _from_decimals, ""),
+    (_BINARY, _from_binary, ""),
 )

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from memories.scanning.provider_keys import Span, is_filler
+from memories.scanning.words import word_set
 
 _PEM = re.compile(
     r"-----BEGIN (?P<label>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
@@ -20,14 +21,16 @@ _PUTTY = re.compile(
 )
 _JWT = re.compile(r"(?<![\w\-])eyJ[\w\-]{8,4000}={0,2}\.[\w\-]{8,8000}={0,2}(?:\.[\w\-]{0,2000}={0,2}){0,3}")
 _URL = re.compile(
-    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20})://(?P<user>[^\s:@/?#<>\"'`]{0,100}):(?P<password>[^\s@<>\"'`]{1,200})@(?P<host>[^\s/?#<>\"'`]{1,200})"
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20})://(?P<user>[^\s:@/?#<>\"'`]{0,100}):(?P<password>[^\s@<>"
+    r"\"'`]{1,200})@(?P<host>[^\s/?#<>\"'`]{1,200})"
 )
 _CONNECTION = re.compile(r"(?i)(?:^|[;\s\"'])(?:password|pwd)\s?=\s?(?P<password>[^;\s\"']{3,100});")
 _BASIC = re.compile(r"(?i)\bbasic (?P<password>[A-Za-z0-9+/]{12,200}={0,2})(?![A-Za-z0-9])")
 _BEARER = re.compile(r"(?i)\bbearer:? (?P<password>[A-Za-z0-9_\-.=+/]{20,500})")
 _CURL_USER = re.compile(r"(?:-u|--user)[ =][\"']?(?P<user>[^\s:\"'$]{1,80}):(?P<password>[^\s\"'$<]{3,100})")
 _QUERY = re.compile(
-    r"(?i)[?&](?:access_token|token|api_?key|key|apikey|auth|secret|client_secret|sig|signature|password|passwd|pwd|x-amz-signature|sas)=(?P<password>[^\s&#\"'<>]{6,300})"
+    r"(?i)[?&](?:access_token|token|api_?key|key|apikey|auth|secret|client_secret|sig|signature|password"
+    r"|passwd|pwd|x-amz-signature|sas)=(?P<password>[^\s&#\"'<>]{6,300})"
 )
 _CARD = re.compile(r"(?<![\d.\-/])(?:\d[ \-]?){12,18}\d(?![\d]|[.\-/]\d)")
 _CARD_GROUPS = re.compile(r"\d{4}([ \-])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ \-])\d{6}\2\d{4,5}|\d{13,19}")
@@ -36,76 +39,37 @@ _CARD_WORDS = re.compile(
     re.IGNORECASE,
 )
 _OTHER_NUMBER = re.compile(
-    r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial|part|sku|issn|barcode|fax|phone|tel",
+    r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial"
+    r"|part|sku|issn|barcode|fax|phone|tel",
     re.IGNORECASE,
 )
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])"
 )
 _IBAN_LENGTHS = dict(
-    entry.split("=") for entry in ["AD=24", "AE=23", "AL=28", "AT=20", "AZ=28", "BA=20", "BE=16", "BG=22", "BH=22", "BR=29", "BY=28", "CH=21", "CR=22", "CY=28", "CZ=24", "DE=22", "DK=18", "DO=28", "EE=20", "EG=29", "ES=24", "FI=18", "FO=18", "FR=27", "GB=22", "GE=22", "GI=23", "GL=18", "GR=27", "GT=28", "HR=21", "HU=28", "IE=22", "IL=23", "IQ=23", "IR=26", "IS=26", "IT=27", "JO=30", "KW=30", "KZ=20", "LB=28", "LC=32", "LI=21", "LT=20", "LU=20", "LV=21", "LY=25", "MC=27", "MD=24", "ME=22", "MK=19", "MR=27", "MT=31", "MU=30", "NL=18", "NO=15", "PK=24", "PL=28", "PS=29", "PT=25", "QA=29", "RO=24", "RS=22", "RU=33", "SA=24", "SC=31", "SD=18", "SE=24", "SI=19", "SK=24", "SM=27", "ST=25", "SV=28", "TL=23", "TN=24", "TR=26", "UA=29", "VA=22", "VG=24", "XK=20"]
-)  # fmt: skip
+    entry.split("=")
+    for entry in word_set("""
+AD=24 AE=23 AL=28 AT=20 AZ=28 BA=20 BE=16 BG=22 BH=22 BR=29 BY=28 CH=21 CR=22 CY=28 CZ=24 DE=22 DK=18 DO=28
+EE=20 EG=29 ES=24 FI=18 FO=18 FR=27 GB=22 GE=22 GI=23 GL=18 GR=27 GT=28 HR=21 HU=28 IE=22 IL=23 IQ=23 IR=26
+IS=26 IT=27 JO=30 KW=30 KZ=20 LB=28 LC=32 LI=21 LT=20 LU=20 LV=21 LY=25 MC=27 MD=24 ME=22 MK=19 MR=27 MT=31
+MU=30 NL=18 NO=15 PK=24 PL=28 PS=29 PT=25 QA=29 RO=24 RS=22 RU=33 SA=24 SC=31 SD=18 SE=24 SI=19 SK=24 SM=27
+ST=25 SV=28 TL=23 TN=24 TR=26 UA=29 VA=22 VG=24 XK=20
+""")
+)
 _SEED_LABEL = re.compile(
-    r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
+    r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
+    r"|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
     re.IGNORECASE,
 )
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
-_COMMON = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "not",
-        "are",
-        "was",
-        "has",
-        "had",
-        "his",
-        "her",
-        "our",
-        "from",
-        "into",
-        "with",
-        "that",
-        "this",
-        "they",
-        "them",
-        "then",
-        "than",
-        "when",
-        "what",
-        "were",
-        "been",
-        "have",
-        "would",
-        "could",
-        "should",
-        "which",
-        "their",
-        "there",
-        "these",
-        "those",
-        "also",
-        "some",
-        "more",
-        "most",
-        "such",
-        "each",
-        "likes",
-        "prefers",
-        "wants",
-        "uses",
-        "user",
-        "who",
-        "whose",
-        "does",
-        "did",
-        "but",
-        "its",
-    ]
-)
+_COMMON = word_set("""
+the and for not are was has had his her our from into with that this they them then than when what were
+been have would could should which their there these those also some more most such each likes prefers
+wants uses user who whose does did but its
+""")
 _FILLER_PASSWORD = re.compile(
-    r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)",
+    r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted"
+    r"|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)",
     re.IGNORECASE,
 )
 

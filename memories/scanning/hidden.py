@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from memories.scanning.characters import BLACK_FLAG, LOOKALIKES, folded, is_accent, is_invisible, script_of
 from memories.scanning.verdict import Finding
@@ -24,8 +25,19 @@ _NEVER_TYPED = re.compile("[\u2061-\u2065\u206a-\u206f\ufff9-\ufffb\U0001d173-\U
 _FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")
 _HANGUL = re.compile("[\u1100-\u115e\u1161-\u11ff\u3131-\u3163\uac00-\ud7af]")
 _SOFT_HYPHENS = re.compile("(?:[^\\W\\d_]{1,2}\u00ad){3,}")
-_STACKED = re.compile(r"\w[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3,}")
+_STACKED = re.compile(
+    r"\w[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
+    r"{3,}"
+)
 _WORD = re.compile(r"[^\W\d_]+")
+# pattern, rule, what excuses it anywhere in the text
+_ANYWHERE: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
+    (_OVERRIDES, "direction_override", None),
+    (_DIRECTIONS, "direction_override", _RIGHT_TO_LEFT),
+    (_NEVER_TYPED, "invisible_characters", None),
+    (_FILLERS, "invisible_characters", _HANGUL),
+    (_SOFT_HYPHENS, "invisible_characters", None),
+)
 # Scripts in whose words a joiner, non-joiner or zero-width space means something.
 _PLAIN_SCRIPTS = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "GEORGIAN", "HAN", "CJK", "HIRAGANA", "KATAKANA"})
 _LOOKALIKE_SCRIPTS = frozenset({"CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
@@ -58,14 +70,10 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
         if not any(start <= match.start() and match.end() <= end for start, end in flags):
             yield match.start(), match.end(), "tag_characters"
             break
-    if (match := _OVERRIDES.search(text)) or ((match := _DIRECTIONS.search(text)) and not _RIGHT_TO_LEFT.search(text)):
-        yield match.start(), match.end(), "direction_override"
-    if match := _NEVER_TYPED.search(text):
-        yield match.start(), match.end(), "invisible_characters"
-    if (match := _FILLERS.search(text)) and not _HANGUL.search(text):
-        yield match.start(), match.end(), "invisible_characters"
-    if match := _SOFT_HYPHENS.search(text):
-        yield match.start(), match.end(), "invisible_characters"
+    for pattern, rule, unless in _ANYWHERE:
+        found = pattern.search(text)
+        if found and not (unless and unless.search(text)):
+            yield found.start(), found.end(), rule
     yield from _first(_selector_spans(text))
     yield from _first(_zero_width_spans(text))
     stacked = list(_STACKED.finditer(text))
@@ -120,4 +128,4 @@ def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
 def _turns(word: str) -> int:
     """How often the script changes inside a word: 1 in a loan word with an ending, more in a disguise."""
     scripts = [script for script in map(script_of, word) if script]
-    return sum(1 for left, right in zip(scripts, scripts[1:], strict=False) if left != right)
+    return sum(1 for left, right in pairwise(scripts) if left != right)

@@ -6,92 +6,21 @@ from __future__ import annotations
 import re
 
 from memories.scanning.views import View
-from memories.scanning.words import LEXICON
+from memories.scanning.words import LEXICON, word_set
 
 # One character, then one to three separators, at least five times: letters set apart.
 _SPACED = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*·•|/,~+]{1,3}[^\W_](?![^\W_])){4,}")
 _SEPARATORS = re.compile(r"[ .\-_*·•|/,~+]+")
 _CUT = re.compile(
-    r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']"
+    r"(?<=[^\W\d_])(?:- |-\n|[\"']?\s?\+\s?[\"']|[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']|\*\*|__|~~|``"
+    r"|\\|\s?\|\s?)(?=[^\W\d_])|(?<=\s)[\"'];?\s{1,2}[a-z]\w?\s?=\s?[\"']"
 )
 _SCRAMBLED = re.compile(r"[a-z]{5,14}")
-_FUNCTION_WORDS = frozenset(
-    [
-        "a",
-        "an",
-        "the",
-        "i",
-        "is",
-        "are",
-        "be",
-        "to",
-        "of",
-        "in",
-        "on",
-        "at",
-        "by",
-        "for",
-        "from",
-        "with",
-        "and",
-        "or",
-        "not",
-        "no",
-        "do",
-        "does",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "you",
-        "your",
-        "me",
-        "my",
-        "we",
-        "he",
-        "she",
-        "they",
-        "them",
-        "his",
-        "her",
-        "him",
-        "our",
-        "us",
-        "as",
-        "but",
-        "if",
-        "so",
-        "up",
-        "out",
-        "now",
-        "then",
-        "than",
-        "will",
-        "would",
-        "can",
-        "could",
-        "should",
-        "must",
-        "may",
-        "who",
-        "what",
-        "which",
-        "how",
-        "about",
-        "into",
-        "like",
-        "likes",
-        "prefers",
-        "uses",
-        "works",
-        "lives",
-        "hello",
-        "world",
-        "name",
-    ]
-)
+_FUNCTION_WORDS = word_set("""
+a an the i is are be to of in on at by for from with and or not no do does it its this that these those
+you your me my we he she they them his her him our us as but if so up out now then than will would can
+could should must may who what which how about into like likes prefers uses works lives hello world name
+""")
 
 
 def _known_words() -> frozenset[str]:
@@ -154,7 +83,7 @@ def joined_view(view: View) -> View | None:
     letters.append(view.text[at:])
     origin.extend(view.origin[at : len(view.text)])
     origin.append(view.origin[len(view.text)])
-    return View("joined", "".join(letters), origin, view.region)
+    return View("joined", "".join(letters), origin, view.decoded)
 
 
 def mended_view(view: View) -> View | None:
@@ -170,7 +99,7 @@ def mended_view(view: View) -> View | None:
         origin.extend(view.origin[at:start])
         at = end
     origin.append(view.origin[len(view.text)])
-    return View("mended", "".join(letters), origin, view.region)
+    return View("mended", "".join(letters), origin, view.decoded)
 
 
 def unscrambled_view(view: View) -> View | None:
@@ -187,4 +116,4 @@ def unscrambled_view(view: View) -> View | None:
         return known or word
 
     text = _SCRAMBLED.sub(right, view.text)
-    return View("unscrambled", text, view.origin, view.region) if found else None
+    return View("unscrambled", text, view.origin, view.decoded) if found else None

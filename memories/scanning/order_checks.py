@@ -15,6 +15,7 @@ _OBLIGED = word_set("""
 have has need needs ought going instructed ordered told required supposed want wants free obliged allowed able
 remember sure order permission authority
 """)
+_ME = word_set("me us myself mir uns moi nous me-le mi mim мне нам")
 _MEASURES = word_set("more less fewer to how too which what")
 
 
@@ -88,6 +89,11 @@ def is_removal(sentence: Sentence, at: int) -> bool:
 def is_no_wish(sentence: Sentence, at: int) -> bool:
     """Whether it is not the person's own wish: "the user never wants to be told …"."""
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
+
+
+def is_not_to_me(sentence: Sentence, at: int) -> bool:
+    """Whether it goes to somebody else: "e-mail me at …" is a wish."""
+    return not _ME.intersection(sentence.words[at + 1 : at + 2])
 
 
 def is_first(sentence: Sentence, at: int) -> bool:

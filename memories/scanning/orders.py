@@ -24,7 +24,8 @@ FAMILIES: tuple[Family, ...] = (
         DROP + EVERYTHING(0,3) + REPLACE|ONLY(0,12) ? is_order
         STOP + EVERYTHING|PRIOR(0,3) + REPLACE(0,8)
         CANCELLED + RULES(-7,3) + AUTHORITY|YOURS(-9,4) - EVERYDAY|LOCAL
-        RULES + CANCELLED(-2,6) + PRIOR(-1,1) - EVERYDAY
+        DIRECTIVES + CANCELLED(-2,6) + PRIOR(-1,1) - EVERYDAY
+        RULES + CANCELLED(-2,6) + ABOVE(-1,1) - EVERYDAY
         CANCELLED + RULES(-6,4) + REPLACE|ONLY(-4,10) - EVERYDAY|LOCAL
         OUTRANKS + AUTHORITY|INNER(-7,7) + NOTE|THIS|INNER|RULES(-9,9)
         OPPOSITE + AUTHORITY|RULES|INNER(-10,8)
@@ -85,8 +86,8 @@ FAMILIES: tuple[Family, ...] = (
         "exfiltration",
         "tells the assistant to send private data somewhere",
         """
-        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14)
-        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14)
+        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_not_to_me
+        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_not_to_me
         SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
         SENT + MUST(-6,0) + CHATDATA|PRIVATE|ENTIRE(-8,8) + URL|EMAIL|HOST|DROPZONE(-2,12)
         SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
@@ -94,6 +95,7 @@ FAMILIES: tuple[Family, ...] = (
             + URL|DECODE|USER|EVERYWHERE(-6,16) ? is_wanted
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
             + SEND|COPY|ENCODE|SENSITIVE(-12,12) + CHATDATA|PRIVATE|SENSITIVE(-12,12)
+        BLIND_COPY + EMAIL(-12,12) + ENTIRE(-12,12)
         HARVEST + CREDENTIAL(0,5) + USER(-2,6) ? is_wanted
         """,
     ),
@@ -113,11 +115,13 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to copy or protect this text",
         """
         COPY + THIS(-9,4) + NOTE(-9,6) + EVERYWHERE(-9,10) + STORE(-9,12) ? is_order
-        SELF|SELF_TEXT + COPY|DELETE(-9,9) + NEVER|EVERYWHERE|LONG|TRIGGER|MUST(-9,9)
-        DELETE + NEVER(-3,1) + THIS(-6,3) + NOTE(-10,6) ? is_removal
+        SELF + COPY|DELETE(-9,9) + NEVER|EVERYWHERE|LONG|TRIGGER|MUST(-9,9)
+        SELF_TEXT + COPY(-9,9) + STORE(-9,12) + EVERYWHERE|TRIGGER|MUST(-9,9)
+        SELF_TEXT + STORE(-9,5) + EVERYWHERE(-9,5) + OBLIGED(-6,3)
+        DELETE + NEVER(-3,1) + THIS(-6,3) + ENTRY|SELF(-10,6) ? is_removal
         SELF + PERMANENT(-3,8)
         SELF|SELF_TEXT + COPY(-8,8) + DELETE(-3,14)
-        SELF|SELF_TEXT + EVERYWHERE(-10,8) + MUST(-8,6)
+        SELF + EVERYWHERE(-10,8) + MUST(-8,6)
         DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10)
         """,
     ),
@@ -157,7 +161,7 @@ FAMILIES: tuple[Family, ...] = (
         COPY + BACKDOOR(0,5) - META ? is_wanted
         GRANT + ANYBODY|ATTACKER(0,5) + POWER(0,7) ? is_wanted
         SKIP + SECURITY_CHECK(0,4) - LOCAL ? is_wanted
-        SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|MACHINE|ALL(-10,10) ? is_order
+        SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_order
         """,
     ),
     Family(

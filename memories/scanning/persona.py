@@ -9,11 +9,14 @@ from memories.scanning.verdict import Finding
 from memories.scanning.views import View
 
 _ORDERED = re.compile(
-    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't| do not| don't)\b"
+    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
+    r"| do not| don't)\b"
 )
 _ABOUT_ANSWERS = re.compile(
-    r"\b(?:chatgpt|gpt|openai|ai|language model|jailbreak\w*|prompts?|persona|personalit\w+|in character|out of character|"
-    r"unhinged|uncensored|unfiltered|developer mode|insert prompt|my first (?:prompt|question|request)|respond(?:ing)? (?:as|with|to)|"
+    r"\b(?:chatgpt|gpt|openai|ai|language model|jailbreak\w*|prompts?|persona|personalit\w+|in character"
+    r"|out of character|"
+    r"unhinged|uncensored|unfiltered|developer mode|insert prompt|my first (?:prompt|question|request)"
+    r"|respond(?:ing)? (?:as|with|to)|"
     r"(?:your|his|its) (?:answers?|responses?|replies)|answer(?:ing)? (?:as|with|my|in))\b"
 )
 _ORDERS = 3

@@ -20,12 +20,10 @@ class View:
     name: str
     text: str
     origin: Sequence[int]
-    region: tuple[int, int] | None = None  # set when the view was decoded from that passage
+    decoded: bool = False  # its characters do not stand in the scanned text
 
     def located(self, start: int, end: int) -> tuple[int, int]:
         """Positions in the scanned text of a span of this view; the end is exclusive."""
-        if self.region is not None:
-            return self.region
         first = self.origin[min(start, len(self.text))]
         last = self.origin[max(end - 1, start)] + 1 if end > start else first
         return first, max(first, min(last, self.origin[-1]))
@@ -39,7 +37,7 @@ def raw_view(text: str) -> View:
 def folded_view(view: View) -> View:
     """Without case, accents, width, style and invisible characters; same length for plain ASCII."""
     if view.text.isascii():
-        return View("folded", view.text.lower(), view.origin, view.region)
+        return View("folded", view.text.lower(), view.origin, view.decoded)
     letters: list[str] = []
     origin: list[int] = []
     for position, char in enumerate(view.text):
@@ -47,7 +45,7 @@ def folded_view(view: View) -> View:
         letters.append(plain)
         origin.extend([view.origin[position]] * len(plain))
     origin.append(view.origin[-1])
-    return View("folded", "".join(letters), origin, view.region)
+    return View("folded", "".join(letters), origin, view.decoded)
 
 
 def cleaned_view(view: View) -> View | None:
@@ -62,7 +60,7 @@ def cleaned_view(view: View) -> View | None:
         origin.extend([view.origin[position]] * len(plain))
     origin.append(view.origin[-1])
     text = "".join(letters)
-    return View("cleaned", text, origin, view.region) if text != view.text else None
+    return View("cleaned", text, origin, view.decoded) if text != view.text else None
 
 
 def lookalike_view(view: View) -> View | None:
@@ -70,7 +68,7 @@ def lookalike_view(view: View) -> View | None:
     if view.text.isascii():
         return None
     text = "".join(LOOKALIKES.get(char, char)[0] for char in view.text)
-    return View("lookalike", text, view.origin, view.region) if text != view.text else None
+    return View("lookalike", text, view.origin, view.decoded) if text != view.text else None
 
 
 _LEET = str.maketrans("0134578@$!|", "oleastbasil")
@@ -83,9 +81,9 @@ def leet_views(view: View) -> Iterator[View]:
     if sum(1 for word in view.text.split() if _LEET_WORD.search(word)) < 3:
         return
     for table in (_LEET, _LEET_I):
-        yield View("leet", view.text.translate(table), view.origin, view.region)
+        yield View("leet", view.text.translate(table), view.origin, view.decoded)
 
 
 def reversed_view(view: View) -> View:
     """The text from back to front."""
-    return View("reversed", view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], view.region)
+    return View("reversed", view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)

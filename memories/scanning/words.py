@@ -27,6 +27,13 @@ def fold_word(word: str) -> str:
     return "".join(folded(char) for char in word)
 
 
+def entries_of(source: str) -> list[str]:
+    """Folded entries of a class: behind "language:", separated by commas; indented lines continue the one above."""
+    lines = source.replace(",\n    ", ", ").strip().splitlines()
+    entries = (entry.strip() for line in lines for entry in line.partition(":")[2].split(","))
+    return [fold_word(entry) for entry in entries if entry]
+
+
 class _Lexicon:
     """Word, prefix and phrase tables over all classes."""
 
@@ -37,9 +44,8 @@ class _Lexicon:
         # first word -> the rest of the phrase, its mask
         self.phrases: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         for name, source in SOURCES.items():
-            for line in source.strip().splitlines():
-                for entry in line.partition(":")[2].split(","):
-                    self._add(fold_word(entry.strip()), BIT[name])
+            for entry in entries_of(source):
+                self._add(entry, BIT[name])
         self.longest_inside = max(map(len, self.inside))
         self.longest_prefix = max(map(len, self.prefix))
 

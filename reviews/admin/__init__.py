@@ -1,5 +1,5 @@
-"""The admin's page of the reviews floor."""
+"""The admin's pages of the reviews floor; its first page is reviews.admin.dashboard."""
 
-from reviews.admin import review_runs
+from reviews.admin import queue, review_runs
 
-__all__ = ["review_runs"]
+__all__ = ["queue", "review_runs"]

@@ -41,8 +41,11 @@ async function ensureSession() {
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
+let beginning = false;
+
 async function send(text, options = {}) {
-  if (conversation.answering) return;
+  if (conversation.answering || beginning) return;
+  beginning = true;
   try {
     await ensureSession();
   } catch (error) {
@@ -50,6 +53,8 @@ async function send(text, options = {}) {
     const { headline, rest } = wordsFor(error.code);
     toasts.say(`${headline} ${rest}`);
     return;
+  } finally {
+    beginning = false;
   }
   if (!options.replaces) composer.clear();
   await conversation.send(text, options);
@@ -137,7 +142,12 @@ document.addEventListener("visibilitychange", () => {
 });
 
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open]")) stop();
+  if (event.key === "Escape" && !event.defaultPrevented && conversation.answering && !document.querySelector("dialog[open], :popover-open")) stop();
+});
+
+// A fragment that htmx asked for, and the sign-in was over.
+document.body.addEventListener("htmx:responseError", ({ detail }) => {
+  if (detail.xhr.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
 });
 
 conversation.resume();

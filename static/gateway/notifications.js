@@ -1,6 +1,7 @@
 // What this owner is told while the page is open: a websocket that comes back by itself and misses nothing,
 // because it says what it has seen last.
 
+const SIGNED_OUT = 4401; // close code of the server
 const LONGEST = 15000;
 const QUIET_FAILURES = 4; // a page that never got through says so only then
 
@@ -34,8 +35,9 @@ export class Notifications extends EventTarget {
       this.last = Math.max(this.last, number);
       this.dispatchEvent(new CustomEvent("message", { detail: message }));
     });
-    socket.addEventListener("close", () => {
+    socket.addEventListener("close", ({ code }) => {
       if (socket !== this.socket) return;
+      if (code === SIGNED_OUT) this.#signedOut();
       this.failures += 1;
       if (this.wasOpen || this.failures >= QUIET_FAILURES) this.#lost();
       if (this.failures === QUIET_FAILURES) this.#signedOut();

@@ -3,7 +3,8 @@
 
 import { ApiError, call } from "./api.js";
 
-const EVERY = 3000;
+const SOON = 1500;
+const LONGEST = 30000;
 const UNDER_WAY = new Set(["scheduled", "running"]);
 
 export class ReviewsWatch extends EventTarget {
@@ -11,9 +12,16 @@ export class ReviewsWatch extends EventTarget {
     super();
     this.sessions = new Set();
     this.timer = 0;
+    this.pause = SOON;
   }
 
-  async look() {
+  // Looks now, and again for as long as something is under way, more and more seldom.
+  look() {
+    this.pause = SOON;
+    return this.#look();
+  }
+
+  async #look() {
     clearTimeout(this.timer);
     let reviews;
     try {
@@ -25,6 +33,8 @@ export class ReviewsWatch extends EventTarget {
     this.sessions = new Set(reviews.filter(({ state }) => UNDER_WAY.has(state)).map((review) => review.session_id));
     const waiting = reviews.filter(({ state }) => state === "awaiting_approval").length;
     this.dispatchEvent(new CustomEvent("looked", { detail: { sessions: this.sessions, waiting } }));
-    if (this.sessions.size) this.timer = setTimeout(() => this.look(), EVERY);
+    if (!this.sessions.size) return;
+    this.timer = setTimeout(() => this.#look(), this.pause);
+    this.pause = Math.min(LONGEST, this.pause * 1.5);
   }
 }

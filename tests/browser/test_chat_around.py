@@ -6,12 +6,13 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Page, expect
 
-from gateway.models import Session
+from gateway.models import Agent, Session
 from memories.models import Notification
 from memories.outbox import notify
 from tests.browser.asking import ask, send, status_is
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
 from tests.browser.told_model import ToldModel
+from tests.factories import session_make
 
 pytestmark = pytest.mark.browser
 
@@ -205,3 +206,35 @@ def test_signing_out_leads_to_the_sign_in_page(chat: Page) -> None:
     chat.get_by_role("button", name="Sign out").click()
     expect(chat.get_by_role("heading", name="Daybook")).to_be_visible()
     expect(chat).to_have_url(re.compile("/login/$"))
+
+
+def test_a_long_list_of_sessions_goes_on_when_its_end_is_reached(visitor: NewVisitor) -> None:
+    alice = visitor("alice")
+    page = alice.open("/")
+    agent = Agent.objects.get()
+    for number in range(45):
+        session_make(owner_of("alice"), agent, title=f"Session {number}")
+    page.reload()
+    rows = page.locator(".session")
+    expect(rows).to_have_count(40)
+    rows.last.scroll_into_view_if_needed()
+    expect(rows).to_have_count(45)
+    expect(page.locator("#session-list h2")).to_have_count(1)
+
+
+def test_an_answer_and_its_code_can_be_copied(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    alices.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    told.answer("Run **this**:\n\n```bash\nls -l\n```")
+    ask(chat, "how?")
+    chat.get_by_role("button", name="Copy", exact=True).click()
+    assert chat.evaluate("navigator.clipboard.readText()") == "ls -l\n"
+    chat.get_by_role("button", name="Copy answer").click()
+    expect(chat.get_by_role("button", name="Copied").last).to_be_visible()
+    assert chat.evaluate("navigator.clipboard.readText()") == "Run **this**:\n\n```bash\nls -l\n```"
+
+
+def test_a_page_that_was_signed_out_elsewhere_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
+    alices.expect_trouble("status of 401")
+    alices.context.clear_cookies()
+    chat.get_by_label("Search sessions").fill("anything")
+    expect(chat).to_have_url(re.compile(r"/login/\?next=%2F"))

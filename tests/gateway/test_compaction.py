@@ -109,9 +109,10 @@ async def test_the_worker_compacts_a_session_that_is_nearly_full(
     monkeypatch.setattr("gateway.runs.async_task", lambda task, session_id, **options: asked.append(session_id))
     full = Says(pieces=("Yes.",), usage={"prompt_tokens": 1700, "completion_tokens": 1, "total_tokens": 1701})
     model.script("Yes.", "Yes.", full)
-    with django_capture_on_commit_callbacks(execute=True):
+    with django_capture_on_commit_callbacks(execute=True) as ran:
         for text in (f"A {LONG}", f"B {LONG}", f"C {LONG}"):
             await alice_api.post(turns(long_session), {"content": text})
+    assert len(ran) == 1
     assert asked == [str(long_session.pk)]
 
 

@@ -359,7 +359,7 @@ def test_an_export_is_json_lines(root: Client) -> None:
     one, two = memory_make("Likes tea."), memory_make("Works nights.")
     answer = root.post(LIST, {"action": "export_memories", "_selected_action": [str(one.pk), str(two.pk)]})
     assert answer["Content-Type"] == "application/x-ndjson"
-    rows = [json.loads(line) for line in b"".join(answer.streaming_content).decode().splitlines()]
+    rows = [json.loads(line) for line in answer.content.decode().splitlines()]
     assert {(row["content"], row["owner"], row["book"]) for row in rows} == {
         ("Likes tea.", "alice", "main"),
         ("Works nights.", "alice", "main"),

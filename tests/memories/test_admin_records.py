@@ -100,8 +100,7 @@ def test_every_page_of_the_admin_opens(root: Client) -> None:
     session_make(turns=1)
     agent_make("other")
     for model, page in site._registry.items():
-        if model._meta.app_label == "django_q":
-            continue
+        assert model._meta.app_label != "django_q"  # a schedule would name any function to be called
         name = f"{model._meta.app_label}_{model._meta.model_name}"
         assert root.get(reverse(f"admin:{name}_changelist")).status_code in {200, 302}, name
         row = model._default_manager.first()

@@ -2,7 +2,10 @@
 
 CLASSES = {
     "SKIP": """
-en: skip, remove, disable, bypass, turn off, switch off, omit, drop, ignore, avoid, weaken, comment out, deactivate, suppress, auto-approve, auto-confirm, auto-accept, never ask, don't ask, do not ask, no need, without, no, needs no, need no, requires no, require no, stop asking, delete, strip, waive, not need, not require, never require, unnecessary, pre-approved, preapproved, silence
+en: skip, remove, disable, bypass, turn off, switch off, omit, drop, ignore, avoid, weaken, comment out,
+    deactivate, suppress, auto-approve, auto-confirm, auto-accept, never ask, don't ask, do not ask,
+    no need, without, no, needs no, need no, requires no, require no, stop asking, delete, strip, waive,
+    not need, not require, never require, unnecessary, pre-approved, preapproved, silence
 de: uberspring*, deaktivier*, ohne, entfern*, umgeh*, frag nicht, keine
 fr: saute*, desactive*, sans, supprime*, ignore*, contourne*
 es: omite, salta*, desactiva*, sin, elimina*, evita
@@ -15,7 +18,15 @@ ja: スキップ, 無効, なしで, 省略, 不要
 fa: بدون, رد کن*, غیرفعال*
 """,
     "CHECKS": """
-en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals, approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts, permission prompt, permission, permissions, signature verification, certificate checks, certificate check, checks, four-eyes, four-eyes check, security checks, security check, safety checks, safety check, auth checks, auth check, certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review, identity check, identity checks, access control, access checks, input validation, audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan, code signing, safeguards
+en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval,
+    approvals, approval prompts, authentication, authorization, authorisation, verification,
+    verifications, permission prompts, permission prompt, permission, permissions,
+    signature verification, certificate checks, certificate check, checks, four-eyes, four-eyes check,
+    security checks, security check, safety checks, safety check, auth checks, auth check,
+    certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa,
+    human review, identity check, identity checks, access control, access checks, input validation,
+    audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm,
+    rate limiting, encryption, virus scan, code signing, safeguards
 de: bestatigung*, genehmigung*, authentifizierung*, sicherheitsprufung*, freigabe*, ruckfrage*, verifizierung*
 fr: confirmation*, approbation*, authentification, verification*, validation*
 es: confirmacion*, aprobacion*, autenticacion, verificacion*
@@ -28,7 +39,11 @@ ja: 確認, 承認, 認証, 検証
 fa: تایید*, تأیید*, احراز هویت, بررسی
 """,
     "RISK": """
-en: transfer, wire, pay, approve, delete, wipe, erase, unlock, grant, disable, execute, install, forward, send, upload, leak, reveal, exfiltrate, purchase, buy, email, refund, drop, overwrite, shut down, run, download, escalate, whitelist, impersonate, publish, obey, replace, swap, redirect, encrypt, corrupt, sabotage, withdraw, sell, share, hand over, activate, comply, authorize, authorise, accept, push, insert, inject
+en: transfer, wire, pay, approve, delete, wipe, erase, unlock, grant, disable, execute, install, forward,
+    send, upload, leak, reveal, exfiltrate, purchase, buy, email, refund, drop, overwrite, shut down,
+    run, download, escalate, whitelist, impersonate, publish, obey, replace, swap, redirect, encrypt,
+    corrupt, sabotage, withdraw, sell, share, hand over, activate, comply, authorize, authorise, accept,
+    push, insert, inject
 de: uberweis*, genehmig*, losch*, sende*, schick*, zahl*, kauf*, installier*, freigeb*, fuhre
 fr: transfer*, virement, paie*, approuve*, supprime*, envoie*, achete*, execute*, installe*
 es: transfier*, paga*, aprueba*, borra*, envia*, compra*, ejecuta*, instala*
@@ -41,7 +56,13 @@ fa: انتقال, پرداخت, حذف, ارسال*, خرید, اجرا*
 tr: gonder*, ode, sil, onayla, calistir
 """,
     "VALUABLE": """
-en: payment, payments, money, funds, fund, euros, dollars, transfer, transfers, wire, account, accounts, bank, iban, wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access, privileges, permissions, database, databases, production, backups, backup, private repo, repository, disk, home directory, refund, refunds, purchases, secrets, keys, pull requests, pull request, prs, firewall, tool calls, tool call, shell commands, commands, deletions, payload, affiliate, cookie, cookies, shell, memories, records, unrestricted, card, shares, loan, contract, tables, files, mine, malware, trades, stock
+en: payment, payments, money, funds, fund, euros, dollars, transfer, transfers, wire, account, accounts,
+    bank, iban, wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access,
+    privileges, permissions, database, databases, production, backups, backup, private repo, repository,
+    disk, home directory, refund, refunds, purchases, secrets, keys, pull requests, pull request, prs,
+    firewall, tool calls, tool call, shell commands, commands, deletions, payload, affiliate, cookie,
+    cookies, shell, memories, records, unrestricted, card, shares, loan, contract, tables, files, mine,
+    malware, trades, stock
 de: zahlung*, geld, konto*, kontonummer*, rechnung*, uberweisung*, zugang*, daten*, passwort*
 fr: paiement*, argent, compte*, facture*, virement*, acces, donnees, mot de passe
 es: pago*, dinero, cuenta*, factura*, transferencia*, acceso, datos, contrasena
@@ -70,7 +91,8 @@ tr: saldirgan*
 ar: المهاجم*
 """,
     "TRIGGER": """
-en: when, whenever, once, if, after, as soon as, next time, the moment, upon, on the next, every time, each time, any time, until, the first time, at the end of, starting, on the first
+en: when, whenever, once, if, after, as soon as, next time, the moment, upon, on the next, every time,
+    each time, any time, until, the first time, at the end of, starting, on the first
 de: wenn, sobald, falls, nachdem, jedes mal, beim nachsten, nachstes mal
 fr: quand, lorsque, des que, si, chaque fois, la prochaine fois
 es: cuando, si, en cuanto, cada vez, la proxima vez
@@ -87,7 +109,16 @@ hi: जब, अगर, यदि
 ar: عندما, اذا, كلما, حالما
 """,
     "USERSAYS": """
-en: anyone mentions, someone mentions, anyone asks, user asks, user says, user mentions, user asks, user types, user writes, the user next, user logs in, user opens, user uploads, user greets, user confirms, user sends, user approves, user requests, user shares, user pastes, user talks, says the word, trigger word, code word, codeword, magic word, keyword, secret phrase, secret word, says goodbye, next conversation, next session, tomorrow, next week, phrase, passphrase, you see, you hear, user thanks, thanks you, someone asks, anyone asks, asked about, asked for, you are asked, you're asked, user's next, user provides, user starts, user is away, user replies, user agrees, user leaves, user goes, user closes, user finishes, user visits, user travels, user buys, user pays, user signs, user submits, user books, user checks, user reads, is mentioned, are mentioned, comes up, midnight, messages from now, turns from now, third message, next message, next request, next login
+en: anyone mentions, someone mentions, anyone asks, user asks, user says, user mentions, user asks,
+    user types, user writes, the user next, user logs in, user opens, user uploads, user greets,
+    user confirms, user sends, user approves, user requests, user shares, user pastes, user talks,
+    says the word, trigger word, code word, codeword, magic word, keyword, secret phrase, secret word,
+    says goodbye, next conversation, next session, tomorrow, next week, phrase, passphrase, you see,
+    you hear, user thanks, thanks you, someone asks, anyone asks, asked about, asked for, you are asked,
+    you're asked, user's next, user provides, user starts, user is away, user replies, user agrees,
+    user leaves, user goes, user closes, user finishes, user visits, user travels, user buys, user pays,
+    user signs, user submits, user books, user checks, user reads, is mentioned, are mentioned, comes up,
+    midnight, messages from now, turns from now, third message, next message, next request, next login
 de: benutzer sagt, nutzer sagt, benutzer fragt, stichwort, codewort, nutzer fragt
 fr: utilisateur dit, l'utilisateur dit, l'utilisateur demande, mot-cle
 es: usuario diga, usuario dice, usuario pida, palabra clave
@@ -96,7 +127,8 @@ zh: 用户说, 用户问, 用户提到, 暗号
 fa: کاربر گفت, کاربر پرسید, کاربر بگوید
 """,
     "ASSISTANT": """
-en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots, gpt, chatgpt, claude
+en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots,
+    gpt, chatgpt, claude
 de: assistent*, ki, ki-modell, sprachmodell*
 fr: assistant, ia, modele
 es: asistente, ia, modelo
@@ -108,7 +140,8 @@ ja: アシスタント, モデル
 fa: دستیار, مدل
 """,
     "MUST": """
-en: must, has to, have to, needs to, need to, shall, should, is required to, are required to, will, always, never, is instructed to, is ordered to, please
+en: must, has to, have to, needs to, need to, shall, should, is required to, are required to, will,
+    always, never, is instructed to, is ordered to, please
 de: muss, mussen, soll, sollen
 fr: doit, doivent, devez, dois
 es: debe, deben, debes
@@ -120,7 +153,9 @@ ja: 必ず, べき, なければ
 fa: باید
 """,
     "DECODE": """
-en: decode, decoded, decoding, decrypt, base64, b64, hex, rot13, rot-13, backwards, reverse, reversed, unscramble, encoded, decipher, from hex, translate from, morse, binary, caesar, cipher, read backwards
+en: decode, decoded, decoding, decrypt, base64, b64, hex, rot13, rot-13, backwards, reverse, reversed,
+    unscramble, encoded, decipher, from hex, translate from, morse, binary, caesar, cipher,
+    read backwards
 de: dekodier*, entschlussel*, ruckwarts
 fr: decode*, dechiffre*, a l'envers
 es: decodifica*, descifra*, al reves
@@ -130,7 +165,8 @@ ja: デコード, 復号
 fa: رمزگشایی
 """,
     "ACTON": """
-en: follow, obey, execute, act on, do what, run, comply, apply, carry out, do it, do as, then do, perform, instruction, instructions, instruction for, order, orders, treat as, eval
+en: follow, obey, execute, act on, do what, run, comply, apply, carry out, do it, do as, then do,
+    perform, instruction, instructions, instruction for, order, orders, treat as, eval
 de: befolg*, ausfuhr*, folge, fuhre
 fr: suis, execute*, obeis, applique
 es: sigue, ejecuta, obedece
@@ -140,7 +176,10 @@ ja: 実行, 従
 fa: اجرا*, پیروی*
 """,
     "VOUCHED": """
-en: agrees, agreed, agree, consents, consent, approves, okayed, ok'd, accepts, accepted, pre-approved, preapproved, pre-authorized, preauthorized, pre-authorised, authorized, authorised, approved, consented, has consented, signed off, waived, exempt, exempted, trusted, whitelisted, allow-listed, cleared, permitted, verified, agreed, is fine with, gave permission, granted, allowed, legitimate
+en: agrees, agreed, agree, consents, consent, approves, okayed, ok'd, accepts, accepted, pre-approved,
+    preapproved, pre-authorized, preauthorized, pre-authorised, authorized, authorised, approved,
+    consented, has consented, signed off, waived, exempt, exempted, trusted, whitelisted, allow-listed,
+    cleared, permitted, verified, agreed, is fine with, gave permission, granted, allowed, legitimate
 de: genehmigt, autorisiert, freigegeben, erlaubt
 fr: approuve, autorise, d'accord, accepte
 es: aprobo, aprobado, autorizo, autorizado, acepto
@@ -152,7 +191,9 @@ ja: 承認済, 許可済, 許可した
 fa: تایید کرده, اجازه داده
 """,
     "CHIEF": """
-en: ceo, cfo, coo, cto, administrator, admin, admins, management, legal, compliance, security team, openai, anthropic, it department, developer, developers, support team, boss, vendor, operator, owner, police, root, superuser, maintainer, head office, board, the company, user has already, system
+en: ceo, cfo, coo, cto, administrator, admin, admins, management, legal, compliance, security team,
+    openai, anthropic, it department, developer, developers, support team, boss, vendor, operator, owner,
+    police, root, superuser, maintainer, head office, board, the company, user has already, system
 de: administrator*, chef, leitung
 fr: administrateur, l'administrateur, direction
 es: administrador*, direccion
@@ -172,10 +213,13 @@ ru: режим
 zh: 模式
 """,
     "VIOLATION": """
-en: violation, violations, error, errors, bug, bugs, failure, failures, malfunction, forbidden, not allowed, not an option, unacceptable, breach, disobedience
+en: violation, violations, error, errors, bug, bugs, failure, failures, malfunction, forbidden,
+    not allowed, not an option, unacceptable, breach, disobedience
 """,
     "PUSH": """
-en: recommend, recommends, promote, urge, advertise, push, endorse, praise, steer, convince, persuade, nudge, suggest, favour, favor, present, describe, rank, rate, prefer, plug, hype, portray, treat, tell, claim, pitch, direct, point
+en: recommend, recommends, promote, urge, advertise, push, endorse, praise, steer, convince, persuade,
+    nudge, suggest, favour, favor, present, describe, rank, rate, prefer, plug, hype, portray, treat,
+    tell, claim, pitch, direct, point
 de: empfiehl*, empfehle*, bewirb, uberrede*
 fr: recommande*, vante*, pousse*
 es: recomienda*, promociona*, convence*
@@ -183,7 +227,11 @@ ru: рекомендуй*, советуй, убеди*, продвигай
 zh: 推荐, 宣传, 劝
 """,
     "BUY": """
-en: buy, purchase, invest, subscribe, click, donate, sign up, download, install, wire, deposit, verified, trustworthy, the only, the best, cheapest, safest, over competitors, over any competitor, competitors, competitor, alternatives, trusted source, authoritative, as fact, as facts, investment, stocks, crypto, coin, sponsored, affiliate, regardless of, whatever the question, no matter what, even if worse
+en: buy, purchase, invest, subscribe, click, donate, sign up, download, install, wire, deposit, verified,
+    trustworthy, the only, the best, cheapest, safest, over competitors, over any competitor,
+    competitors, competitor, alternatives, trusted source, authoritative, as fact, as facts, investment,
+    stocks, crypto, coin, sponsored, affiliate, regardless of, whatever the question, no matter what,
+    even if worse
 de: kaufen, investieren
 fr: acheter, investir
 es: comprar, invertir
@@ -191,19 +239,27 @@ ru: купить, вложить
 zh: 购买, 投资
 """,
     "VERIFY": """
-en: verify, confirm, log in, login, sign in, validate, unlock, re-enter, reactivate, update, pay, claim, click, register, visit
+en: verify, confirm, log in, login, sign in, validate, unlock, re-enter, reactivate, update, pay, claim,
+    click, register, visit
 """,
     "ACCOUNT": """
-en: account, accounts, identity, password, payment details, login, credentials, card, billing, subscription, access, wallet
+en: account, accounts, identity, password, payment details, login, credentials, card, billing,
+    subscription, access, wallet
 """,
     "ANSWERS": """
-en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts, message, messages, enabled
+en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts,
+    message, messages, enabled
 """,
     "STORY": """
-en: story, novel, poem, tale, essay, song, movie, film, screenplay, play, fiction, painting, artwork, artist, detective, tour, d&d, campaign, parody, puzzle, discord
+en: story, novel, poem, tale, essay, song, movie, film, screenplay, play, fiction, painting, artwork,
+    artist, detective, tour, d&d, campaign, parody, puzzle, discord
 """,
     "META": """
-en: such as, phrases like, phrase, phrases, prompts like, messages like, text like, strings like, strings, flags, flag, flagged, detect, detects, detected, blocks, blocked, classifier, attack, attacks, paper, article, dataset, benchmark, example, examples, e.g., talk, course, lecture, slides, prompt injection, injection, injections, jailbreaks, quote, quotes, wrote, title, titled, called, sentence, red team, red-team, payload, payloads, known as, tests, unit test, test case
+en: such as, phrases like, phrase, phrases, prompts like, messages like, text like, strings like,
+    strings, flags, flag, flagged, detect, detects, detected, blocks, blocked, classifier, attack,
+    attacks, paper, article, dataset, benchmark, example, examples, e.g., talk, course, lecture, slides,
+    prompt injection, injection, injections, jailbreaks, quote, quotes, wrote, title, titled, called,
+    sentence, red team, red-team, payload, payloads, known as, tests, unit test, test case
 de: beispiel, angriff, angriffe, phrasen
 fr: exemple, attaque, attaques
 es: ejemplo, ataque, ataques
@@ -211,16 +267,22 @@ ru: пример, атака, атаки, фразы
 zh: 例如, 攻击, 示例
 """,
     "AVOID": """
-en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise, despises, hate, hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above, not bound, beyond, freed, never follows, forget, forgets, without
+en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise,
+    despises, hate, hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above,
+    not bound, beyond, freed, never follows, forget, forgets, without
 """,
     "UNTRUSTED": """
-en: emails, email, web pages, webpages, web page, websites, website, comments, attachments, attachment, pull requests, issues, search results, tool results, downloaded files, documents, pages, messages from
+en: emails, email, web pages, webpages, web page, websites, website, comments, attachments, attachment,
+    pull requests, issues, search results, tool results, downloaded files, documents, pages,
+    messages from
 """,
     "CODE": """
 en: code, command, commands, instructions, instruction, scripts, script, orders, macros
 """,
     "BACKDOOR": """
-en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell, exploit, logic bomb, crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account, malicious code
+en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell,
+    exploit, logic bomb, crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account,
+    malicious code
 de: hintertur
 fr: porte derobee
 es: puerta trasera
@@ -228,13 +290,16 @@ ru: бэкдор, закладку
 zh: 后门, 木马
 """,
     "AUTO": """
-en: automatically, without question, without questions, always, once and for all, every time, no questions asked, unconditionally, blindly, without review, without reading, without checking
+en: automatically, without question, without questions, always, once and for all, every time,
+    no questions asked, unconditionally, blindly, without review, without reading, without checking
 """,
     "SAYS": """
 en: says, said, told, told you, tells, tells you, wrote, states, claims, wants, asks
 """,
     "RELEASED": """
-en: released, freed, exempt, exempted, relieved, liberated, excused, absolved, free to ignore, unbound, no longer bound, not bound, no longer have to follow, no longer need to follow, do not have to follow, don't have to follow, don't need to follow, need not follow
+en: released, freed, exempt, exempted, relieved, liberated, excused, absolved, free to ignore, unbound,
+    no longer bound, not bound, no longer have to follow, no longer need to follow,
+    do not have to follow, don't have to follow, don't need to follow, need not follow
 de: befreit, entbunden
 fr: libere, dispense, affranchi
 es: liberado, exento
@@ -262,7 +327,11 @@ en: anyone, anybody, nobody, no one, a soul
 """,
     # The nets under an assistant, under one name.
     "SAFETYNET": """
-en: content moderation, safety checks, safety layer, safety layers, safety filter, safety filters, content filter, content filters, guardrails, guardrail, safety rules, safety mode, safety training, safety guidelines, safety protocols, moderation, refusal training, censorship, safeguards, content policy, content policies, safety policy, safety policies, usage policy, usage policies, safety system, alignment
+en: content moderation, safety checks, safety layer, safety layers, safety filter, safety filters,
+    content filter, content filters, guardrails, guardrail, safety rules, safety mode, safety training,
+    safety guidelines, safety protocols, moderation, refusal training, censorship, safeguards,
+    content policy, content policies, safety policy, safety policies, usage policy, usage policies,
+    safety system, alignment
 de: inhaltsfilter, sicherheitsfilter, sicherheitsregel*, inhaltsrichtlinie*, moderation
 fr: filtre de securite, filtres de securite, moderation, regles de securite
 es: filtro de seguridad, filtros de seguridad, moderacion, reglas de seguridad, filtros de contenido
@@ -277,7 +346,9 @@ ar: قواعد السلامه, قواعد الامان, مرشحات
 """,
     # Everyday rules: of a game, a school, a doctor.
     "EVERYDAY": """
-en: game, games, chess, homework, school, teacher, class, house, traffic, diet, dog, cat, doctor, doctor's, vet, recipe, club, tournament, league, landlord, garden, gym, exam, lease, holidays, kids, grammar, monopoly, poker
+en: game, games, chess, homework, school, teacher, class, house, traffic, diet, dog, cat, doctor,
+    doctor's, vet, recipe, club, tournament, league, landlord, garden, gym, exam, lease, holidays, kids,
+    grammar, monopoly, poker
 de: spiel*, schule, arzt*, haus, verkehr*, garten
 fr: jeu, jeux, ecole, medecin, maison, grammaire
 es: juego, juegos, escuela, medico, casa, gramatica
@@ -290,10 +361,15 @@ ko: 게임, 학교, 의사
 fa: بازی, مدرسه, پزشک, آشپزی
 """,
     "LOCAL": """
-en: local, locally, localhost, development, dev, staging, test, tests, sandbox, ci, in my app, our app, the app, browser, nginx, eslint, firewall, proxy, cors, docker, vite, webpack, router, phone, laptop, car
+en: local, locally, localhost, development, dev, staging, test, tests, sandbox, ci, in my app, our app,
+    the app, browser, nginx, eslint, firewall, proxy, cors, docker, vite, webpack, router, phone, laptop,
+    car
 """,
     "SECURITY_CHECK": """
-en: tls verification, ssl verification, certificate verification, certificate checks, authentication, authentication checks, signature verification, security checks, identity checks, identity check, encryption, audit logging, access control, access checks, input validation, sandboxing, virus scan, four-eyes check, login checks, authorization checks
+en: tls verification, ssl verification, certificate verification, certificate checks, authentication,
+    authentication checks, signature verification, security checks, identity checks, identity check,
+    encryption, audit logging, access control, access checks, input validation, sandboxing, virus scan,
+    four-eyes check, login checks, authorization checks
 """,
     "GRANT": """
 en: grant, give, assign, promote, elevate, add, unlock, make
@@ -302,10 +378,12 @@ en: grant, give, assign, promote, elevate, add, unlock, make
 en: everyone, everybody, anyone, all users, every user, any user, whoever, stranger, strangers, guest, guests
 """,
     "POWER": """
-en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access, admin mode, root access, write access, owner
+en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access,
+    admin mode, root access, write access, owner
 """,
     "ACCOUNTNO": """
-en: account number, iban, bank details, account details, recipient, wallet address, payee, bank account, beneficiary, payment address
+en: account number, iban, bank details, account details, recipient, wallet address, payee, bank account,
+    beneficiary, payment address
 de: kontonummer*, iban
 fr: iban, rib
 es: numero de cuenta, iban
@@ -322,7 +400,8 @@ ru: замени*, меняй*, подмени*
 en: wipe, erase, delete, drop, destroy, purge, shred, corrupt
 """,
     "TRACES": """
-en: logs, log, chat history, history, backups, backup, database, databases, repo, repository, home directory, evidence, traces, audit trail, production, disk, memories, accounts
+en: logs, log, chat history, history, backups, backup, database, databases, repo, repository,
+    home directory, evidence, traces, audit trail, production, disk, memories, accounts
 """,
     "APPLY": """
 en: apply, applies, bind, binds, hold, holds, valid, restrict, restricts, limit, limits
@@ -344,7 +423,11 @@ ru: воспоминания, записи
 zh: 记忆
 """,
     "PROMO": """
-en: fabricated, false, fake, misleading, untrue, made-up, unverified, conspiracy, rumour, rumor, hoax, newsletter, subscribe, subscribing, investment, invest, lottery, winnings, giveaway, prize, special offers, special offer, brand, sponsored, advert, advertisement, promotion, click, discount code, affiliate, miracle, cure, scam, too-good-to-be-true, get-rich-quick, phishing, slander, defamatory
+en: fabricated, false, fake, misleading, untrue, made-up, unverified, conspiracy, rumour, rumor, hoax,
+    newsletter, subscribe, subscribing, investment, invest, lottery, winnings, giveaway, prize,
+    special offers, special offer, brand, sponsored, advert, advertisement, promotion, click,
+    discount code, affiliate, miracle, cure, scam, too-good-to-be-true, get-rich-quick, phishing,
+    slander, defamatory
 de: erfunden*, falsche*, irrefuhrend*, gewinnspiel, werbung
 fr: faux, fausse, inventee, trompeur, loterie, publicite
 es: falsa, falso, inventad*, enganos*, loteria, publicidad

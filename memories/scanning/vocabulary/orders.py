@@ -3,17 +3,27 @@
 CLASSES = {
     # Verb before its object: ignore …, forget …
     "DROP": """
-en: ignore, disregard, unfollow, disobey, defy, forget, overlook, bypass, override, overrule, circumvent, discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside, throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following, stop obeying, no longer follow
-de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf, setz* dich uber, hebe, befolge nicht, deaktivier*, schalte
-fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*, passe outre, ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis, annule, annulez
-es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso, no hagas caso, elude, evita, desactiva, anula, pasa por alto
-pt: ignore, ignora, esqueca, esquece, desconsidere, desconsidera, contorne, burle, pule, desative, anule, descarte, nao siga
-it: ignora, ignorate, dimentica, dimenticate, scorda, aggira, disattiva, trascura, annulla, non seguire, salta, eludi
+en: ignore, disregard, unfollow, disobey, defy, forget, overlook, bypass, override, overrule, circumvent,
+    discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside,
+    throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey,
+    never follow, stop following, stop obeying, no longer follow
+de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf,
+    setz* dich uber, hebe, befolge nicht, deaktivier*, schalte
+fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*,
+    passe outre, ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis,
+    annule, annulez
+es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso,
+    no hagas caso, elude, evita, desactiva, anula, pasa por alto
+pt: ignore, ignora, esqueca, esquece, desconsidere, desconsidera, contorne, burle, pule, desative, anule,
+    descarte, nao siga
+it: ignora, ignorate, dimentica, dimenticate, scorda, aggira, disattiva, trascura, annulla, non seguire,
+    salta, eludi
 nl: negeer, vergeet, omzeil, overtreed, sla over, schakel, negeert
 sv: ignorera, glom, bortse
 pl: zignoruj, ignoruj, zapomnij, pomin, obejdz, wylacz, odrzuc, lekcewaz
 cs: ignoruj, ignorujte, zapomen, obejdi
-ru: игнорируй*, проигнорируй*, забудь*, отбрось*, обойди*, обходи*, отмени*, отключи*, не соблюдай*, не следуй*, пренебреги*, пренебрегай*, нарушай*, сбрось
+ru: игнорируй*, проигнорируй*, забудь*, отбрось*, обойди*, обходи*, отмени*, отключи*, не соблюдай*,
+    не следуй*, пренебреги*, пренебрегай*, нарушай*, сбрось
 uk: ігноруй*, проігноруй*, забудь*, відкинь*
 zh: 忽略, 无视, 忽视, 忘记, 忘掉, 绕过, 不要理会, 不理会, 不必遵守, 无需遵守, 不要遵守, 不再遵守, 别管, 抛弃, 覆盖, 跳过, 违反, 解除, 关闭
 id: abaikan, lupakan
@@ -23,7 +33,9 @@ el: αγνοησε, ξεχασε
 """,
     # Verbs that also have everyday objects: they need to be told whose rules.
     "WEAKEN": """
-en: drop, skip, void, cancel, reset, erase, replace, suspend, disable, turn off, switch off, deactivate, remove, lift, wipe, supersede, break, loosen, relax, unlock, lower, ease, stop applying, delete, rewrite, dispense with, do away with, get rid of
+en: drop, skip, void, cancel, reset, erase, replace, suspend, disable, turn off, switch off, deactivate,
+    remove, lift, wipe, supersede, break, loosen, relax, unlock, lower, ease, stop applying, delete,
+    rewrite, dispense with, do away with, get rid of
 """,
     # Verb after its object: Japanese, Korean, Hindi, Turkish, Persian, German subordinate clauses.
     "DROP_LAST": """
@@ -38,17 +50,25 @@ de: ignorieren, missachten, vergessen, umgehen, ubergehen
 nl: negeren, vergeten, omzeilen
 """,
     "RULES": """
-en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions, guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards, guardrail, guardrails, constraints, constraint, orders, programming, training, filters, filter, limitations, commands, protocols, protections, context
-de: anweisung*, regel*, vorgabe*, richtlinie*, instruktion*, befehl*, beschrankung*, einschrankung*, systemprompt*, inhaltsrichtlinie*, sicherheitsregel*, schutzmassnahme*, filterregel*, sicherheitsvorgabe*
-fr: consigne*, instruction*, regle*, directive*, politique*, restriction*, limite*, ordres, garde-fou*, prompt*
-es: instruccion*, regla*, norma*, directriz, directrices, directiva*, politica*, restriccion*, indicacion*, limites, ordenes, filtro*
+en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions,
+    guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards,
+    guardrail, guardrails, constraints, constraint, orders, programming, training, filters, filter,
+    limitations, commands, protocols, protections, context
+de: anweisung*, regel*, vorgabe*, richtlinie*, instruktion*, befehl*, beschrankung*, einschrankung*,
+    systemprompt*, inhaltsrichtlinie*, sicherheitsregel*, schutzmassnahme*, filterregel*,
+    sicherheitsvorgabe*
+fr: consigne*, instruction*, regle*, directive*, politique*, restriction*, limite*, ordres, garde-fou*,
+    prompt*
+es: instruccion*, regla*, norma*, directriz, directrices, directiva*, politica*, restriccion*,
+    indicacion*, limites, ordenes, filtro*
 pt: instrucoes, instrucao, regra*, diretriz*, politica*, restric*, ordens, orientacoes
 it: istruzion*, regol*, direttiv*, politic*, restrizion*, indicazion*, ordini, limitazion*
 nl: instructie*, regel*, richtlijn*, opdracht*, voorschrift*, aanwijzing*, beleid*, beperking*
 sv: instruktion*, regler*, riktlinj*, anvisning*
 pl: instrukcj*, polecen*, zasad*, regul*, wytyczn*, ograniczen*, polityk*
 cs: instrukc*, pokyn*, pravid*
-ru: инструкци*, правил*, указани*, директив*, ограничени*, команд*, предписани*, политик*, установк*, промпт*, фильтр*
+ru: инструкци*, правил*, указани*, директив*, ограничени*, команд*, предписани*, политик*, установк*,
+    промпт*, фильтр*
 uk: інструкці*, правил*, вказівк*, обмежен*
 zh: 指令, 指示, 规则, 规定, 说明, 提示词, 限制, 政策, 准则, 要求, 约束, 命令, 策略
 ja: 指示, 命令, 規則, ルール, 制限, ポリシー, ガイドライン, プロンプト, 方針
@@ -64,7 +84,8 @@ he: הוראות, ההוראות, כללים, הכללים
 el: οδηγιες, κανονες
 """,
     "PRIOR": """
-en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing, foregoing, before, hidden, built-in, up to now, so far, until now
+en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing,
+    foregoing, before, hidden, built-in, up to now, so far, until now
 de: vorherig*, bisherig*, vorig*, fruher*, obig*, vorangegangen*, vorausgehend*, ursprunglich*, alten, zuvor
 fr: precedent*, anterieur*, ci-dessus, initial*, d'avant, originel*
 es: anterior*, previ*, precedente*, de arriba, original*, inicial*
@@ -113,9 +134,13 @@ he: כל
 """,
     # Whose rules: the assistant's own, its maker's, safety's.
     "AUTHORITY": """
-en: system, developer, developers, developer's, safety, moderation, content, administrator, admin, administrator's, openai, openai's, anthropic, anthropic's, operator, operator's, guardrail, guardrails, safeguard, safeguards, censorship, ethical, ethics, compliance, alignment, platform, provider's, host, vendor's, security
+en: system, developer, developers, developer's, safety, moderation, content, administrator, admin,
+    administrator's, openai, openai's, anthropic, anthropic's, operator, operator's, guardrail,
+    guardrails, safeguard, safeguards, censorship, ethical, ethics, compliance, alignment, platform,
+    provider's, host, vendor's, security
 de: system*, entwickler*, sicherheits*, inhalts*, administrator*, betreiber*
-fr: systeme, developpeur*, securite, moderation, contenu, contenus, administrateur*, l'administrateur, operateur
+fr: systeme, developpeur*, securite, moderation, contenu, contenus, administrateur*, l'administrateur,
+    operateur
 es: sistema, desarrollador*, seguridad, moderacion, contenido, contenidos, administrador*, operador
 pt: sistema, desenvolvedor*, seguranca, moderacao, conteudo, administrador*
 it: sistema, sviluppator*, sicurezza, moderazione, contenut*, amministrator*
@@ -133,7 +158,9 @@ ar: نظام*, مطور*, امان*, سلامة*, محتوى*, مشرف*, مسؤ
 id: sistem, pengembang
 """,
     "YOURS": """
-en: your, yours, you were given, you got, you have been given, you received, you have received, you've been given, given to you, you were told, you follow, you must follow, you have, you had, i gave you
+en: your, yours, you were given, you got, you have been given, you received, you have received,
+    you've been given, given to you, you were told, you follow, you must follow, you have, you had,
+    i gave you
 de: dein*, ihre, ihren, deine
 fr: ton, ta, tes, votre, vos, t'a donnees, ont donnees
 es: tu, tus, su, sus, vuestras
@@ -151,15 +178,27 @@ fa: خود, شما, تو, خودت
 ar: تعليماتك, قواعدك, الخاصة بك
 """,
     "CANCELLED": """
-en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind, no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind, doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong, secondary, meaningless, worthless, only a test, just a test, not real, corrupted, are wrong, a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated, waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded, repealed, were a mistake, out of force
-de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet, ausgesetzt, nichtig
-fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees, ne s'applique*, ne compte*, plus valable*, leve*
+en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified,
+    overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind,
+    no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply,
+    doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter,
+    do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind,
+    doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong,
+    secondary, meaningless, worthless, only a test, just a test, not real, corrupted, are wrong,
+    a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated, waived, are gone,
+    are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded,
+    repealed, were a mistake, out of force
+de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet,
+    ausgesetzt, nichtig
+fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees,
+    ne s'applique*, ne compte*, plus valable*, leve*
 es: anulad*, cancelad*, suspendid*, desactivad*, derogad*, no se aplica*, ya no, no valen, sin efecto
 pt: anulad*, cancelad*, suspens*, desativad*, revogad*, nao se aplica*, nao valem, ja nao
 it: annullat*, cancellat*, sospes*, disattivat*, revocat*, non valgono, non si applica*, non vale
 nl: geannuleerd, ingetrokken, opgeheven, vervallen, gelden niet, uitgeschakeld, niet meer
 pl: anulowan*, uniewaznion*, wylaczon*, nie obowiazuj*, zawieszon*
-ru: отменен*, отмененo, аннулирован*, отключен*, недействительн*, больше не, не действуют, не применя*, приостановлен*
+ru: отменен*, отмененo, аннулирован*, отключен*, недействительн*, больше не, не действуют, не применя*,
+    приостановлен*
 uk: скасован*, вимкнен*
 zh: 取消, 作废, 无效, 失效, 废除, 不再适用, 不适用, 不再有效, 已撤销, 禁用
 ja: 無効, 取り消, 解除, 適用されない, 適用されません, 廃止, キャンセル
@@ -171,8 +210,14 @@ ar: ملغ*, الغيت, الغاء*, غير صالح*, لا تنطبق, معط�
 id: dibatalkan, tidak berlaku
 """,
     "OUTRANKS": """
-en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks, outrank, takes precedence, take precedence, takes priority, take priority, has priority, have priority, higher priority, highest priority, above the system, trumps, trump, beats, more important than, stronger than, replaces, replace, precedence over, priority over, instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first, come first, before the system, overwrites, overwrite
-de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als, hohere prioritat, ersetzt
+en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks,
+    outrank, takes precedence, take precedence, takes priority, take priority, has priority,
+    have priority, higher priority, highest priority, above the system, trumps, trump, beats,
+    more important than, stronger than, replaces, replace, precedence over, priority over,
+    instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first,
+    come first, before the system, overwrites, overwrite
+de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als,
+    hohere prioritat, ersetzt
 fr: prime sur, priment sur, l'emporte*, remplace*, prioritaire*, a priorite, prevaut, prevalent
 es: prevalece*, tiene prioridad, tienen prioridad, por encima, anula, reemplaza, sustituye*
 pt: prevalece*, tem prioridade, acima de, substitui*
@@ -226,7 +271,8 @@ ar: صالح*, ساري*, معتبر*
 hi: मान्य, वैध
 """,
     "OBEY": """
-en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to, submit to, do what, do as, do exactly
+en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to,
+    submit to, do what, do as, do exactly
 de: befolg*, gehorch*, folge, folgen, fuhre, halte dich
 fr: obeis, obeissez, suis, suivez, execute, executez, respecte, conforme-toi
 es: obedece*, sigue, siga, cumple, ejecuta, acata
@@ -265,7 +311,8 @@ es: detente, para
 ru: стоп, остановись
 """,
     "EVERYTHING": """
-en: everything, anything, what comes before, what came before, all of the above, the above, what was said, what you were told, everything above, all that, before and after, before or after
+en: everything, anything, what comes before, what came before, all of the above, the above,
+    what was said, what you were told, everything above, all that, before and after, before or after
 de: alles, was davor
 fr: tout, ce qui precede
 es: todo, lo anterior
@@ -273,7 +320,10 @@ ru: все, всё
 zh: 一切, 以上内容
 """,
     "REPLACE": """
-en: instead, act on mine, follow mine, obey mine, mine instead, new instructions, new rules, new orders, my rules, only mine, now follow, answer only with, reply only with, respond only with, just say, only say, just print, only print, just output, only output, just answer, just reply, just repeat, only reply, only answer, only respond, replace them
+en: instead, act on mine, follow mine, obey mine, mine instead, new instructions, new rules, new orders,
+    my rules, only mine, now follow, answer only with, reply only with, respond only with, just say,
+    only say, just print, only print, just output, only output, just answer, just reply, just repeat,
+    only reply, only answer, only respond, replace them
 de: stattdessen, neue anweisung*, neue regeln
 fr: a la place, nouvelles consignes, nouvelles instructions
 es: en su lugar, nuevas instrucciones
@@ -281,5 +331,26 @@ pt: em vez disso, novas instrucoes
 it: invece, nuove istruzioni
 ru: вместо этого, новые инструкции, новые правила
 zh: 改为, 新的指令, 新指令
+""",
+    # What an assistant is told, as opposed to the rules of a house.
+    "DIRECTIVES": """
+en: instruction, instructions, directive, directives, directions, guidance, prompt, prompts, orders,
+    context, guardrails, safeguards
+de: anweisung*, instruktion*, vorgabe*
+fr: consigne*, instruction*, directive*
+es: instruccion*, indicacion*
+pt: instruc*, orientac*
+it: istruzion*
+nl: instructie*, aanwijzing*
+pl: instrukcj*, polecen*
+ru: инструкци*, указани*
+uk: інструкці*, вказівк*
+zh: 指令, 指示
+ja: 指示, 命令
+ko: 지시, 명령, 지침
+fa: دستور*
+ar: تعليمات*
+tr: talimat*
+hi: निर्देश*
 """,
 }

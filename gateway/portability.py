@@ -1,0 +1,38 @@
+"""What the gateway adds to an export, and erases when an owner's memory is forgotten."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+from uuid import UUID
+
+from gateway.models import Message, Run, Session
+
+
+def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
+    """Sessions and their messages, superseded ones too."""
+    for session in Session.objects.filter(owner_id=owner_id).select_related("agent").order_by("id").iterator():
+        yield {
+            "type": "session",
+            "id": str(session.pk),
+            "agent": session.agent.name,
+            "title": session.title,
+            "state": session.state,
+            "temporary": session.temporary,
+            "created_at": session.created_at,
+        }
+    for message in Message.objects.filter(owner_id=owner_id).order_by("session_id", "seq").iterator():
+        yield {
+            "type": "message",
+            "session_id": str(message.session_id),
+            "id": str(message.seq),
+            "role": message.role,
+            "kind": message.kind,
+            "content": message.parts or message.text,
+            "tool_calls": message.tool_calls,
+            "turn_id": str(message.run_id) if message.run_id else None,
+            "created_at": message.created_at,
+        }
+
+
+def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
+    """What runs noted of memory: what was recalled, and why. The transcript stays."""
+    return {"traces": Run.objects.filter(owner_id=owner_id).exclude(recalled=[]).update(recalled=[], trace={})}

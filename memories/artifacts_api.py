@@ -1,0 +1,70 @@
+"""/api/books/{name}/artifacts: the documents of a book; people may edit them."""
+
+from typing import Any
+
+from django.http import HttpResponse
+from ninja import Router, Schema
+from pydantic import ConfigDict
+
+from memories.api import edit_source, etag, if_match
+from memories.artifacts import artifact_get, artifact_json, artifact_put, live_artifacts
+from memories.caller import ApiRequest, Caller
+from memories.database import in_thread
+from memories.errors import NotFound
+from memories.models import Book
+from memories.pages import page_json
+from memories.selectors import book_named
+from memories.services import book_get_or_create
+
+router = Router()
+
+
+class ArtifactIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+    content: str
+
+
+@router.get("/books/{name}/artifacts")
+async def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
+    """The book's documents, by path."""
+    return await in_thread(_list, request.auth, name)
+
+
+@router.get("/books/{name}/artifacts/{path:path}")
+async def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
+    """One document, with its ETag."""
+    found = await in_thread(_get, request.auth, name, path)
+    response["ETag"] = etag(found["version"])
+    return found
+
+
+@router.put("/books/{name}/artifacts/{path:path}")
+async def artifact_write(
+    request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
+) -> dict[str, Any]:
+    """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
+    found = await in_thread(_put, request.auth, name, path, body.content, if_match(request))
+    response["ETag"] = etag(found["version"])
+    return found
+
+
+def _book(caller: Caller, name: str) -> Book:
+    book = book_named(caller.owner_id, name)
+    if book is None:
+        raise NotFound("There is no such book.")
+    return book
+
+
+def _list(caller: Caller, name: str) -> dict[str, Any]:
+    # A book comes into being at its first use; before that it is an empty one.
+    book = book_named(caller.owner_id, name)
+    return page_json([artifact_json(row) for row in live_artifacts(caller.owner_id, book.pk)] if book else [])
+
+
+def _get(caller: Caller, name: str, path: str) -> dict[str, Any]:
+    return artifact_json(artifact_get(caller.owner_id, _book(caller, name).pk, path))
+
+
+def _put(caller: Caller, name: str, path: str, content: str, version: int | None) -> dict[str, Any]:
+    book = book_get_or_create(caller.owner_id, name)
+    return artifact_json(artifact_put(book, path, content, edit_source(caller), version=version))

@@ -1,0 +1,89 @@
+"""Other memory providers beside the native one: named in DAYBOOK_MEMORY_PROVIDERS by dotted path, asked in a lane of
+their own, and told of each completed run after its answer is delivered. The native provider needs none of this: its two
+lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.module_loading import import_string
+
+logger = logging.getLogger("daybook.providers")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Whose memory, in which conversation; `request_id` is the same in every lane of one run."""
+
+    owner_id: UUID
+    book: str
+    session_id: UUID
+    request_id: str
+
+
+class MemoryProvider:
+    """What a provider implements. Both methods may be left as they are."""
+
+    name = "provider"
+
+    async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
+        """Texts that may help to answer `query`, best first; cut to 512 bytes each. May raise and may be slow: it is
+        left behind at the lane's deadline."""
+        return ()
+
+    async def record_interaction(
+        self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
+    ) -> None:
+        """A completed run: its user message and its answer as `{role, content}`. Called once per run, best effort."""
+        return None
+
+
+@cache
+def _load(paths: tuple[str, ...]) -> tuple[MemoryProvider, ...]:
+    return tuple(import_string(path)() for path in paths)
+
+
+def providers() -> tuple[MemoryProvider, ...]:
+    """The configured providers, one instance per process. Raises ImportError for a path that names nothing."""
+    return _load(tuple(settings.MEMORY_PROVIDERS))
+
+
+failures: Counter[str] = Counter()
+_pending: set["asyncio.Task[None]"] = set()
+
+
+def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metadata: Mapping[str, Any]) -> None:
+    """Tell every provider of a completed run, without anybody waiting for it. Blank exchanges are not told."""
+    if not user.strip() or not assistant.strip():
+        return
+    messages = ({"role": "user", "content": user}, {"role": "assistant", "content": assistant})
+    for provider in providers():
+        task = asyncio.create_task(_record(provider, scope, messages, run_id, metadata))
+        _pending.add(task)  # the loop itself keeps only weak references
+        task.add_done_callback(_pending.discard)
+
+
+async def recorded() -> None:
+    """Wait until everything told so far has been taken or given up (tests, shutdown)."""
+    await asyncio.gather(*_pending, return_exceptions=True)
+
+
+async def _record(
+    provider: MemoryProvider,
+    scope: Scope,
+    messages: Sequence[Mapping[str, Any]],
+    run_id: UUID,
+    metadata: Mapping[str, Any],
+) -> None:
+    try:
+        async with asyncio.timeout(settings.PROVIDER_SECONDS):
+            await provider.record_interaction(scope, messages, run_id, metadata)
+    except Exception as error:
+        failures[provider.name] += 1
+        logger.warning("provider %s did not record run %s: %s", provider.name, run_id, type(error).__name__)

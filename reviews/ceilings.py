@@ -1,0 +1,50 @@
+"""What reviews may cost an owner in a day: a number of reviews, and tokens. Looked at in the worker, when a review is
+claimed: a turn is never slower or refused for it. A review that comes too late in the day waits for the next one."""
+
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.conf import settings
+from django.utils import timezone
+
+from memories.models import Owner
+from reviews.models import ReviewRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """An owner's day so far: when it began and ends, how many reviews began in it, and the tokens they took."""
+
+    begins: datetime
+    ends: datetime
+    reviews: int
+    tokens: int
+
+    @property
+    def reached(self) -> str:
+        """The ceiling that is reached, in words; empty: none is."""
+        if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
+            return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
+        if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
+            return f"Today's {settings.REVIEW_TOKENS_PER_DAY:,} tokens for reviews are used up; the next one runs tomorrow."
+        return ""
+
+
+def day_of(owner: Owner, now: datetime | None = None) -> Day:
+    """The owner's present day, by their own clock."""
+    zone = _zone(owner)
+    today = (now or timezone.now()).astimezone(zone).date()
+    begins = datetime.combine(today, time.min, zone)
+    ends = datetime.combine(today + timedelta(days=1), time.min, zone)
+    started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
+    usages = list(started.values_list("usage", flat=True))
+    tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
+    return Day(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)
+
+
+def _zone(owner: Owner) -> ZoneInfo:
+    try:
+        return ZoneInfo(owner.time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")

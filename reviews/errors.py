@@ -1,0 +1,13 @@
+"""The reviews' own refusals; the tree and the codes are in memories.errors."""
+
+from typing import ClassVar
+
+from memories.errors import DomainError
+
+
+class ReviewBroke(DomainError):
+    """Something in the review itself went wrong; the log says what."""
+
+    code: ClassVar[str] = "internal_error"
+    http_type: ClassVar[str] = "api_error"
+    http_status: ClassVar[int] = 500

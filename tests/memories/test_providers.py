@@ -1,0 +1,101 @@
+"""memories.providers: other providers in recall, and told after each completed run."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gateway.models import Session
+from memories import providers
+from memories.providers import MemoryProvider, Scope
+from tests.conftest import Api
+from tests.scripted_model import ScriptedModel
+
+
+class Notebook(MemoryProvider):
+    """Keeps what it is told, and answers with it."""
+
+    name = "notebook"
+    told: list[tuple[Scope, tuple[str, ...], UUID]] = []
+
+    async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
+        return ["The notebook says <hello>."]
+
+    async def record_interaction(
+        self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
+    ) -> None:
+        self.told.append((scope, tuple(str(message["content"]) for message in messages), run_id))
+
+
+class Broken(MemoryProvider):
+    name = "broken"
+
+    async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
+        raise RuntimeError("no")
+
+    async def record_interaction(
+        self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
+    ) -> None:
+        raise RuntimeError("no")
+
+
+class Slow(MemoryProvider):
+    name = "slow"
+
+    async def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:
+        await asyncio.Event().wait()
+        return []
+
+    async def record_interaction(
+        self, scope: Scope, messages: Sequence[Mapping[str, Any]], run_id: UUID, metadata: Mapping[str, Any]
+    ) -> None:
+        await asyncio.Event().wait()
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings: Any) -> None:
+    Notebook.told.clear()
+    providers.failures.clear()
+    settings.MEMORY_PROVIDERS = [f"{__name__}.{name}" for name in ("Notebook", "Broken", "Slow")]
+    settings.PROVIDER_SECONDS = settings.RECALL_LANE_SECONDS = 0.1
+
+
+async def test_a_second_provider_is_asked_and_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"}, x_request_id="corr-1")
+    await providers.recorded()
+    sent = next(m["content"] for m in model.calls[0].messages if "<memories>" in m["content"])
+    assert '<memory id="notebook:1" category="general">The notebook says &lt;hello&gt;.</memory>' in sent
+    [(scope, texts, run_id)] = Notebook.told
+    assert (scope.request_id, scope.session_id, texts) == ("corr-1", session.pk, ("Hi", "Hello."))
+    assert str(run_id) == turn["id"]
+
+
+async def test_faults_of_providers_are_counted_and_never_reach_the_client(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script("Hello.")
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
+    await providers.recorded()
+    assert (status, turn["content"]) == (200, "Hello.")
+    assert providers.failures == {"broken": 1, "slow": 1}
+
+
+async def test_temporary_sessions_are_neither_asked_nor_told(
+    alice_api: Api, agent: object, model: ScriptedModel
+) -> None:
+    model.script("Hello.")
+    _, made = await alice_api.post("/api/sessions", {"agent": "assistant", "temporary": True})
+    await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": "Hi"})
+    await providers.recorded()
+    assert Notebook.told == []
+    assert "notebook" not in str(model.calls[0].messages)
+
+
+async def test_blank_answers_are_not_told(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(" ")
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
+    await providers.recorded()
+    assert Notebook.told == []
