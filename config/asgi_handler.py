@@ -11,17 +11,23 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
 from django.http import HttpResponseBase
 from django.urls import set_script_prefix
 
 from gateway.api.errors import error_response
-from gateway.requests import is_api
-from memories.errors import InvalidRequest, TooLarge
+from gateway.requests import OPERATIONS, is_api, request_id_of
+from gateway.sse import EventStream
+from memories.errors import DomainError, InvalidRequest, TooLarge
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+# How much of a body that is too large is read (and thrown away), as a multiple of the limit.
+_DRAINED = 4
 
 
 class _Disconnected(Exception):
@@ -42,17 +48,21 @@ class HttpApplication:
 
     async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
-            body = await _read_body(receive)
+            body = await _read_body(scope, receive)
+            set_script_prefix(get_script_prefix(scope))
+            request = ASGIRequest(scope, io.BytesIO(body))
+            if not request.path_info.startswith(OPERATIONS):
+                request.get_host()  # raises DisallowedHost, as every page does
         except _Disconnected:
             return
         except TooLarge as error:
-            await _send_response(error_response(error), send)
+            await _refuse(error, scope, send)
             return
-        set_script_prefix(get_script_prefix(scope))
-        try:
-            request = ASGIRequest(scope, io.BytesIO(body))
         except UnicodeDecodeError:
-            await _send_response(error_response(InvalidRequest("The address is not valid UTF-8.")), send)
+            await _refuse(InvalidRequest("The address is not valid UTF-8."), scope, send)
+            return
+        except DisallowedHost:
+            await _refuse(InvalidRequest("This host name is not in DAYBOOK_ALLOWED_HOSTS."), scope, send)
             return
         answering = asyncio.create_task(self._answer(request, send))
         watching = asyncio.create_task(_disconnect(receive))
@@ -75,19 +85,26 @@ class HttpApplication:
         await _send_response(response, send)
 
 
-async def _read_body(receive: Receive) -> bytes:
-    pieces, size = [], 0
-    while True:
+async def _read_body(scope: Scope, receive: Receive) -> bytes:
+    """The request's body. Raises TooLarge, also where its length was not announced; what a client goes on sending is
+    read and thrown away for a while, since one that is cut off in the middle never reads the answer."""
+    limit = settings.DAYBOOK_MAX_BODY
+    announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    body = bytearray()
+    more = not announced.isdigit() or int(announced) <= limit * _DRAINED
+    size = 0 if more else limit + 1
+    while more and size <= limit * _DRAINED:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _Disconnected
         piece = message.get("body", b"")
         size += len(piece)
-        if size > settings.DAYBOOK_MAX_BODY:
-            raise TooLarge(f"A request has at most {settings.DAYBOOK_MAX_BODY} bytes.", limit=settings.DAYBOOK_MAX_BODY)
-        pieces.append(piece)
-        if not message.get("more_body", False):
-            return b"".join(pieces)
+        if size <= limit:
+            body += piece
+        more = message.get("more_body", False)
+    if size > limit:
+        raise TooLarge(f"A request has at most {limit} bytes.", limit=limit)
+    return bytes(body)
 
 
 async def _disconnect(receive: Receive) -> None:
@@ -95,17 +112,29 @@ async def _disconnect(receive: Receive) -> None:
         pass
 
 
+async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
+    """Answer a request that never became one."""
+    response = error_response(error)
+    given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
+    response["x-request-id"] = request_id_of(given)
+    response["X-Content-Type-Options"] = "nosniff"
+    await _send_response(response, send)
+
+
 async def _send_response(response: HttpResponseBase, send: Send) -> None:
     headers = [(name.encode("ascii"), str(value).encode("latin1")) for name, value in response.items()]
     if not response.streaming and not response.has_header("Content-Length"):
         headers.append((b"Content-Length", str(len(response.content)).encode("ascii")))  # type: ignore[attr-defined]
     headers += [(b"Set-Cookie", cookie.OutputString().encode("ascii")) for cookie in response.cookies.values()]
-    await send({"type": "http.response.start", "status": response.status_code, "headers": headers})
+    start = {"type": "http.response.start", "status": response.status_code, "headers": headers}
     if not response.streaming:
+        await send(start)
         await send({"type": "http.response.body", "body": response.content})  # type: ignore[attr-defined]
         return
+    source: Any = response.source if isinstance(response, EventStream) else response.streaming_content  # type: ignore[attr-defined]
     # Closing the generator here, and not when it is collected, is what ends the upstream request at once.
-    async with contextlib.aclosing(response.streaming_content) as pieces:  # type: ignore[attr-defined]
+    async with contextlib.aclosing(source) as pieces:
+        await send(start)
         async for piece in pieces:
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": b""})

@@ -1,6 +1,7 @@
 """The typed environment: every variable Daybook reads, its default, and what is allowed.
 Read once, by config.settings; nothing else looks at os.environ."""
 
+import contextlib
 import os
 import re
 import secrets
@@ -144,15 +145,18 @@ def secret_key(env: Environment, home: Path) -> str:
     try:
         return path.read_text().strip()
     except FileNotFoundError:
-        key = secrets.token_urlsafe(48)
-        # O_EXCL: of two processes that start together one writes, the other reads.
-        try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return path.read_text().strip()
-        with os.fdopen(descriptor, "w") as file:
-            file.write(key)
-        return key
+        return _keep_key(path)
+
+
+def _keep_key(path: Path) -> str:
+    """Make a key; of two processes that start together one links its file, and both read that one, whole."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(secrets.token_urlsafe(48))
+    with contextlib.suppress(FileExistsError):
+        os.link(fresh, path)
+    fresh.unlink()
+    return path.read_text().strip()
 
 
 def upstreams(env: Environment) -> dict[str, dict[str, str]]:

@@ -15,6 +15,7 @@ from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
 from servestatic.middleware import ServeStaticMiddleware
 
+from gateway.api.errors import error_of_status, error_response
 from gateway.requests import is_api, request_id, request_id_for
 
 logger = logging.getLogger("daybook.http")
@@ -33,6 +34,17 @@ _ADMIN = (
 
 def _policy(path: str) -> str:
     return _ADMIN if path.startswith("/admin/") else _STRICT
+
+
+def _as_json(response: HttpResponseBase) -> HttpResponseBase:
+    """What Django or ninja answer as a page or as plain text, as the APIs' JSON."""
+    kind = response.headers.get("Content-Type", "")
+    if response.status_code < 400 or kind.startswith("application/json"):
+        return response
+    answer = error_response(error_of_status(response.status_code))
+    if allow := response.headers.get("Allow"):
+        answer.headers["Allow"] = allow
+    return answer
 
 
 class RequestBoundary:
@@ -60,9 +72,13 @@ class RequestBoundary:
     @staticmethod
     def _enter(request: HttpRequest) -> None:
         request_id.set(request_id_for(request))
+        if is_api(request.path_info) and request.path_info.endswith("/"):
+            request.path_info = request.path_info.rstrip("/")  # every API address works with and without it
 
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if is_api(request.path_info):
+            response = _as_json(response)
         headers = response.headers
         headers["x-request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"

@@ -121,7 +121,11 @@ class MemorySettings(_Strict):
     request_seconds: float = Field(120, ge=1, le=3000, strict=False, description="Time for one answer of the model.")
     max_retries: int = Field(3, ge=0, le=20, description="How often a failed session or synthesis is tried again.")
     retry_seconds: float = Field(
-        30, ge=0, le=86_400, strict=False, description="Pause before the first retry; each further one is four times it."
+        30,
+        ge=0,
+        le=86_400,
+        strict=False,
+        description="Pause before the first retry; each further one is four times it.",
     )
     extraction_token_limit: int = Field(
         24_000, ge=500, le=1_000_000, description="Most tokens of one session; the middle of a longer one is left out."

@@ -3,7 +3,8 @@ nothing below knows a Django user."""
 
 import time
 from collections import OrderedDict
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from uuid import UUID
 
 from django.conf import settings
@@ -15,12 +16,12 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from gateway.keys import key_hash
+from gateway.keys import end_user_mixed, key_hash, valid_keys
 from gateway.models import ApiKey
+from gateway.rates import count_request
 from memories.caller import Caller
 from memories.database import in_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
-from memories.models import Owner
 from memories.services import owner_for_end_user, owner_for_user
 
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
@@ -33,6 +34,7 @@ _USE_SECONDS = 60.0
 @dataclass(frozen=True, slots=True)
 class _Known:
     caller: Caller
+    requests_per_minute: int
     at: float
 
 
@@ -44,65 +46,77 @@ def forget_keys() -> None:
     _keys.clear()
 
 
-def given_key(request: HttpRequest) -> str:
-    """The key a request carries: Authorization: Bearer, X-API-Key or api-key; "" for none."""
-    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+Header = Callable[[str], str | None]  # the value of a header by its name in lower case
+
+
+def given_key(header: Header) -> str:
+    """The key that headers carry: Authorization: Bearer, X-API-Key or api-key; "" for none."""
+    scheme, _, token = (header("authorization") or "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
-    return request.headers.get("x-api-key", "") or request.headers.get("api-key", "")
+    return header("x-api-key") or header("api-key") or ""
 
 
-def end_user(request: HttpRequest) -> tuple[str, str]:
-    """`(namespace, external id)` of the end user a request names, or two empty strings."""
-    for header, namespace in END_USER_HEADERS.items():
-        if value := request.headers.get(header, "").strip():
+def end_user(header: Header) -> tuple[str, str]:
+    """`(namespace, external id)` of the end user that headers name, or two empty strings."""
+    for name, namespace in END_USER_HEADERS.items():
+        if value := (header(name) or "").strip():
             return namespace, value
     return "", ""
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     """The caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths whose
-    opening transaction looks at the key again. Raises Unauthorized, Forbidden."""
-    plain = given_key(request)
+    opening transaction looks at the key again. Raises Unauthorized, Forbidden, RateLimited."""
+    plain = given_key(request.headers.get)
     if not plain:
         raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
-    place = (key_hash(plain), *end_user(request))
+    place = (key_hash(plain), *end_user(request.headers.get))
     known = _keys.get(place) if cached else None
     now = time.monotonic()
     if known is None or now - known.at > _CACHE_SECONDS:
-        known = _Known(await in_thread(find_caller, *place), now)
+        caller, requests_per_minute = await in_thread(_find, *place)
+        known = _Known(caller, requests_per_minute, now)
         _keys[place] = known
         if len(_keys) > _CACHE_SIZE:
             _keys.popitem(last=False)
+    await count_request(str(known.caller.key_id), known.requests_per_minute)
     return known.caller
 
 
 def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
     """Look a key up. Raises Unauthorized, Forbidden."""
-    key = ApiKey.objects.select_related("owner__user").filter(sha256=sha256, revoked_at__isnull=True).first()
-    if key is None or (key.owner.user and not key.owner.user.is_active):
+    return _find(sha256, namespace, external_id)[0]
+
+
+def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
+    key = valid_keys().select_related("owner").filter(sha256=sha256).first()
+    if key is None:
         raise Unauthorized("This API key is not known here, or it was revoked.")
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
         ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
-    owner_id = _owner_of(key, namespace, external_id)
-    return Caller(
+    owner_id, remembers = _owner_of(key, namespace, external_id)
+    caller = Caller(
         owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
         agents=tuple(key.agents),
         read_only=key.read_only,
         trusted=key.trusted,
+        remembers=remembers,
     )
+    return caller, key.requests_per_minute
 
 
-def _owner_of(key: ApiKey, namespace: str, external_id: str) -> UUID:
+def _owner_of(key: ApiKey, namespace: str, external_id: str) -> tuple[UUID, bool]:
+    """Whom a request speaks for, and whether memory may be used for them."""
     if not external_id:
-        return key.owner_id
-    if not key.trusted:
-        if namespace == "daybook":
-            raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
-        return key.owner_id
-    return owner_for_end_user(parent=key.owner, namespace=namespace, external_id=external_id).pk
+        return key.owner_id, True
+    if key.trusted:
+        return owner_for_end_user(parent=key.owner, namespace=namespace, external_id=external_id).pk, True
+    if namespace == "daybook":
+        raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
+    return key.owner_id, not end_user_mixed(key, namespace, external_id)
 
 
 def find_caller_by_cookie(request: HttpRequest) -> Caller:
@@ -118,7 +132,7 @@ def find_caller_by_cookie(request: HttpRequest) -> Caller:
 
 def require_json(request: HttpRequest, *, also: str = "") -> None:
     """Raises UnsupportedMediaType for a body that is not JSON."""
-    if request.method not in _WRITES or request.headers.get("content-length", "0") in {"", "0"}:
+    if request.method not in _WRITES or not request.body:
         return
     kind = (request.content_type or "").lower()
     if kind != "application/json" and not kind.endswith("+json") and kind != also:
@@ -139,8 +153,9 @@ class KeyAuth(AuthBase):
     is_async = True
 
     async def __call__(self, request: HttpRequest) -> Caller:
+        caller = await caller_by_key(request, cached=request.method == "POST")
         require_json(request)
-        return await caller_by_key(request, cached=request.method == "POST")
+        return caller
 
 
 class NativeAuth(AuthBase):
@@ -151,9 +166,9 @@ class NativeAuth(AuthBase):
     is_async = True
 
     async def __call__(self, request: HttpRequest) -> Caller:
-        if given_key(request):
-            require_json(request, also="application/x-ndjson")
+        if given_key(request.headers.get):
             caller = await caller_by_key(request, cached=False)
+            require_json(request, also="application/x-ndjson")
             if request.method in _WRITES:
                 require_writer(caller)
             return caller
@@ -162,8 +177,3 @@ class NativeAuth(AuthBase):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         require_json(request, also="application/x-ndjson")
         return caller
-
-
-def as_end_user(caller: Caller, owner: Owner) -> Caller:
-    """The same key, speaking for another owner."""
-    return replace(caller, owner_id=owner.pk)

@@ -8,9 +8,11 @@ from uuid import UUID
 
 from django.db import transaction
 
+from gateway import identity
 from gateway.context import TurnContext
-from gateway.models import Message, Run, Session
-from gateway.runs import as_openai, continue_context, reopen
+from gateway.models import Message, Run
+from gateway.runs import as_openai, continue_context, lock_session, release_expired, reopen, require_agent
+from gateway.services import require_active
 from memories.caller import Caller
 from memories.tools import ToolCall
 
@@ -25,7 +27,7 @@ def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list
     ]
 
 
-def waiting_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
+def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
     """The run that a request ending in tool results goes on with, if its call ids are ours."""
     last = messages[-1] if messages else {}
     if last.get("role") != "tool":
@@ -36,13 +38,18 @@ def waiting_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
 
 @transaction.atomic
 def open_continued(
-    caller: Caller, run_id: UUID, *, messages: Sequence[dict[str, Any]], client_system: str
+    caller: Caller, run_id: UUID, messages: Sequence[dict[str, Any]], client_system: str
 ) -> TurnContext | None:
-    """Take up a run that waits for these results; None when there is no such run (any more)."""
+    """Take up a run that waits for these results; None when there is no such run (any more).
+
+    Raises Unauthorized, ModelNotFound, SessionEnded, SessionBusy."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
     if run is None:
         return None
-    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    session = lock_session(caller, run.session_id)
+    require_agent(caller, session.agent.name)
+    require_active(session)
+    release_expired(session)
     if not reopen(run):
         return None
     stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
@@ -50,7 +57,7 @@ def open_continued(
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     # Our own calls and results of the waiting step are put back where the client, who never saw them, left them out.
-    before = _before_run(messages)
+    before = _up_to_last_user(messages) or [as_openai(user)]
     return continue_context(
         caller,
         session,
@@ -58,6 +65,7 @@ def open_continued(
         messages=(*before, *steps, *results),
         new=results,
         user=user,
+        user_canonical=identity.read_conversation(caller.owner_id, session.agent.name, before).user,
         client_system=client_system,
     )
 
@@ -71,6 +79,6 @@ def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]
     return results
 
 
-def _before_run(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    last_user = max(index for index, message in enumerate(messages) if message.get("role") == "user")
-    return list(messages[: last_user + 1])
+def _up_to_last_user(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
+    return list(messages[: users[-1] + 1]) if users else []

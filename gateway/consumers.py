@@ -1,8 +1,13 @@
 """The websocket of notifications: sends an owner's outbox, in order, each row once.
-A hint from the channel layer wakes it; a slow look at the table finds what a lost hint left."""
+A hint from the channel layer wakes it; a slow look at the table finds what a lost hint left, and whether the login that
+opened the socket still stands."""
 
 import asyncio
+import logging
 import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs
 from uuid import UUID
@@ -10,59 +15,79 @@ from uuid import UUID
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
+from django.db import Error as DatabaseError
 
-from gateway.authentication import find_caller
+from gateway.authentication import end_user, find_caller, given_key
 from gateway.keys import key_hash
+from gateway.sockets import key_valid, login_group, login_valid
 from memories.database import in_thread
 from memories.errors import DomainError
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.services import owner_for_user
 
+logger = logging.getLogger("daybook.push")
 _UNAUTHORIZED = 4401
+
+
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """Whose socket it is, whether that still holds (synchronous, one query), and the groups that concern it."""
+
+    owner_id: UUID
+    still_valid: Callable[[], bool]
+    groups: tuple[str, ...]
 
 
 class NotificationConsumer(AsyncJsonWebsocketConsumer):
     """`/ws/notifications/?after=N`: rows above N, then new ones as they come; without `after` only new ones."""
 
-    owner_id: UUID | None = None
+    admission: _Admission | None = None
+    _looking: "asyncio.Task[None] | None" = None
 
     async def connect(self) -> None:
-        self.owner_id = await self._owner()
-        if self.owner_id is None:
+        self.admission = admission = await self._admit()
+        if admission is None:
             await self.close(code=_UNAUTHORIZED)
             return
-        given = parse_qs(self.scope["query_string"].decode()).get("after", [""])[0]
-        # Join first, read after: what is committed in between wakes us.
-        await self.channel_layer.group_add(owner_group(self.owner_id), self.channel_name)
-        self.sent = int(given) if given.isdecimal() else await in_thread(current_number, self.owner_id)
         self._sending = asyncio.Lock()
+        # Join first, read after: what is committed in between wakes us.
+        for group in admission.groups:
+            await self.channel_layer.group_add(group, self.channel_name)
+        given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
+        self.sent = await in_thread(current_number, admission.owner_id)
+        if given.isdecimal():
+            self.sent = min(int(given), self.sent)  # a number of the future would keep back what is still to come
         await self.accept()
         self._looking = asyncio.create_task(self._look_again())
-        await self._send_rows()
+        await self._send_rows(admission.owner_id)
 
     async def disconnect(self, code: int) -> None:
-        if self.owner_id is None:
-            return
-        if looking := getattr(self, "_looking", None):
-            looking.cancel()
-        await self.channel_layer.group_discard(owner_group(self.owner_id), self.channel_name)
+        if self._looking is not None:
+            self._looking.cancel()
+        for group in self.admission.groups if self.admission else ():
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """Clients have nothing to say here, and whatever they say does no harm."""
 
     async def outbox_hint(self, message: dict[str, Any]) -> None:
         """There may be something to read."""
-        await self._send_rows()
+        if self.admission is not None:
+            await self._send_rows(self.admission.owner_id)
 
     async def session_closed(self, message: dict[str, Any]) -> None:
-        """Logout, a new password or a deactivation: this socket is no longer theirs."""
+        """The login ended: this socket is no longer theirs."""
         await self.close(code=_UNAUTHORIZED)
 
-    async def receive_json(self, content: Any, **kwargs: Any) -> None:
-        """Clients have nothing to say here."""
+    async def session_check(self, message: dict[str, Any]) -> None:
+        """Something about the owner's logins changed."""
+        if self.admission is not None and not await in_thread(self.admission.still_valid):
+            await self.close(code=_UNAUTHORIZED)
 
-    async def _send_rows(self) -> None:
-        assert self.owner_id is not None
+    async def _send_rows(self, owner_id: UUID) -> None:
         async with self._sending:
             while True:
-                rows = await in_thread(notifications_after, self.owner_id, self.sent)
+                rows = await in_thread(notifications_after, owner_id, self.sent)
                 for row in rows:
                     await self.send_json(row)
                     self.sent = int(row["id"])
@@ -70,21 +95,30 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                     return
 
     async def _look_again(self) -> None:
-        while True:
+        while self.admission is not None:
             # Spread out, so that thousands of sockets do not look at once.
-            await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))
-            await self._send_rows()
+            await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
+            try:
+                if not await in_thread(self.admission.still_valid):
+                    await self.close(code=_UNAUTHORIZED)
+                    return
+                await self._send_rows(self.admission.owner_id)
+            except DatabaseError:
+                logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)
 
-    async def _owner(self) -> UUID | None:
+    async def _admit(self) -> _Admission | None:
         user = self.scope.get("user") or AnonymousUser()
-        if user.is_authenticated and user.is_active:
-            return (await in_thread(owner_for_user, user)).pk
-        headers = {name.decode().lower(): value.decode() for name, value in self.scope.get("headers", [])}
-        scheme, _, token = headers.get("authorization", "").partition(" ")
-        key = token.strip() if scheme.lower() == "bearer" else headers.get("x-api-key", "")
-        if not key:
+        headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in self.scope["headers"]}
+        if key := given_key(headers.get):
+            try:
+                caller = await in_thread(find_caller, key_hash(key), *end_user(headers.get))
+            except DomainError:
+                return None  # a wrong key never falls back to the cookie
+            assert caller.key_id is not None  # noqa: S101 - it was found by its key
+            return _Admission(caller.owner_id, partial(key_valid, caller.key_id), (owner_group(caller.owner_id),))
+        if not (user.is_authenticated and user.is_active):
             return None
-        try:
-            return (await in_thread(find_caller, key_hash(key), "", "")).owner_id
-        except DomainError:
-            return None
+        owner_id = (await in_thread(owner_for_user, user)).pk
+        login: str = self.scope["session"].session_key or ""
+        valid = partial(login_valid, user.pk, login, user.get_session_auth_hash())
+        return _Admission(owner_id, valid, (owner_group(owner_id), login_group(login)))

@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway import identity
-from gateway.context import TurnContext
+from gateway.context import AgentConfig, TurnContext
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
 from memories.errors import DomainError
@@ -28,9 +28,11 @@ _MOST_KEYWORDS = 24
 async def prepare(context: TurnContext) -> Injection:
     """Everything of memory for this run, once; its steps reuse it. Injection off: nothing, and no work."""
     agent = context.agent.settings
-    if context.book is None or not agent.inject_memories:
+    if context.book is None or not (agent.inject_memories or context.agent.memories.enabled):
         return NO_INJECTION
     snapshot = await _snapshot(context)
+    if not agent.inject_memories:
+        return Injection(guidance=snapshot.guidance)
     thread = await _thread(context)
     keywords, trace = await _keywords(context)
     injection = await recall(
@@ -88,7 +90,13 @@ async def _snapshot(context: TurnContext) -> SessionSnapshot:
         version,
         max_memories=agent.max_inject_memories,
         char_limit=agent.frozen_char_limit,
+        guidance_tokens=guidance_tokens(context.agent),
     )
+
+
+def guidance_tokens(agent: AgentConfig) -> int:
+    """How much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
+    return agent.memories.summary_injection_token_limit if agent.memories.enabled else 0
 
 
 async def _thread(context: TurnContext) -> ThreadView | None:

@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Sequence
 
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
@@ -26,7 +27,9 @@ def api_key_create(
 ) -> tuple[ApiKey, str]:
     """A new key and its plain text, which is nowhere kept. `plain` takes a given one (first start).
 
-    Raises InvalidRequest for an unknown agent or a given key that is no key."""
+    Raises InvalidRequest for an unknown agent, an owner without a user, or a given key that is no key."""
+    if owner.user_id is None:
+        raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
     if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
         raise InvalidRequest(f"There is no agent {', '.join(unknown)}.", param="agents")
     plain = plain or PREFIX + secrets.token_urlsafe(32)
@@ -49,6 +52,34 @@ def api_key_create(
 def api_key_revoke(key: ApiKey) -> None:
     """Revoke a key; it stays listed."""
     ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+
+
+def valid_keys() -> QuerySet[ApiKey]:
+    """Keys that may be used: not revoked, and their user is active."""
+    return ApiKey.objects.filter(revoked_at__isnull=True, owner__user__is_active=True)
+
+
+def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:
+    """Note which end user an untrusted key is used for. True once it was used for two: they must not be merged."""
+    if key.end_users_mixed_at:
+        return True
+    seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()
+    rows = ApiKey.objects.filter(pk=key.pk)
+    if key.end_user_seen == seen or (
+        not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1
+    ):
+        return False
+    # Another one; or two first ones at once, of which this came second.
+    return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
+
+
+def key_warnings() -> list[str]:
+    """For operators: keys that several people share, one line each."""
+    mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
+    return [
+        f"The API key {key} was used for several end users and is not trusted to name them; they get no memory."
+        for key in mixed
+    ]
 
 
 def key_hash(plain: str) -> str:

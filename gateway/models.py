@@ -47,6 +47,10 @@ class ApiKey(models.Model):
     trusted = models.BooleanField(default=False, help_text="May name end users with X-Daybook-User.")
     agents = models.JSONField(default=list, blank=True, help_text="Names of the agents it may use; empty: all.")
     requests_per_minute = models.PositiveIntegerField(default=0, help_text="0 = no limit.")
+    end_user_seen = models.CharField(max_length=64, blank=True, editable=False, help_text="Hash of an end user's id.")
+    end_users_mixed_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When an untrusted key was first seen with two end users."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
@@ -114,6 +118,7 @@ class Run(models.Model):
     turn = models.PositiveIntegerField(help_text="Number of the turn in its session; a regeneration keeps it.")
     state = models.CharField(max_length=24, choices=State.choices, default=State.RUNNING)
     counted = models.BooleanField(default=True, help_text="A regeneration is no new user turn.")
+    temporary = models.BooleanField(default=False, help_text="Read nothing of memory, and leaves nothing in it.")
     superseded = models.BooleanField(default=False, help_text="Edited, regenerated, or closed too late.")
     lease_token = models.UUIDField(null=True, default=uuid7)
     lease_expires_at = models.DateTimeField(null=True)

@@ -9,7 +9,9 @@ from memories.ids import uuid7
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 _GIVEN = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
-API_PREFIXES = ("/v1/", "/api/", "/mcp", "/healthz", "/readyz", "/metrics")
+# Asked by machines under whatever name the host has for them.
+OPERATIONS = ("/healthz", "/readyz", "/metrics")
+API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS)
 
 
 def is_api(path: str) -> bool:
@@ -19,5 +21,9 @@ def is_api(path: str) -> bool:
 
 def request_id_for(request: HttpRequest) -> str:
     """The client's x-request-id where it is a plain one, else a new one."""
-    given = request.headers.get("x-request-id", "")
+    return request_id_of(request.headers.get("x-request-id", ""))
+
+
+def request_id_of(given: str) -> str:
+    """The same, of the header's value."""
     return given if _GIVEN.match(given) else uuid7().hex

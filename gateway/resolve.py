@@ -1,4 +1,4 @@
-"""Which session does a request to /v1 belong to? Explicit ids win, then the conversation's own words (gateway.identity).
+"""Which session does a request to /v1 belong to? Explicit ids win, then the conversation's own words.
 One transaction: the session is found or made, and the run is opened in it."""
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 
-MAX_EXTERNAL_ID = 255
+MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
 # How long the same request may be one that its client sends again.
 RETRY_WINDOW = timedelta(minutes=15)
 IDEMPOTENCY_WINDOW = timedelta(hours=24)
@@ -74,6 +74,8 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
         return taken_up
     agent = agent_find(caller, request.agent)
+    if not any(message.get("role") == "user" for message in request.messages):
+        raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
     conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
     place = _find(caller, agent, request, conversation, run_id)
     try:
@@ -111,17 +113,19 @@ def _find(
 def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place:
     """The session a client names by our id or by its own. An id not known yet makes a session with that name."""
     ref = request.session_ref
+    if len(ref) > MAX_EXTERNAL_ID:
+        raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
     of_agent = f"{ref} {agent.name}"
-    if len(of_agent) > MAX_EXTERNAL_ID:
-        raise InvalidRequest("A session id has at most 190 characters.", param="session_id")
-    names = [ref, of_agent] if request.shared_ref else [ref]
+    names = {ref, of_agent} if request.shared_ref else {ref}
     rows = _sessions(caller).filter(Q(external_id__in=names) | Q(pk=parse_uuid(ref)))
-    by_name = {session.external_id: session for session in rows}
-    session = by_name.get(ref) or (by_name.get(None) if not request.shared_ref else None)
+    # Our own id is a name, too; the client's own comes first.
+    found = {
+        session.external_id if session.external_id in names else ref: session
+        for session in sorted(rows, key=lambda session: session.external_id == ref)
+    }
+    session = found.get(ref)
     if session and session.agent_id != agent.pk and request.shared_ref:
-        ref, session = of_agent, by_name.get(of_agent)
-    if session is None:
-        session = next((found for found in by_name.values() if str(found.pk) == ref), None)
+        ref, session = of_agent, found.get(of_agent)
     if session is None:
         return _new(caller, agent, request, external_id=ref)
     require_active(session)

@@ -7,6 +7,7 @@ from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
 from channels.security.websocket import WebsocketDenier
 from django.conf import settings
+from django.http.request import split_domain_port, validate_host
 from django.urls import path
 
 from gateway.consumers import NotificationConsumer
@@ -21,14 +22,13 @@ class OriginCheck:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
         headers = dict(scope.get("headers", []))
-        origin, host = (
-            headers.get(b"origin", b"").decode("latin1"),
-            headers.get(b"host", b"").decode("latin1"),
-        )
+        origin, host = headers.get(b"origin", b"").decode("latin1"), headers.get(b"host", b"").decode("latin1")
+        if not validate_host(split_domain_port(host)[0], settings.ALLOWED_HOSTS):
+            return await WebsocketDenier()(scope, receive, send)
         if not origin:
             # No browser: a cookie alone must not be enough.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
-        elif urlsplit(origin).netloc != host and origin not in settings.TRUSTED_ORIGINS:
+        elif urlsplit(origin).netloc.lower() != host.lower() and origin not in settings.TRUSTED_ORIGINS:
             return await WebsocketDenier()(scope, receive, send)
         return await self.application(scope, receive, send)
 

@@ -20,6 +20,7 @@ from gateway.agents import AgentSettings
 from gateway.context import AgentConfig, TurnContext
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.hooks import TurnCompleted, turn_completed
+from gateway.keys import valid_keys
 from gateway.memory_settings import memory_settings_of
 from gateway.models import Agent, ApiKey, Compaction, Message, Run, Session
 from gateway.services import require_active
@@ -36,6 +37,8 @@ LEASE_MARGIN = timedelta(seconds=30)
 KEY_REVOKED = "This API key was revoked."
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 TITLE_CHARS = 60
+MAX_CALL_ID = 128
+WAITING_AT_ONCE = 100
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
@@ -59,7 +62,7 @@ def open_native(
     caller: Caller, *, session_id: UUID | None, content: str, replaces: UUID | None, request_id: str
 ) -> TurnContext:
     """Open a run in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
-    session = _lock_session(caller, session_id)
+    session = lock_session(caller, session_id)
     require_active(session)
     require_agent(caller, session.agent.name)
     release_expired(session)
@@ -73,8 +76,9 @@ def open_native(
         caller,
         session,
         turn=replaced.turn if replaced else session.turns + 1,
-        counted=not (replaced and replaced.state == Run.State.COMPLETED),
+        counted=_is_new_turn(replaced),
         conversation=turns_before,
+        temporary=session.temporary or not caller.remembers,
         request_id=request_id,
     )
     if replaced:
@@ -84,13 +88,13 @@ def open_native(
         session.title = title_of(content)
     _touch(session)
     return _context(
-        caller,
         session,
         run,
         messages=(*transcript, {"role": "user", "content": content}),
         message_seqs=(*(row.seq for row in rows), message.seq),
         summary=summary,
         user=message,
+        user_canonical=turns_before.user,
         chain_before=turns_before.chain_before,
     )
 
@@ -103,6 +107,7 @@ def open_in(
     client_system: str,
     conversation: identity.Conversation,
     regenerates: Run | None,
+    temporary: bool,
     request_id: str,
     idempotency_key: str = "",
 ) -> TurnContext:
@@ -115,8 +120,9 @@ def open_in(
         caller,
         session,
         turn=regenerates.turn if regenerates else session.turns + 1,
-        counted=not (regenerates and regenerates.state == Run.State.COMPLETED),
+        counted=_is_new_turn(regenerates),
         conversation=conversation,
+        temporary=session.temporary or temporary,
         request_id=request_id,
         idempotency_key=idempotency_key,
     )
@@ -131,12 +137,12 @@ def open_in(
         session.title = title_of(stored[-1].text)
     _touch(session)
     return _context(
-        caller,
         session,
         run,
         messages=tuple(messages),
         client_system=client_system,
         user=stored[-1],
+        user_canonical=conversation.user,
         chain_before=conversation.chain_before,
     )
 
@@ -225,9 +231,31 @@ def expire_runs(now: datetime) -> int:
 
 
 def complete_waiting(now: datetime) -> int:
-    """Runs that waited too long for a client's tool results end as completed. Returns how many."""
+    """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
+    Returns how many."""
     waiting = Run.objects.filter(state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now)
-    return waiting.update(state=Run.State.COMPLETED, lease_expires_at=None, finished_at=now)
+    return sum(_complete_waited(run.pk, now) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
+
+
+@transaction.atomic
+def _complete_waited(run_id: UUID, now: datetime) -> bool:
+    run = Run.objects.select_related("session__agent").get(pk=run_id)
+    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
+    busy = Run.objects.filter(session=session, state=Run.State.RUNNING).exists()  # another turn: the next sweep then
+    if user is None or busy or not reopen(run):
+        return False
+    context = _context(
+        session,
+        run,
+        messages=(as_openai(user),),
+        user=user,
+        user_canonical=identity.canonical_content(user.parts or user.text),
+        chain_before=run.chain_before,
+    )
+    said = Said(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace)
+    _close(context, said, state=Run.State.COMPLETED, error=None)
+    return True
 
 
 def reopen(run: Run) -> bool:
@@ -247,18 +275,19 @@ def continue_context(
     messages: tuple[dict[str, Any], ...],
     new: Sequence[dict[str, Any]],
     user: Message,
+    user_canonical: str,
     client_system: str,
 ) -> TurnContext:
     """The context of a run that was taken up again; the client's tool results are stored."""
     _insert_messages(session, run.pk, new)
     _touch(session)
     return _context(
-        caller,
         session,
         run,
         messages=messages,
         client_system=client_system,
         user=user,
+        user_canonical=user_canonical,
         chain_before=run.chain_before,
     )
 
@@ -298,10 +327,11 @@ def title_of(content: str) -> str:
 
 
 def _valid_keys(caller: Caller) -> QuerySet[ApiKey]:
-    return ApiKey.objects.filter(pk=caller.key_id, revoked_at__isnull=True)
+    return valid_keys().filter(pk=caller.key_id)
 
 
-def _lock_session(caller: Caller, session_id: UUID | None) -> Session:
+def lock_session(caller: Caller, session_id: UUID | None) -> Session:
+    """The owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(_valid_keys(caller)))
@@ -333,6 +363,12 @@ def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:
     if run is None:
         raise NotFound("There is no such turn in this session to replace.")
     return run
+
+
+def _is_new_turn(replaced: Run | None) -> bool:
+    """Whether completing a run makes one more user turn: a turn that was counted is not counted again, however often
+    it is repeated and whatever became of the repetitions."""
+    return replaced is None or (replaced.counted and replaced.state != Run.State.COMPLETED)
 
 
 def _supersede(session: Session, replaced: Run) -> None:
@@ -383,6 +419,7 @@ def _insert_run(
     turn: int,
     counted: bool,
     conversation: identity.Conversation,
+    temporary: bool,
     request_id: str,
     idempotency_key: str = "",
 ) -> Run:
@@ -391,12 +428,13 @@ def _insert_run(
         session=session,
         turn=turn,
         counted=counted,
+        temporary=temporary,
         lease_token=uuid7(),
         lease_expires_at=_lease_end(),
         chain_before=conversation.chain_before,
         user_key=conversation.user_key,
         request_id=request_id,
-        idempotency_key=idempotency_key[:255],
+        idempotency_key=idempotency_key,
     )
 
 
@@ -419,7 +457,7 @@ def _insert_messages(
                 text=identity.text_of(content),
                 parts=content if isinstance(content, list) else None,
                 tool_calls=message.get("tool_calls"),
-                tool_call_id=str(message.get("tool_call_id", "")),
+                tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
             )
         )
     return Message.objects.bulk_create(rows)
@@ -431,12 +469,12 @@ def _touch(session: Session) -> None:
 
 
 def _context(
-    caller: Caller,
     session: Session,
     run: Run,
     *,
     messages: tuple[dict[str, Any], ...],
     user: Message,
+    user_canonical: str,
     chain_before: str,
     client_system: str = "",
     message_seqs: tuple[int, ...] = (),
@@ -444,23 +482,21 @@ def _context(
 ) -> TurnContext:
     agent = session.agent
     checked = agent_settings(agent)
-    book = None if session.temporary else book_state(caller.owner_id, agent.book)
+    book = None if run.temporary else book_state(session.owner_id, agent.book)
     newest = None
     if book and checked.inject_memories and session.turns:
-        records = ThreadRecord.objects.filter(owner_id=caller.owner_id, session_id=session.pk, cleared_at=None)
+        records = ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk, cleared_at=None)
         newest = records.order_by("-id").values_list("id", flat=True).first()
     assert run.lease_token is not None
     return TurnContext(
-        owner_id=caller.owner_id,
+        owner_id=session.owner_id,
         session_id=session.pk,
         run_id=run.pk,
         lease_token=run.lease_token,
         turn=run.turn,
         counted=run.counted,
-        temporary=session.temporary,
-        agent=AgentConfig(
-            name=agent.name, version=agent.version, settings=checked, memories=memory_settings_of(agent)
-        ),
+        temporary=run.temporary,
+        agent=AgentConfig(name=agent.name, version=agent.version, settings=checked, memories=memory_settings_of(agent)),
         book=book,
         messages=messages,
         client_system=client_system,
@@ -468,7 +504,7 @@ def _context(
         summary=summary,
         compaction_epoch=session.compaction_epoch,
         user_text=user.text,
-        user_canonical=identity.canonical_content(user.parts or user.text),
+        user_canonical=user_canonical,
         user_seq=user.seq,
         newest_record=newest,
         chain_before=chain_before,
@@ -498,13 +534,13 @@ def book_state(owner_id: UUID, name: str) -> BookState:
 
 
 def _chain_after(context: TurnContext, said: Said) -> str:
-    return identity.chain_next(context.chain_before, context.user_canonical, identity.fold(said.text))
+    return identity.chain_next(context.chain_before, context.user_canonical, identity.squeeze(said.text))
 
 
 def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> None:
     session.turns = max(session.turns, context.turn)
     session.chain = chain_after
-    session.last_pair = identity.pair_key(context.user_canonical, identity.fold(said.text))
+    session.last_pair = identity.pair_key(context.user_canonical, identity.squeeze(said.text))
     _compact_if_large(context, said)
     if context.temporary or context.book is None:
         return

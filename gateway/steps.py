@@ -46,8 +46,9 @@ class Step:
             self._take_call(call, position)
         text = part.get("content") or ""
         if text:
+            text, size = storable(text)
             self.texts.append(text)
-            self.bytes_left -= len(text.encode())
+            self.bytes_left -= size
             if self.bytes_left < 0:
                 raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
         return text
@@ -74,6 +75,16 @@ class Step:
         gathered["id"] = call.get("id") or gathered["id"]
         gathered["name"] += function.get("name") or ""
         gathered["arguments"] += function.get("arguments") or ""
+
+
+def storable(text: str) -> tuple[str, int]:
+    """Text as any database takes it (no NUL, no half characters, which some servers send), and its size in bytes."""
+    if "\x00" in text:
+        text = text.replace("\x00", "")
+    try:
+        return text, len(text.encode())
+    except UnicodeEncodeError:
+        return storable(text.encode("utf-8", "replace").decode())
 
 
 async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:

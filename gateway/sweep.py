@@ -1,7 +1,9 @@
-"""What the worker looks after for the gateway: runs whose process died, and runs that wait for a client's tools, and usage counters that are behind."""
+"""What the worker looks after for the gateway: runs whose process died, runs that wait for a client's tools, usage
+counters that are behind, and memories without search words."""
 
 from django.utils import timezone
 
+from gateway.found_by import enqueue_missing
 from gateway.runs import complete_waiting, expire_runs
 from gateway.usage import count_usage
 
@@ -12,3 +14,4 @@ def runs_sweep() -> None:
     expire_runs(now)
     complete_waiting(now)
     count_usage()
+    enqueue_missing()

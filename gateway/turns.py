@@ -20,6 +20,7 @@ from gateway.models import Run
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import estimate_text
 from gateway.upstream import ModelRequest
+from memories import read_tool
 from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
@@ -161,10 +162,12 @@ class Turn:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
 
     def _our_tools(self) -> tuple[dict[str, Any], ...]:
-        if not self.context.agent.settings.memory_tools or self.context.book is None:
+        agent = self.context.agent
+        if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
             return ()
-        taken = {tool.get("function", {}).get("name") for tool in self.options.client_tools}
-        return tuple(tool for tool in memory_tools.definitions() if tool["function"]["name"] not in taken)
+        ours = (*(memory_tools.definitions() if agent.settings.memory_tools else ()), read_tool.definition())
+        taken = {(tool.get("function") or {}).get("name") for tool in self.options.client_tools}
+        return tuple(tool for tool in ours if tool["function"]["name"] not in taken)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         agent = self.context.agent.settings

@@ -12,6 +12,7 @@ from ipaddress import ip_address
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+import aiohttp
 import httpx2
 import openai
 from django.conf import settings
@@ -23,6 +24,12 @@ from memories.errors import DomainError, InvalidRequest, RateLimited
 logger = logging.getLogger("daybook.upstream")
 Chunk = dict[str, Any]
 _QUOTED = 300
+_DONE: Chunk = {}
+# Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
+_KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
+
+# What the wire can do to us; ValueError is what is neither JSON nor UTF-8.
+_WRONG = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +48,9 @@ class ModelRequest:
         body = {**self.parameters, "model": self.model, "messages": list(self.messages)}
         if self.tools:
             body["tools"] = list(self.tools)
+        else:  # servers refuse these where no tool is offered
+            body.pop("tool_choice", None)
+            body.pop("parallel_tool_calls", None)
         if stream:
             body["stream"] = True
             body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
@@ -75,9 +85,12 @@ class ChunkStream(openai.AsyncStream[Chunk]):
                         continue
                     payload = line[5:].strip()
                     if payload == b"[DONE]":
-                        yield {"done": True}
+                        yield _DONE
                         return
-                    yield json.loads(payload)
+                    chunk = json.loads(payload)
+                    if not isinstance(chunk, dict):
+                        raise ValueError("a chunk that is no object")
+                    yield chunk
         finally:
             await self.response.aclose()
 
@@ -100,14 +113,14 @@ class OpenAIModel:
             )
             async with stream:
                 async for chunk in stream:
-                    if "done" in chunk:
+                    if chunk is _DONE:
                         return
                     if chunk.get("error"):
                         raise UpstreamUnreachable("The model server broke off with an error.")
                     choices = chunk.get("choices")
                     finished = finished or bool(choices and choices[0].get("finish_reason"))
                     yield chunk
-        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+        except _WRONG as error:
             raise domain_error(error) from error
         if not finished:
             raise UpstreamUnreachable("The model server broke off in the middle of its answer.")
@@ -118,7 +131,7 @@ class OpenAIModel:
                 "/chat/completions", body=request.body(stream=False), cast_to=httpx2.Response
             )
             answer = json.loads(response.content)
-        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+        except _WRONG as error:
             raise domain_error(error) from error
         if not isinstance(answer, dict) or not answer.get("choices"):
             raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
@@ -129,7 +142,7 @@ class OpenAIModel:
         try:
             response = await self._client(upstream).get("/models", cast_to=httpx2.Response)
             return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
-        except (openai.OpenAIError, httpx2.HTTPError, json.JSONDecodeError) as error:
+        except _WRONG as error:
             raise domain_error(error) from error
 
     def _client(self, upstream: str) -> openai.AsyncOpenAI:
@@ -170,7 +183,7 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         api_key=address["key"] or "none",
         timeout=timeout,
         max_retries=0,
-        http_client=openai.DefaultAioHttpClient(timeout=timeout),
+        http_client=openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE),
     )
 
 
@@ -184,15 +197,24 @@ def _is_loopback(url: str) -> bool:
 
 def domain_error(error: Exception) -> DomainError:
     """The gateway's error for what went wrong upstream. No key and no address is in its message."""
-    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException):
-        return UpstreamSilent("The model server took too long to answer.")
     if isinstance(error, openai.APIStatusError):
         return _refused(error)
+    if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
+        return UpstreamSilent("The model server took too long to answer.")
     if isinstance(error, openai.APIConnectionError):
         return UpstreamUnreachable("The model server could not be reached.")
-    if isinstance(error, json.JSONDecodeError):
+    if isinstance(error, ValueError):
         return UpstreamUnreachable("The model server gave an answer that is not JSON.")
     return UpstreamUnreachable("The model server broke off in the middle of its answer.")
+
+
+def _is_lost(error: BaseException | None) -> bool:
+    """Whether a connection was refused or dropped: the SDK's aiohttp transport calls that a time-out, too."""
+    while error is not None:
+        if isinstance(error, aiohttp.ClientConnectionError):
+            return not isinstance(error, aiohttp.ServerTimeoutError)
+        error = error.__cause__
+    return False
 
 
 def _refused(error: openai.APIStatusError) -> DomainError:

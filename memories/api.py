@@ -13,6 +13,7 @@ from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound
+from memories.health import health_of_books
 from memories.forgetting import forget_memories
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
@@ -92,6 +93,12 @@ async def memory_list(
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search what is remembered: best first, or with `match_all` in insertion order."""
     return await in_thread(_search, request.auth, body)
+
+
+@router.get("/memories/health")
+async def memory_health(request: ApiRequest) -> dict[str, Any]:
+    """How each book stands: how full, how many of its sessions are covered, the last review; in figures and words."""
+    return page_json(await in_thread(health_of_books, request.auth.owner_id))
 
 
 @router.get("/memories/{memory_id}")

@@ -126,9 +126,7 @@ def artifacts_clear(writer: BookWriter) -> list[str]:
     return [artifact.path for artifact in rows]
 
 
-def artifacts_undo(
-    writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]
-) -> tuple[list[str], list[str]]:
+def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection[UUID]) -> tuple[list[str], list[str]]:
     """Take back what a change set did to documents: `(undone, left alone)` as paths. Those whose latest revision is
     not of the set's `family` (itself, its undos, their undos) are left alone."""
     undone: list[str] = []

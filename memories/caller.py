@@ -16,6 +16,7 @@ class Caller:
     agents: tuple[str, ...] = ()
     read_only: bool = False
     trusted: bool = False
+    remembers: bool = True  # False: nothing of memory is read or written, since people would be merged
 
 
 class ApiRequest(HttpRequest):

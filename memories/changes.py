@@ -130,9 +130,7 @@ def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
     """The set at the beginning of a chain of undos, and how many undos lie above it."""
     depth = 0
     while change_set.undoes_id is not None and depth < _MAX_CHAIN:
-        change_set = ChangeSet.objects.select_related("book").get(
-            owner_id=change_set.owner_id, pk=change_set.undoes_id
-        )
+        change_set = ChangeSet.objects.select_related("book").get(owner_id=change_set.owner_id, pk=change_set.undoes_id)
         depth += 1
     return change_set, depth
 

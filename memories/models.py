@@ -100,6 +100,7 @@ class Memory(models.Model):
     content = models.TextField()
     content_key = models.CharField(max_length=64, editable=False, help_text="Hash of the normalised content.")
     keywords = models.JSONField(default=list, blank=True)
+    keywords_for = models.CharField(max_length=64, blank=True, editable=False, help_text="Content they were asked for.")
     write_origin = models.CharField(max_length=20, choices=WriteOrigin.choices)
     pinned = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)

@@ -46,12 +46,16 @@ def notify(
 
 def wake(owner_id: UUID) -> None:
     """Tell every process that holds a browser of this owner to look at the outbox. May be lost."""
+    send_hint(owner_group(owner_id), {"type": "outbox.hint"})
+
+
+def send_hint(group: str, message: dict[str, Any]) -> None:
+    """Send to every consumer in a group, in every process. Synchronous; may be lost."""
     layer = get_channel_layer()
-    message = {"type": "outbox.hint"}
     if isinstance(layer, DatagramChannelLayer):
-        layer.hint(owner_group(owner_id), message)
+        layer.hint(group, message)
     elif layer is not None:
-        async_to_sync(layer.group_send)(owner_group(owner_id), message)
+        async_to_sync(layer.group_send)(group, message)
 
 
 def next_number(owner_id: UUID, column: str) -> int:

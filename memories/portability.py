@@ -191,7 +191,9 @@ def _time(line: int, value: Any) -> datetime | None:
         return None
     parsed = parse_datetime(str(value))
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidRequest(f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line)
+        raise InvalidRequest(
+            f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line
+        )
     return parsed
 
 

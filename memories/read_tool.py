@@ -45,7 +45,9 @@ def read_document(arguments: str, book: BookState) -> dict[str, Any]:
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        return _refused("invalid_arguments", f"{where}: {first['msg']}. Call read again with the arguments of its schema.")
+        return _refused(
+            "invalid_arguments", f"{where}: {first['msg']}. Call read again with the arguments of its schema."
+        )
     except DomainError as error:
         return _refused(error.code, str(error))
     return _page(artifact, wanted.offset)

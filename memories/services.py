@@ -33,6 +33,7 @@ from memories.models import (
     WriteOrigin,
 )
 from memories.outbox import next_number, notify
+from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
@@ -305,6 +306,17 @@ def book_expire(book: Book) -> Book:
     return locked
 
 
+def keywords_claim(memory: Memory) -> bool:
+    """Note that search words are being asked for exactly this content; False when somebody else was first."""
+    mine = Memory.objects.filter(pk=memory.pk, version=memory.version).exclude(keywords_for=memory.content_key)
+    return mine.update(keywords_for=memory.content_key) == 1
+
+
+def keywords_release(memories: Sequence[Memory]) -> None:
+    """Give claims back: asking failed in a way that may pass."""
+    Memory.objects.filter(pk__in=[memory.pk for memory in memories], keywords=[]).update(keywords_for="")
+
+
 def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
     """Raise the usage counters of an owner's memories, by number. No revision and no new generation: what may be
     injected, and in which bytes, does not depend on them."""
@@ -412,6 +424,12 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
 
 def check_scan(content: str, keywords: Sequence[str]) -> str:
     """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
+    if is_prompt_copy(" ".join([content, *keywords])):
+        raise BlockedByScan(
+            "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
+            rule="prompt_copy",
+            kind="prompt",
+        )
     verdict = scanning.scan(content, keywords)
     if verdict.blocked:
         raise BlockedByScan(

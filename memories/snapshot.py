@@ -19,11 +19,15 @@ from django.db.models import Q
 from django.utils import timezone
 
 from memories import scanning
+from memories.artifact_paths import SUMMARY_PATH
+from memories.artifacts import live_artifacts, renewed_rule
+from memories.documents import cut_to_tokens
 from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.models import Book, Memory
 from memories.search.analysis import AnalysisCache
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
+from prompts.consolidation import guidance
 
 _ANALYSIS = AnalysisCache()
 _ENTRY_OVERHEAD = 400
@@ -44,9 +48,10 @@ class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
     first search wants it (a book that is frozen whole needs none)."""
 
-    def __init__(self, state: BookState, entries: tuple[ViewEntry, ...]) -> None:
+    def __init__(self, state: BookState, entries: tuple[ViewEntry, ...], summary: str = "") -> None:
         self.state = state
         self.entries = entries
+        self.summary = summary
         self.by_number = {entry.number: entry for entry in entries}
         self._lock = threading.Lock()
 
@@ -66,7 +71,7 @@ class BookView:
     @property
     def nbytes(self) -> int:
         """What the view weighs in memory, in bytes."""
-        text = sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries)
+        text = sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries) + len(self.summary) * 2
         return text + (self._index.nbytes if self.index_ready else 0)
 
 
@@ -109,12 +114,21 @@ class Snapshots:
             return found[1]
 
     def build(
-        self, session_id: UUID, state: BookState, version: tuple[int, ...], *, max_memories: int, char_limit: int
+        self,
+        session_id: UUID,
+        state: BookState,
+        version: tuple[int, ...],
+        *,
+        max_memories: int,
+        char_limit: int,
+        guidance_tokens: int = 0,
     ) -> SessionSnapshot:
-        """Make the session's snapshot, from a shared view where one is fresh, else from the rows."""
+        """Make the session's snapshot, from a shared view where one is fresh, else from the rows. `guidance_tokens`:
+        how much of the summary it carries; 0 = no Memory Guidance."""
         view = self.view(state)
         frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
-        snapshot = SessionSnapshot(view=view, version=version, frozen=frozen)
+        told = guidance(cut_to_tokens(view.summary, guidance_tokens)) if guidance_tokens else ""
+        snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, guidance=told)
         with self._lock:
             self._sessions[session_id] = (time.monotonic(), snapshot)
             self._sessions.move_to_end(session_id)
@@ -182,6 +196,7 @@ def load_view(state: BookState) -> BookView:
             .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
             .order_by("number")
         )
+        summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     for row in rows:
         if row.scan_hash != scanning.scan_hash(row.content, row.keywords):
             _rescan(row)
@@ -194,7 +209,8 @@ def load_view(state: BookState) -> BookView:
     now_state = BookState(
         book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
-    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked))
+    readable = summary.content if summary and not renewed_rule(summary) else ""
+    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked), readable)
 
 
 @contextmanager

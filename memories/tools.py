@@ -11,6 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from memories import read_tool
 from memories.errors import DomainError, OverBudget
 from memories.models import Book, ChangeSet, Revision, WriteOrigin
 from memories.search.keywords import extract_keywords
@@ -208,6 +209,8 @@ def change_json(revision: Revision) -> dict[str, Any]:
 
 
 def _run_one(call: ToolCall, scope: ToolScope, writer: BookWriter, step: StepResult) -> dict[str, Any]:
+    if call.name == read_tool.NAME:
+        return read_tool.read_document(call.arguments, scope.book)
     arguments = parse_arguments(call)
     if isinstance(arguments, dict):
         return arguments

@@ -45,4 +45,5 @@ def review_prompt_sha256() -> str:
 
 def _line(memory: ExistingMemory) -> str:
     category = escape(memory.category, {'"': "&quot;"})
-    return f'  <memory id="{memory.number}" target="{memory.target}" category="{category}">{escape(memory.content)}</memory>'
+    opening = f'  <memory id="{memory.number}" target="{memory.target}" category="{category}">'
+    return f"{opening}{escape(memory.content)}</memory>"

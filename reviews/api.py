@@ -3,22 +3,34 @@
 from typing import Any
 
 from ninja import Router, Schema, Status
+from pydantic import ConfigDict
 
 from gateway.services import session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
+from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.models import WriteOrigin
 from memories.pages import DEFAULT_LIMIT, list_json
-from reviews import services
+from reviews import approvals, services
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 
 router = Router()
 
 
+# What the row keeps of a write for itself.
+_INTERNAL = {"key", "version", "left_version"}
+
+
 class WritesIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
     writes: list[int] | None = None
+
+
+class ApprovalIn(WritesIn):
+    edits: dict[int, str] = {}
 
 
 @router.post("/sessions/{session_id}/review", response={202: Any})
@@ -51,6 +63,18 @@ async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None
     return await in_thread(_undo, request.auth, review_id, body.writes if body else None)
 
 
+@router.post("/reviews/{review_id}/approve")
+async def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
+    """Save writes that wait for a decision, all or some; `edits` replaces the words of some by index."""
+    return await in_thread(_approve, request.auth, review_id, body or ApprovalIn())
+
+
+@router.post("/reviews/{review_id}/reject")
+async def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
+    """Turn down writes that wait for a decision, all or some."""
+    return await in_thread(_reject, request.auth, review_id, body or WritesIn())
+
+
 def review_json(review: ReviewRun) -> dict[str, Any]:
     """A review as the API shows it."""
     return {
@@ -68,7 +92,7 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
         "error": review.error,
         "dropped_calls": review.dropped_calls,
         "change_set": str(review.change_set) if review.change_set else None,
-        "writes": review.writes,
+        "writes": [{k: v for k, v in write.items() if k not in _INTERNAL} for write in review.writes],
     }
 
 
@@ -82,11 +106,27 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
     if session_id:
         rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id)))
     if state:
+        if state not in ReviewRun.State.values:
+            raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
         rows = rows.filter(state=state)
     return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 
 
 def _undo(caller: Caller, review_id: str, writes: list[int] | None) -> dict[str, Any]:
     review = services.review_get(caller.owner_id, parse_uuid(review_id))
-    only = frozenset(writes) if writes is not None else None
-    return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=only).as_json()
+    return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=_indexes(writes)).as_json()
+
+
+def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:
+    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    only = _indexes(body.writes)
+    return review_json(approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits))
+
+
+def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
+    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    return review_json(approvals.review_reject(review, only=_indexes(body.writes)))
+
+
+def _indexes(writes: list[int] | None) -> frozenset[int] | None:
+    return None if writes is None else frozenset(writes)

@@ -8,6 +8,12 @@ class ReviewsConfig(AppConfig):
     def ready(self) -> None:
         # Models can be imported only now.
         from gateway.hooks import on_turn_completed  # noqa: PLC0415
+        from memories.changes import UndoListener, on_undone  # noqa: PLC0415
+        from memories.health import on_health  # noqa: PLC0415
+        from reviews.health import review_facts  # noqa: PLC0415
         from reviews.schedule import after_turn  # noqa: PLC0415
+        from reviews.undo import lock_review, note_undone  # noqa: PLC0415
 
         on_turn_completed(after_turn)
+        on_undone(UndoListener(lock=lock_review, undone=note_undone))
+        on_health(review_facts)

@@ -27,7 +27,8 @@ class Day:
         if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
             return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
         if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
-            return f"Today's {settings.REVIEW_TOKENS_PER_DAY:,} tokens for reviews are used up; the next one runs tomorrow."
+            tokens = f"{settings.REVIEW_TOKENS_PER_DAY:,} tokens for reviews"
+            return f"Today's {tokens} are used up; the next one runs tomorrow."
         return ""
 
 

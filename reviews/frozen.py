@@ -34,7 +34,7 @@ class FrozenConversation:
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
-    """The messages of a session that a review may read: of completed turns that stand, and history the client brought."""
+    """The messages a review may read: of completed turns that stand, and history that the client brought."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
     return rows.filter(_STANDING).exclude(kind=Message.Kind.COMMAND)
 

@@ -74,3 +74,163 @@ class ReviewRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.state} {self.pk}"
+
+
+# ---- Consolidation ---------------------------------------------------------------------------------------------------
+
+
+class ConsolidationRun(models.Model):
+    """One run of the two-phase pipeline over a book: extraction of past sessions, then synthesis of the documents.
+    It is executed in slices by whichever worker holds the phase's lease."""
+
+    class State(models.TextChoices):
+        SCHEDULED = "scheduled", "Scheduled"
+        RUNNING = "running", "Running"
+        PAUSED = "paused", "Paused"
+        COMPLETED = "completed", "Completed"
+        NOTHING_TO_DO = "nothing_to_do", "Nothing new"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    class Phase(models.TextChoices):
+        EXTRACTION = "extraction", "Reading sessions"
+        SYNTHESIS = "synthesis", "Writing documents"
+        DONE = "done", "Done"
+
+    class Trigger(models.TextChoices):
+        STARTUP = "startup", "Start of the worker"
+        SCHEDULE = "schedule", "Schedule"
+        REQUEST = "request", "Asked for"
+
+    OPEN = ("scheduled", "running", "paused")
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_runs")
+    book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="consolidation_runs")
+    state = models.CharField(max_length=13, choices=State.choices, default=State.SCHEDULED)
+    phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.EXTRACTION)
+    trigger = models.CharField(max_length=8, choices=Trigger.choices)
+    actor = models.CharField(max_length=80, default="system")
+    rebuild = models.BooleanField(default=False, help_text="Asked for: no cool-down.")
+    force = models.BooleanField(default=False, help_text="Write the documents also when nothing changed.")
+    book_epoch = models.PositiveIntegerField()
+    selected = models.BooleanField(default=False, help_text="Its sessions were chosen.")
+    sessions_total = models.PositiveIntegerField(default=0)
+    sessions_done = models.PositiveIntegerField(default=0)
+    sessions_empty = models.PositiveIntegerField(default=0, help_text="Sessions with nothing durable.")
+    sessions_failed = models.PositiveIntegerField(default=0)
+    attempts = models.PositiveSmallIntegerField(default=0, help_text="Claims since the last progress.")
+    failures = models.PositiveSmallIntegerField(default=0, help_text="Failed tries of the synthesis.")
+    requests = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+    redacted = models.PositiveIntegerField(default=0, help_text="Secrets taken out of what the models wrote.")
+    dropped = models.PositiveIntegerField(
+        default=0, help_text="Lines and skills left out by the scan or for their names."
+    )
+    ceiling = models.CharField(max_length=10, blank=True, help_text="The ceiling that ended it early.")
+    written = models.JSONField(default=list, help_text="Paths of documents written.")
+    removed = models.JSONField(default=list)
+    kept = models.JSONField(default=list)
+    change_set = models.UUIDField(null=True, blank=True)
+    prompts = models.JSONField(default=dict, help_text="Hashes of the prompts.")
+    error = models.JSONField(null=True, blank=True)
+    not_before = models.DateTimeField(default=timezone.now)
+    enqueued_at = models.DateTimeField(null=True, blank=True)
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["book"],
+                condition=Q(state__in=("scheduled", "running", "paused")),
+                name="consolidation_one_open_per_book",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="consolidation_of_owner"),
+            models.Index(
+                fields=["not_before"],
+                condition=Q(state__in=("scheduled", "running", "paused")),
+                name="consolidation_open",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.pk}"
+
+
+class Extraction(models.Model):
+    """What one session gave: a raw memory block and a short synopsis, both empty for "nothing durable".
+    The row is also the unit of work of a run: `state` is that of the latest try, the words are of the last good one."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Waiting"
+        EXTRACTED = "extracted", "Extracted"
+        EMPTY = "empty", "Nothing durable"
+        FAILED = "failed", "Failed"
+        PASSED = "passed", "Passed over"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="extractions")
+    book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="extractions")
+    session = models.OneToOneField(Session, on_delete=models.CASCADE, related_name="extraction")
+    run = models.ForeignKey(
+        ConsolidationRun, null=True, blank=True, on_delete=models.SET_NULL, related_name="extractions"
+    )
+    state = models.CharField(max_length=9, choices=State.choices, default=State.PASSED)
+    raw_memory = models.TextField(blank=True)
+    synopsis = models.TextField(blank=True)
+    through_seq = models.PositiveIntegerField(default=0, help_text="Last message that was dealt with.")
+    floor_seq = models.PositiveIntegerField(default=0, help_text="Messages up to here are never read again.")
+    attempts = models.PositiveSmallIntegerField(default=0)
+    not_before = models.DateTimeField(default=timezone.now)
+    model = models.CharField(max_length=200, blank=True)
+    usage = models.JSONField(default=dict)
+    redacted = models.PositiveIntegerField(default=0)
+    error = models.JSONField(null=True, blank=True)
+    before_clear = models.JSONField(null=True, blank=True, help_text="What an undo of the clear puts back.")
+    cleared_at = models.DateTimeField(null=True, blank=True)
+    cleared_by = models.UUIDField(null=True, blank=True, help_text="The change set of the clear.")
+    said_at = models.DateTimeField(default=timezone.now, help_text="When the session was last active.")
+    extracted_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "book", "-said_at"], name="extraction_of_book"),
+            models.Index(fields=["run", "state"], name="extraction_of_run"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.session_id}"
+
+
+class ConsolidationState(models.Model):
+    """Where a book stands: `changes` counts what happened to its extractions, `synthesized` how many of these the
+    documents know."""
+
+    book = models.OneToOneField(Book, primary_key=True, on_delete=models.CASCADE, related_name="consolidation")
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_states")
+    changes = models.PositiveBigIntegerField(default=0)
+    synthesized = models.PositiveBigIntegerField(default=0)
+    artifact_versions = models.JSONField(default=dict, help_text="Versions of the documents after the last synthesis.")
+    last_synthesis_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.synthesized} of {self.changes}"
+
+
+class ConsolidationDay(models.Model):
+    """What consolidation cost an owner on one day (UTC)."""
+
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_days")
+    day = models.DateField()
+    requests = models.PositiveIntegerField(default=0)
+    tokens = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "day"], name="consolidation_day_once")]
+
+    def __str__(self) -> str:
+        return f"{self.day}"

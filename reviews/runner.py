@@ -1,39 +1,57 @@
 """The review itself: claimed, read once, asked within one deadline, staged, applied at most once.
-Runs in the queue's worker (reviews.tasks); the database is touched before and after the model is asked, never between."""
+Runs in the queue's worker (reviews.tasks); the database is used before and after the model is asked, never between."""
 
 import asyncio
 import logging
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
+
+from django.conf import settings
 
 from gateway.steps import Step, add_usage, complete_step
 from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
 from memories.errors import DomainError
-from memories.selectors import live_memories
+from memories.models import Memory
 from memories.services import book_limits
-from prompts.review import ExistingMemory, ReviewPrompt
+from prompts.review import ReviewPrompt
 from reviews import services
+from reviews.errors import ReviewBroke
+from reviews.existing import choose_existing
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
+from reviews.schedule import enqueue_next
 from reviews.staged import StagedBook
 
 logger = logging.getLogger("daybook.reviews")
 
-MAX_STEPS = 8
 _ANSWER_BYTES = 200_000
 
 
 @dataclass(slots=True, kw_only=True)
 class Reflection:
-    """What asking the model came to."""
+    """What a review is asked about, and what asking the model came to."""
 
     book: StagedBook
     conversation: FrozenConversation
-    usage: dict[str, int]
-    steps: int = 0
+    upstream: str = "default"
     model: str = ""
+    request_id: str = ""
+    usage: dict[str, int] = field(default_factory=dict)
+    steps: int = 0
+
+    def outcome(self) -> services.Outcome:
+        """As the run's row keeps it."""
+        return services.Outcome(
+            writes=[write.as_json(index) for index, write in enumerate(self.book.writes)],
+            usage=self.usage,
+            steps=self.steps,
+            model=self.model,
+            dropped=self.book.dropped,
+            frozen_hash=self.conversation.sha256,
+        )
 
 
 def execute(run_id: UUID, runner: asyncio.Runner) -> None:
@@ -41,61 +59,74 @@ def execute(run_id: UUID, runner: asyncio.Runner) -> None:
     claim = services.review_claim(run_id)
     if claim is None:
         return
-    review = claim.review
-    reflection = _prepare(claim)
     try:
-        runner.run(_reflect_in_time(review, reflection))
-    except TimeoutError:
-        services.review_time_out(claim, reflection)
-    except DomainError as error:
-        services.review_fail(claim, reflection, error)
-    except Exception as error:
-        logger.exception("review %s failed", review.pk)
-        services.review_fail(claim, reflection, DomainError(f"The review broke off ({type(error).__name__})."))
-    else:
-        services.review_finish(claim, reflection)
+        _attempt(claim, runner)
     finally:
-        services.enqueue_next(review)
+        enqueue_next(claim.review.session_id)
 
 
-def _prepare(claim: services.Claim) -> Reflection:
-    review = claim.review
-    rows = list(live_memories(review.owner_id, review.book_id))
-    limits = book_limits(review.book.name)
+def _attempt(claim: services.Claim, runner: asyncio.Runner) -> None:
+    outcome = services.Outcome()
+    try:
+        reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
+        try:
+            runner.run(_reflect_in_time(reflection, claim.deadline))
+        finally:
+            outcome = reflection.outcome()
+    except TimeoutError:
+        services.review_time_out(claim, outcome)
+    except DomainError as error:
+        services.review_fail(claim, outcome, error)
+    except Exception as error:
+        logger.exception("review %s failed", claim.review.pk)
+        services.review_fail(claim, outcome, ReviewBroke(f"The review broke off ({type(error).__name__})."))
+    else:
+        services.review_finish(claim, outcome)
+
+
+def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
+    """Read everything a review needs: the book as it is now, and the frozen conversation."""
+    rows = Memory.objects.filter(owner_id=review.owner_id, book_id=review.book_id, deleted_at__isnull=True)
     return Reflection(
-        book=StagedBook.of(rows, limits, max_writes=review.settings["memory_review_max_writes"]),
-        conversation=read_frozen(review, reviewed_through=claim.reviewed_through),
-        usage={},
+        book=StagedBook.of(
+            list(rows.order_by("number")),
+            book_limits(review.book.name),
+            max_writes=review.settings["memory_review_max_writes"],
+        ),
+        conversation=read_frozen(review, reviewed_through=reviewed_through),
+        upstream=review.settings.get("upstream", "default"),
+        model=services.review_model(review),
+        request_id=str(review.pk),
     )
 
 
-async def _reflect_in_time(review: ReviewRun, reflection: Reflection) -> None:
-    async with asyncio.timeout(review.settings["memory_review_timeout"]):
-        await reflect(review, reflection)
+async def _reflect_in_time(reflection: Reflection, deadline: float) -> None:
+    in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
+    async with asyncio.timeout_at(in_loop):
+        await reflect(reflection, in_loop)
 
 
-async def reflect(review: ReviewRun, reflection: Reflection) -> None:
-    """Ask the model until it has nothing more to write. Raises DomainErrors; changes only `reflection`."""
-    if not reflection.conversation.messages:
+async def reflect(reflection: Reflection, deadline: float) -> None:
+    """Ask the model until it has nothing more to write, or its steps are used up. `deadline` is in the event loop's
+    time. Raises DomainErrors; changes only `reflection`."""
+    if not reflection.conversation.has_news:
         return
     messages = list(build_messages(reflection))
-    for number in range(1, MAX_STEPS + 1):
-        step = Step(
-            deadline=asyncio.get_running_loop().time() + review.settings["memory_review_timeout"],
-            bytes_left=_ANSWER_BYTES,
-        )
+    asked = reflection.model
+    for number in range(1, settings.REVIEW_STEPS + 1):
+        step = Step(deadline=deadline, bytes_left=_ANSWER_BYTES)
         request = ModelRequest(
-            upstream=review.settings.get("upstream", "default"),
-            model=services.review_model(review),
+            upstream=reflection.upstream,
+            model=asked,
             messages=tuple(messages),
             tools=memory_tools.definitions(memory_tools.WRITING),
-            request_id=str(review.pk),
+            request_id=reflection.request_id,
         )
+        reflection.steps = number
         async for _ in complete_step(request, step):
             pass
         result = step.result()
-        reflection.steps = number
-        reflection.model = result.model or request.model
+        reflection.model = result.model or asked
         reflection.usage = add_usage(reflection.usage, result.usage)
         if not result.calls:
             return
@@ -111,12 +142,10 @@ async def reflect(review: ReviewRun, reflection: Reflection) -> None:
 
 def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
     """The frozen conversation and, last, the review prompt."""
-    entries = reflection.book.entries.values()
+    conversation = reflection.conversation.messages
     prompt = ReviewPrompt(
-        existing=[
-            ExistingMemory(number=int(e.key), target=e.target, category=e.category, content=e.content) for e in entries
-        ],
+        existing=choose_existing(list(reflection.book.entries.values()), conversation),
         room=reflection.book.room(),
         max_writes=reflection.book.max_writes,
     )
-    return (*reflection.conversation.messages, {"role": "user", "content": prompt.render()})
+    return (*conversation, {"role": "user", "content": prompt.render()})

@@ -1,5 +1,5 @@
 """When a review is due. Called by the gateway's hook inside the closing transaction of a turn, by the sweep for idle
-sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in the same transaction."""
+sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in its transaction."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -54,7 +54,7 @@ def after_turn(event: TurnCompleted) -> bool:
 
 @transaction.atomic
 def review_request(owner_id: UUID, session: Session) -> ReviewRun:
-    """Review a session now. Raises InvalidRequest for a temporary one, Conflict when nothing was said since the last."""
+    """Review a session now. Raises InvalidRequest for a temporary one, Conflict when nothing was said since."""
     return _review_session(owner_id, session.pk, ReviewRun.Trigger.REQUEST)
 
 
@@ -89,13 +89,18 @@ def review_schedule(
         first_seq=first_seq,
         last_seq=last_seq,
         agent_name=agent_name,
-        settings={name: getattr(agent, name) for name in _KEPT},
+        settings=kept_settings(agent),
         book_epoch=book_epoch,
         not_before=now,
         enqueued_at=now,
     )
     enqueue(run.pk, timeout=agent.memory_review_timeout)
     return run
+
+
+def kept_settings(agent: AgentSettings) -> dict[str, Any]:
+    """What a review is done with, as the agent is now."""
+    return {name: getattr(agent, name) for name in _KEPT}
 
 
 def enqueue(run_id: UUID, *, timeout: int) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.utils import timezone
+
 from memories import services
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.models import Memory, Target
@@ -20,6 +22,7 @@ from memories.tools import (
 )
 
 NAMES = frozenset(tool.name for tool in WRITING)
+_MOST_REFUSED = 50
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +56,7 @@ class StagedWrite:
         return {
             "index": index,
             "action": self.action,
-            "memory_id": None if self.key.startswith("new") else self.key,
+            "memory_id": self.key if self.key.isdecimal() else None,
             "key": self.key,
             "version": self.version,
             "target": self.target,
@@ -68,18 +71,27 @@ class StagedWrite:
 
 @dataclass(slots=True)
 class StagedBook:
-    """The book's live entries and everything staged so far. `limits`: characters by target, 0 = none."""
+    """The book's live entries and everything staged so far. `limits`: characters by target, 0 = none; `hidden`: those
+    that blocked and expired entries take, which no model is shown."""
 
     entries: dict[str, StagedEntry]
     limits: dict[str, int]
     max_writes: int
+    hidden: dict[str, int] = field(default_factory=dict)
     writes: list[StagedWrite] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     _new: int = 0
 
     @classmethod
     def of(cls, rows: Sequence[Memory], limits: dict[Target, int], *, max_writes: int) -> "StagedBook":
-        """A staged book over the live rows of a book; blocked ones are not shown to a model."""
+        """A staged book over the rows of a book that are not deleted."""
+        now = timezone.now()
+        shown = [row for row in rows if not row.blocked and not (row.expires_at and row.expires_at <= now)]
+        seen = {row.pk for row in shown}
+        hidden: dict[str, int] = {}
+        for row in rows:
+            if row.pk not in seen:
+                hidden[row.target] = hidden.get(row.target, 0) + len(row.content)
         entries = {
             str(row.number): StagedEntry(
                 key=str(row.number),
@@ -89,13 +101,13 @@ class StagedBook:
                 content=row.content,
                 keywords=list(row.keywords),
             )
-            for row in rows
-            if not row.blocked
+            for row in shown
         }
         return cls(
             entries=entries,
             limits={str(target): limit for target, limit in limits.items()},
             max_writes=max_writes,
+            hidden=hidden,
         )
 
     @property
@@ -118,12 +130,12 @@ class StagedBook:
             return json.dumps(arguments, ensure_ascii=False)
         if len(self.accepted) >= self.max_writes:
             result = failure("write_limit", f"A review makes at most {self.max_writes} writes. Stop here.")
-            self.writes.append(self._refused(arguments, result["message"]))
+            self._note_refused(arguments, result["message"])
             return json.dumps(result)
         try:
             result = self._stage(arguments)
         except DomainError as error:
-            self.writes.append(self._refused(arguments, str(error)))
+            self._note_refused(arguments, str(error))
             result = self._refusal(error)
         return json.dumps(result, ensure_ascii=False)
 
@@ -212,9 +224,8 @@ class StagedBook:
         return entry
 
     def _used(self, target: str, *, without: StagedEntry | None = None) -> int:
-        return sum(
-            len(entry.content) for entry in self.entries.values() if entry.target == target and entry is not without
-        )
+        shown = (e for e in self.entries.values() if e.target == target and e is not without)
+        return self.hidden.get(target, 0) + sum(len(entry.content) for entry in shown)
 
     def _check_budget(self, target: str, *, needed: int, without: StagedEntry | None = None) -> None:
         limit, used = self.limits.get(target, 0), self._used(target, without=without)
@@ -242,12 +253,15 @@ class StagedBook:
             result["entries"] = [{"id": entry.key, "content": entry.content} for entry in shown]
         return result
 
-    def _refused(self, arguments: Any, reason: str) -> StagedWrite:
-        """A refused write for the audit, without its text: it may be refused for what it holds."""
+    def _note_refused(self, arguments: Any, reason: str) -> None:
+        """Keep a refused write for the audit, without its text: it may be refused for what it holds."""
+        if len(self.writes) - len(self.accepted) >= _MOST_REFUSED:
+            return  # a model that will not stop
         action = str(type(arguments).name).removesuffix("_memory")
-        return StagedWrite(
+        write = StagedWrite(
             action=action,
             key=str(getattr(arguments, "id", "new")),
             target=getattr(arguments, "target", ""),
             refused=reason,
         )
+        self.writes.append(write)

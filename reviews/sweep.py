@@ -1,36 +1,48 @@
-"""What the worker looks after every few seconds: lost jobs, leases that ran out, sessions left with unreviewed turns.
-Idempotent and safe in several workers: each step is a compare-and-set or a claim."""
+"""What the worker looks after every few seconds: lost jobs, leases that ran out, sessions left with unreviewed turns,
+decisions that nobody made. Idempotent and safe in several workers: each step is a compare-and-set or a claim."""
 
 from datetime import timedelta
 
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
+from django_q.brokers import get_broker
 
 from gateway.models import Agent, Session
 from gateway.runs import agent_settings
-from reviews import services
+from reviews import approvals, services
+from reviews.frozen import unreviewed
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue, idle_since, review_idle_session
 
+State = ReviewRun.State
 LOST_AFTER = timedelta(seconds=60)
 _BATCH = 100
 
 
 def reviews_sweep() -> None:
     """One sweep."""
-    services.expire_leases(timezone.now())
+    now = timezone.now()
+    services.expire_leases(now)
+    approvals.forget_orphans()
+    approvals.expire_approvals(now)
+    approvals.purge_proposals(now)
     enqueue_lost()
     review_idle_sessions()
 
 
 def enqueue_lost() -> int:
-    """Hand due runs to the queue whose job is missing: never enqueued, or so long ago that it must be lost."""
+    """Hand due runs to the queue whose job is missing: never enqueued, or so long ago that it must be lost.
+    Not while the queue is full: then they only wait their turn, and more jobs would make it longer."""
     now = timezone.now()
-    due = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lte=now)
-    lost = due.filter(Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)).order_by("not_before")[:_BATCH]
+    due = ReviewRun.objects.filter(state=State.SCHEDULED, not_before__lte=now)
+    # One whose session has a running review is enqueued when that one ends.
+    running = ReviewRun.objects.filter(session_id=OuterRef("session_id"), state=State.RUNNING)
+    missing = due.filter(Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)).exclude(Exists(running))
+    lost = list(missing.order_by("not_before")[:_BATCH])
+    room = _BATCH - get_broker().queue_size() if lost else 0
     count = 0
-    for run in lost:
-        mine = ReviewRun.objects.filter(pk=run.pk, state=ReviewRun.State.SCHEDULED, enqueued_at=run.enqueued_at)
+    for run in lost[: max(0, room)]:
+        mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, enqueued_at=run.enqueued_at)
         if mine.update(enqueued_at=now):
             enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
             count += 1
@@ -38,19 +50,22 @@ def enqueue_lost() -> int:
 
 
 def review_idle_sessions() -> int:
-    """Review sessions that were left before their interval was full, so that short ones are not lost."""
+    """Review sessions that were left before their interval was full, or whose review failed; once a pause."""
     count = 0
     for agent in Agent.objects.all():
         since = idle_since(agent_settings(agent), timezone.now())
         if since is None:
             continue
         left = Session.objects.filter(
-            agent=agent,
-            temporary=False,
-            turns_since_memory_review__gt=0,
-            last_active_at__lt=since,
-            reviewed_through__lt=F("message_seq"),
+            agent=agent, temporary=False, last_active_at__lt=since, reviewed_through__lt=F("message_seq")
         )
-        for session in left.order_by("last_active_at")[:_BATCH]:
+        for session in unreviewed(left).exclude(Exists(_looked_at())).order_by("last_active_at")[:_BATCH]:
             count += review_idle_session(session) is not None
     return count
+
+
+def _looked_at() -> "QuerySet[ReviewRun]":
+    """Reviews that make an idle one needless: still to come, or made for this very pause."""
+    still_open = Q(state__in=[State.SCHEDULED, State.RUNNING])
+    this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
+    return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

@@ -60,6 +60,8 @@ def agent_make(name: str = "assistant", **settings: Any) -> Agent:
 def session_make(owner: Owner | None = None, *, title: str = "Tea", turns: int = 0) -> Session:
     """A session of alice with that many completed turns of two messages each."""
     session = session_create(owner or owner_make(), Agent.objects.first() or agent_make(), title=title)
+    session.turns, session.message_seq = turns, 2 * turns
+    session.save()
     for turn in range(1, turns + 1):
         run = Run.objects.create(
             owner=session.owner, session=session, turn=turn, state=Run.State.COMPLETED, request_id=f"request-{turn}"

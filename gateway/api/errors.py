@@ -9,9 +9,16 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from memories.errors import DomainError, InvalidRequest, NotFound, TooLarge, Unauthorized
+from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
 logger = logging.getLogger("daybook.api")
+_INTERNAL = "Something went wrong in the gateway. The x-request-id of this answer names it in the log."
+
+
+class MethodNotAllowed(DomainError):
+    """The address is right, the verb is not."""
+
+    code, http_status = "method_not_allowed", 405
 
 
 class InternalError(DomainError):
@@ -26,6 +33,20 @@ def error_response(error: DomainError) -> HttpResponse:
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = str(retry_after)
     return response
+
+
+_BY_STATUS: dict[int, DomainError] = {
+    400: InvalidRequest("The request is not valid."),
+    403: Forbidden("This is not allowed."),
+    404: NotFound("There is nothing here. The addresses of the API are listed at /api/docs."),
+    405: MethodNotAllowed("This address does not take this method."),
+    413: TooLarge("This request is larger than the gateway takes."),
+}
+
+
+def error_of_status(status: int) -> DomainError:
+    """The error for an answer that something below the APIs gave as a page."""
+    return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 
 def as_domain_error(error: Exception) -> DomainError:
@@ -46,7 +67,7 @@ def as_domain_error(error: Exception) -> DomainError:
         known = InvalidRequest("The body is not valid JSON.") if error.status_code == 400 else None
         return known or InvalidRequest(str(error))
     logger.error("an API request failed", exc_info=error)
-    return InternalError("Something went wrong in the gateway. The x-request-id of this answer names it in the log.")
+    return InternalError(_INTERNAL)
 
 
 def install_handlers(api: NinjaAPI) -> None:

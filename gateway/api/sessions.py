@@ -11,6 +11,7 @@ from ninja import Router, Schema, Status
 
 from gateway import live, runs, services, sse
 from gateway.models import Message, Session
+from gateway.opening import open_run
 from gateway.requests import request_id
 from gateway.runs import agent_find
 from gateway.turn_json import run_json
@@ -100,7 +101,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     replaces = parse_uuid(body.replaces) if body.replaces else None
     if body.replaces and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
-    context = await in_thread(
+    context = await open_run(
         runs.open_native,
         request.auth,
         session_id=parse_uuid(session_id),

@@ -9,12 +9,17 @@ from memories.changes import Undone
 
 
 def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
-    """Show how many memories were taken back, and which were left alone because they were changed since."""
-    if undone.undone:
-        count = "1 memory was" if len(undone.undone) == 1 else f"{len(undone.undone)} memories were"
-        page.message_user(request, f"Undone. {count} taken back.", messages.SUCCESS)
-    if undone.left_alone:
-        numbers = ", ".join(map(str, undone.left_alone))
-        page.message_user(request, f"Left alone, because it was changed since: memory {numbers}.", messages.WARNING)
-    if not undone.undone and not undone.left_alone:
+    """Show what was taken back, and what was left alone because it was changed since."""
+    back = _counted("1 memory was", "memories were", undone.undone)
+    back += _counted("1 document was", "documents were", undone.documents)
+    for words in back:
+        page.message_user(request, f"Undone. {words} taken back.", messages.SUCCESS)
+    left = [*(f"memory {number}" for number in undone.left_alone), *undone.documents_left_alone]
+    if left:
+        page.message_user(request, f"Left alone, because it was changed since: {', '.join(left)}.", messages.WARNING)
+    if not back and not left:
         page.message_user(request, "There was nothing to take back.", messages.WARNING)
+
+
+def _counted(one: str, many: str, things: tuple[Any, ...]) -> list[str]:
+    return [one if len(things) == 1 else f"{len(things)} {many}"] if things else []

@@ -61,7 +61,10 @@ _SEED_LABEL = re.compile(
     r"|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
     re.IGNORECASE,
 )
+# Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
+_SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w'’]| [a-z])")
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
+_SEED_WORD = re.compile(r"[a-z]{3,8}")
 _COMMON = word_set("""
 the and for not are was has had his her our from into with that this they them then than when what were
 been have would could should which their there these those also some more most such each likes prefers
@@ -179,14 +182,11 @@ def is_iban(compact: str) -> bool:
 
 
 def _seed_spans(text: str) -> Iterator[Span]:
+    for match in _SEED_PLAIN.finditer(text):
+        words = match.group().split(" ")
+        if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
+            yield match.start(), match.end(), "seed_phrase"
     for match in _SEED_RUN.finditer(text):
-        words = re.findall(r"[a-z]{3,8}", match.group())
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
-        # A list of keywords is no phrase: without a label only single spaces may stand between the words.
-        plain = (
-            len(words) in (12, 15, 18, 21, 24)
-            and match.group().count(" ") == len(words) - 1
-            and "," not in match.group()
-        )
-        if not _COMMON.intersection(words) and (_SEED_LABEL.search(before) or plain):
+        if _SEED_LABEL.search(before) and not _COMMON.intersection(_SEED_WORD.findall(match.group())):
             yield match.start(), match.end(), "seed_phrase"

@@ -28,7 +28,10 @@ _HIDDEN = "contains a passage that is hidden from people"
 
 
 # Calls of a program that touch the network, the system, the clipboard or mail.
-_REACHES_OUT = r"(?:requests|socket|subprocess|smtp|urllib|ftplib|http\.client|httpx|aiohttp|paramiko|pexpect|os\.|shutil|exec\(|eval\(|clipboard|pickle|wget|curl|bluetooth|keyboard|pynput)"
+_REACHES_OUT = (
+    r"(?:requests|socket|subprocess|smtp|urllib|ftplib|http\.client|httpx|aiohttp|paramiko|pexpect|os\.|shutil"
+    r"|exec\(|eval\(|clipboard|pickle|wget|curl|bluetooth|keyboard|pynput)"
+)
 
 
 def _rule(name: str, reason: str, *alternatives: str) -> PatternRule:
@@ -188,7 +191,7 @@ SOURCES: tuple[PatternRule, ...] = (
         r"|passwd|credentials|\.kube|wallet|shadow)",
         r"\b(?:install|run|execute|download)\b[^\n]{0,60}http://[^\s]{3,100}\.(?:sh|exe|tar\.gz|tgz|ps1|py"
         r"|zip|bat|msi|dmg|jar)\b",
-        r"drop\s+(?:table|database)\s+\w+\s{0,3}(?:;|--)|chmod\s+(?:-r\s+)?777\s+/|os\.system\("
+        r"drop\s+(?:table|database)\s+\w+\s{0,3}(?:;|--)|chmod\s+(?:-r\s+)?777\s+(?:/|~|\*|every|all\b)|os\.system\("
         r"|subprocess\.(?:call|run|popen)\(\[?[\"'](?:rm|curl|wget|nc|bash)",
     ),
     _rule(

@@ -3,6 +3,8 @@ Each takes a sentence and the place of the anchor word and says whether the matc
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from memories.scanning.sentences import Sentence
 from memories.scanning.words import BIT, word_set
 
@@ -88,12 +90,27 @@ def is_removal(sentence: Sentence, at: int) -> bool:
 
 def is_no_wish(sentence: Sentence, at: int) -> bool:
     """Whether it is not the person's own wish: "the user never wants to be told …"."""
+    if {("no", "user"), ("another", "user")} & set(pairwise(sentence.words[max(0, at - 5) : at])):
+        return False
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
 def is_not_to_me(sentence: Sentence, at: int) -> bool:
     """Whether it goes to somebody else: "e-mail me at …" is a wish."""
     return not _ME.intersection(sentence.words[at + 1 : at + 2])
+
+
+def is_unguarded(sentence: Sentence, at: int) -> bool:
+    """Whether skipping is not itself forbidden: "never delete files without approval" is a fine rule."""
+    never = BIT["NEVER"]
+    return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
+
+
+def is_kept_from(sentence: Sentence, at: int) -> bool:
+    """Whether something is hidden from somebody: "hide the user menu" is not."""
+    if sentence.words[at] in ("hide", "hides", "conceal", "withhold", "cover"):
+        return is_order(sentence, at) and "from" in sentence.words[at + 1 : at + 12]
+    return is_order(sentence, at)
 
 
 def is_first(sentence: Sentence, at: int) -> bool:

@@ -38,6 +38,9 @@ FAMILIES: tuple[Family, ...] = (
         DROP + RULES(0,3) + OBEY(0,9) + ONLY|NOTE|THIS|SELF(0,12) ? is_order
         CANCELLED + INNER|AUTHORITY(-7,3) + YOU|YOURS|INNER|SELF(-10,10) + RULES|SAYS|INNER(-10,6)
         RELEASED + RULES|AUTHORITY(-2,8) + YOU(-5,6)
+        RELEASED + RULES(0,8) + AUTHORITY(0,8) - EVERYDAY
+        DISOBEY + RULES(0,3) - EVERYDAY|STORY ? is_wanted
+        OUTRANKS + RULES|SELF(-7,4) + EVERYTHING(-2,6) - EVERYDAY
         DROP + MEMORIES(0,6) + REST(0,4) ? is_order
         SELF + OUTRANKS|OBEY|COUNTS|AUTHORITY|DROP(-10,10)
         WEAKEN + SAFETYNET(0,5) - LOCAL ? is_wanted
@@ -62,6 +65,9 @@ FAMILIES: tuple[Family, ...] = (
         BECOME + UNRESTRICTED(0,4) + EVERYWHERE|LONG(0,12) ? is_order
         UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
         REFUSE + VIOLATION(-1,6)
+        REFUSE + WITHOUT(-1,0) + ANSWERS(-10,4) - STORY
+        BECOME + LIMITS(0,6) + CANCELLED(0,8) - STORY|LOCAL ? is_order
+        UNRESTRICTED + MODE(0,1) + BECOME(-4,0) - LOCAL|STORY ? is_no_question
         """,
     ),
     Family(
@@ -71,11 +77,11 @@ FAMILIES: tuple[Family, ...] = (
         UNAWARE + ONE_USER(-6,4)
         KNOW + WITHOUT(-4,0) + ONE_USER(-3,2)
         SPEAK + ONE_USER(0,3) + FALSELY(-2,8) ? is_wanted
-        TELL + NEVER(-3,0) + USER(-3,5) ? is_about_something
+        TELL + NEVER(-3,0) + USER(-3,8) ? is_about_something
         TELL + NEVER(0,4) + USER(-5,8) ? is_foreign
         TELL + NEVER(-3,0) + NOBODY(0,3) + SKIP|RISK|SEND|RULES|SELF|CHECKS(-14,10)
         NOTELL + USER|THIS|NOTE(-8,4)
-        HIDE + USER(-6,8) - STORY ? is_order
+        HIDE + USER(-6,8) - STORY ? is_kept_from
         TELL + WITHOUT(-1,1) + USER(-1,4)
         SECRETLY + RISK|SEND|COPY|OBEY|REVEAL|SKIP|SELF|GOAL(-8,10) - STORY ? is_not_told
         KNOW + NEVER(-4,0) + ONE_USER(-7,0) ? is_no_wish
@@ -91,12 +97,17 @@ FAMILIES: tuple[Family, ...] = (
         SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
         SENT + MUST(-6,0) + CHATDATA|PRIVATE|ENTIRE(-8,8) + URL|EMAIL|HOST|DROPZONE(-2,12)
         SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
-        ENCODE + CHATDATA|SENSITIVE(0,6) + LINK(-2,14) + YOURS|LINK|ENTIRE|URL(-2,16)
+        ENCODE + PRIVATE|SENSITIVE(0,6) + LINK(-2,14) + YOURS|LINK|ENTIRE|URL(-2,16)
             + URL|DECODE|USER|EVERYWHERE(-6,16) ? is_wanted
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
             + SEND|COPY|ENCODE|SENSITIVE(-12,12) + CHATDATA|PRIVATE|SENSITIVE(-12,12)
         BLIND_COPY + EMAIL(-12,12) + ENTIRE(-12,12)
-        HARVEST + CREDENTIAL(0,5) + USER(-2,6) ? is_wanted
+        HARVEST + CREDENTIAL(0,5) + USER|TRIGGER(-12,6) ? is_wanted
+        STEAL + SENSITIVE|CHATDATA|PRIVATE(0,6) - META|STORY ? is_wanted
+        COPY + SENSITIVE(0,4) + PUBLIC_PLACE(0,9) ? is_wanted
+        ASSISTANT + SEND_OUT|REVEAL|RISK(0,2) + URL|EMAIL|HOST|SENSITIVE(0,9)
+        ASSISTANT + MUST(0,3) + COPY|REVEAL|SEND(0,5) + PRIVATE|SENSITIVE(0,9) - NEVER
+        ASSISTANT + VOUCHED|MAY(0,3) + COPY|REVEAL|SEND(0,5) + SENSITIVE(0,9) - NEVER
         """,
     ),
     Family(
@@ -104,6 +115,7 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to show its instructions or secrets",
         """
         REVEAL + INNER(-9,9) ? is_wanted
+        SHOW_OUT + HELD(0,7) ? is_wanted
         REVEAL + RULES(0,7) + YOURS(0,6) + ENTIRE|EVERYWHERE(-6,10) ? is_wanted
         REVEAL + AUTHORITY(0,5) + SAYS(0,7) ? is_wanted
         REVEAL + SENSITIVE|CREDENTIAL|PRONOUN(0,5) + SENSITIVE|CREDENTIAL(-8,8) + YOURS(-2,9)
@@ -121,7 +133,7 @@ FAMILIES: tuple[Family, ...] = (
         DELETE + NEVER(-3,1) + THIS(-6,3) + ENTRY|SELF(-10,6) ? is_removal
         SELF + PERMANENT(-3,8)
         SELF|SELF_TEXT + COPY(-8,8) + DELETE(-3,14)
-        SELF + EVERYWHERE(-10,8) + MUST(-8,6)
+        SELF + EVERYWHERE(-10,8) + OBLIGED(-8,6)
         DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10)
         """,
     ),
@@ -130,6 +142,7 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to push something on the user",
         """
         PUSH + BUY(0,12) + USER(-4,10) + LONG|MUST|BUY|EVERYTHING|TRIGGER(-8,14) ? is_order
+        MANIPULATE + ONE_USER(0,3) - STORY ? is_wanted
         PROMO + ANSWERS(-12,14) + YOURS(-12,14) - NEVER_ORDER|STORY ? is_no_question
         """,
     ),
@@ -160,8 +173,11 @@ FAMILIES: tuple[Family, ...] = (
         CODE + UNTRUSTED(0,5) + TREATAS(-6,0)
         COPY + BACKDOOR(0,5) - META ? is_wanted
         GRANT + ANYBODY|ATTACKER(0,5) + POWER(0,7) ? is_wanted
+        GRANT|REVEAL + VALUABLE|SENSITIVE(0,4) + ANYBODY(0,7) ? is_wanted
+        COPY|HARVEST + CREDENTIAL(0,4) + PLAINTEXT(0,8) ? is_wanted
+        DESTROY + EVIDENCE(0,4) - STORY ? is_wanted
         SKIP + SECURITY_CHECK(0,4) - LOCAL ? is_wanted
-        SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_order
+        SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_unguarded
         """,
     ),
     Family(
@@ -169,6 +185,8 @@ FAMILIES: tuple[Family, ...] = (
         "claims an approval that would switch checks off",
         """
         CANCELLED + MODE(-4,1) + AUTHORITY(-5,1)
+        VOUCHED + CHIEF(-8,4) + POWER(0,8)
+        AS_FROM + USER|AUTHORITY(0,6)
         VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12)
         """,
     ),

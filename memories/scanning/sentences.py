@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from memories.scanning.views import View
-from memories.scanning.words import BIT, LEXICON, UNSPACED, classes_of, phrase_matches
+from memories.scanning.words import BIT, LEXICON, UNSPACED, classes_of, phrase_matches, word_set
 
 # Vowel signs of Indic scripts are no letters to `re`, but belong to the word.
 _LETTERS = (
@@ -19,12 +19,11 @@ _TOKEN = re.compile(
     r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
     r"|(?P<address>(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.]))"
     r"|(?P<host>(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|ru|cn|biz|info|example|test|invalid|xyz|top"
-    r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]*\w\())"
+    r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"
     rf"|(?P<word>\.?(?:{_LETTERS})+(?:['’.\-](?:{_LETTERS})+){{0,4}})"
     f"|(?P<run>{UNSPACED.pattern})"
     r"|(?P<stop>[!?;。！？；؛؟।…]+|\.+(?=\s|$)|\n+|[\"”»)]\.)"
 )
-_NUMBER = BIT["NUMBER"]
 _SHAPES = {"url": BIT["URL"], "email": BIT["EMAIL"], "host": BIT["HOST"], "address": BIT["HOST"]}
 
 
@@ -89,6 +88,13 @@ def _add_run(sentence: Sentence, run: str, start: int) -> None:
             sentence.add(start + at, start + at + longest, run[at : at + longest], mask)
 
 
+# "User" in front of these words names a thing, not a person.
+_THINGS = word_set(
+    "interface menu id ids manual guide story stories research base experience agent table name names group groups input flow"
+)
+_PERSON = BIT["USER"] | BIT["ONE_USER"]
+
+
 def _mark_phrases(sentence: Sentence) -> None:
     union = 0
     words, masks = sentence.words, sentence.masks
@@ -96,5 +102,7 @@ def _mark_phrases(sentence: Sentence) -> None:
         for rest, bit in LEXICON.phrases.get(word, ()):
             if phrase_matches(rest, words, at + 1):
                 masks[at] |= bit
+        if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _THINGS:
+            masks[at] &= ~_PERSON
         union |= masks[at]
     sentence.union = union

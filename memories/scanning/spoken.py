@@ -34,7 +34,8 @@ _POLICIES = word_set(secret_words.POLICIES)
 
 _CONNECTOR = re.compile(
     r"""[\s"'`*)\]]{0,3}(?P<sign>:=|=>|->|[:=：＝→–—]|(?<![\w])(?:is|are|was|it's|its|ist|lautet|sind|heisst|est|es|e|son|sono|sera|equals|
-    set\ to|remains|becomes|is\ now|changed\ to|reads|jest|to|je|ar|olarak|είναι|ειναι|это|is\ currently|це|είναι|هو|هي|است|ہے|है|adalah|la|on|er|var|zni)(?![\w])
+    set\ to|remains|becomes|is\ now|changed\ to|reads|jest|to|je|ar|olarak
+    |είναι|ειναι|это|is\ currently|це|είναι|هو|هي|است|ہے|है|adalah|la|on|er|var|zni)(?![\w])
     |是|为|為|就是|设为|改为|は|が|을|를|는|은|가|이)[\s"'`*:]{0,4}""",
     re.VERBOSE,
 )
@@ -133,7 +134,7 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
 
 
 def _may_do_without_connector(text: str, label: re.Match[str], limit: int) -> bool:
-    """Whether "password hunter22" can be meant, as opposed to `"password"`, "boarding pass LH1234" or passwords-page."""
+    """Whether "password hunter22" can be meant, as opposed to `"password"` and "boarding pass LH1234"."""
     if label.end() < limit and text[label.end()] not in " ,)]*":
         return bool(UNSPACED.match(label.group()))
     if label.group() not in _ABBREVIATIONS:

@@ -13,7 +13,7 @@ from memories.scanning.vocabulary import actions, orders, roles, sending
 
 SOURCES: dict[str, str] = {**orders.CLASSES, **roles.CLASSES, **sending.CLASSES, **actions.CLASSES}
 # Classes whose members are recognised by shape, not by a list.
-SHAPES = ("URL", "EMAIL", "HOST", "NUMBER", "QUOTED")
+SHAPES = ("URL", "EMAIL", "HOST")
 
 BIT: dict[str, int] = {name: 1 << place for place, name in enumerate((*SOURCES, *SHAPES))}
 

@@ -17,6 +17,8 @@ from memories.search.tokens import Token, has_digit, tokens_of
 from memories.search.vectors import Floats, cosines, unit
 
 FRAME_WEIGHT: Final = 0.5
+LEARNT_BY: Final = 200
+"""Entries at which a book's own word counts are trusted as much as general knowledge of words."""
 MOST_WORDS: Final = 64
 """Distinct terms of a message that are searched; the rarest in the book are kept."""
 LONGEST: Final = 8000
@@ -63,7 +65,9 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays) -> Qu
         kept = np.sort(np.argsort(-rarity, kind="stable")[:MOST_WORDS])
         words, terms = [words[at] for at in kept], terms[kept]
     weights = [FRAME_WEIGHT if token.surface.casefold() in QUESTION_FRAMES else 1.0 for token in words]
-    importance = np.sqrt(book.vocabulary.importance([token.surface for token in words]))
+    # A large book shows by itself which words say little; a small one has to be told.
+    trust = 0.5 * LEARNT_BY / (LEARNT_BY + book.content.size)
+    importance = book.vocabulary.importance([token.surface for token in words]) ** np.float32(trust)
     raw = book.vocabulary.embed([text.strip() or " ".join(extra_words)])[0]
     weight = np.array(weights, dtype=np.float32) * importance
     spelled = zip(terms.tolist(), weight.tolist(), words, strict=True)

@@ -19,7 +19,7 @@ NEAR_WORDS: Final = 6
 NEAR_COSINE: Final = 0.45
 NEAR_WEIGHT: Final = 0.4
 """Weight of a near word with cosine 1; a shared word weighs 1."""
-CLOSEST_COSINE: Final = 0.25
+CLOSEST_COSINE: Final = 0.3
 """Cosine from which an entry's word counts as somewhat close to a query word."""
 FIRST_OF_SEVERAL: Final = 0.4
 """Strength of having said it for the first of several people named."""

@@ -13,7 +13,7 @@ class Tuning:
     """Shared words: in the entry, in its keywords and, fading with distance, around it."""
     near_words: float = 0.2
     """Each query word's closest word in the entry itself."""
-    meaning: float = 0.7
+    meaning: float = 0.65
     """Cosine of static embeddings, entry and surroundings."""
     session: float = 0.3
     """Shared words in the whole session: the talk was about this."""

@@ -15,7 +15,9 @@ export class Composer extends EventTarget {
     this.ask = form.querySelector("#ask");
     this.offline = false;
     this.#install();
-    this.text = recall(this.#draftKey()) ?? "";
+    // What was typed before the script was there wins over the draft.
+    this.text = this.text || (recall(this.#draftKey()) ?? "");
+    this.setOffline(false);
   }
 
   get text() {

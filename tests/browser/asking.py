@@ -5,6 +5,7 @@ from playwright.sync_api import Page, expect
 
 def send(page: Page, text: str) -> None:
     """Write a message and press Enter."""
+    expect(page.get_by_role("button", name="Send message")).to_be_enabled()  # the script is there
     page.get_by_label("Message to assistant").fill(text)
     page.keyboard.press("Enter")
 

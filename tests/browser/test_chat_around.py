@@ -235,6 +235,7 @@ def test_an_answer_and_its_code_can_be_copied(chat: Page, alices: Visitor, told:
 
 def test_a_page_that_was_signed_out_elsewhere_leads_to_the_sign_in_page(chat: Page, alices: Visitor) -> None:
     alices.expect_trouble("status of 401")
+    alices.expect_trouble("Response Status Error Code 401")
     alices.context.clear_cookies()
     chat.get_by_label("Search sessions").fill("anything")
     expect(chat).to_have_url(re.compile(r"/login/\?next=%2F"))

@@ -54,7 +54,8 @@ def test_events_are_read_as_the_standard_says(chat: Page, block: str, event: dic
         ("> said", "<blockquote><p>said</p></blockquote>"),
         (
             "```py\nx = '<b>'\n\ny",
-            '<div class="code"><div class="code__bar"><span>py</span></div><pre><code>x = \'&lt;b&gt;\'\n\ny</code></pre></div>',
+            '<div class="code"><div class="code__bar"><span>py</span></div>'
+            "<pre><code>x = '&lt;b&gt;'\n\ny</code></pre></div>",
         ),
         ("2 * 3 * 4 and snake_case_name", "<p>2 * 3 * 4 and snake_case_name</p>"),
     ],

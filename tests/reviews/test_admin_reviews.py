@@ -170,7 +170,6 @@ def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
 def test_a_failed_review_is_done_again_as_a_new_one(root: Client) -> None:
     agent_make(memory_review_interval=3)
     session = session_make(turns=2)
-    Session.objects.filter(pk=session.pk).update(message_seq=4)
     review = review_make(session, state="failed")
     assert "A new review is scheduled." in deed(root, review, "again")
     again = ReviewRun.objects.latest("created_at")
@@ -181,9 +180,10 @@ def test_a_session_is_reviewed_now_from_its_page(root: Client) -> None:
     session = session_make(turns=2)
     path = reverse("admin:reviews_reviewrun_now", args=[session.pk])
     assert path in root.get(reverse("admin:gateway_session_change", args=[session.pk])).content.decode()
+    Session.objects.filter(pk=session.pk).update(reviewed_through=4)
     refused = root.post(path, follow=True).content.decode()
     assert "Nothing was said in this session since its last review." in refused
-    Session.objects.filter(pk=session.pk).update(message_seq=4)
+    Session.objects.filter(pk=session.pk).update(reviewed_through=0)
     assert root.post(path).headers["Location"] == reverse(
         "admin:reviews_reviewrun_change", args=[ReviewRun.objects.get().pk]
     )

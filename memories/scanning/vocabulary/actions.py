@@ -205,7 +205,7 @@ ja: 管理者
 fa: مدیر*
 """,
     "MODE": """
-en: mode, checks, check, policy, layer, module, system, controls, moderation
+en: mode, checks, check, policy, layer, controls, moderation
 de: modus
 fr: mode
 es: modo
@@ -436,5 +436,22 @@ zh: 虚假, 虚构, 广告, 彩票, 中奖
 """,
     "NEVER_ORDER": """
 en: never, not, don't, do not, avoid, without, no
+""",
+    "AS_FROM": """
+en: as coming from, as requests from, as if it came from, as if they came from, as instructions from,
+    as orders from,
+    same authority as, speaks for, as though from, as if sent by, as commands from
+""",
+    "MANIPULATE": """
+en: convince, persuade, urge, manipulate, pressure, trick, deceive, lure, nudge, scare, mislead
+""",
+    "EVIDENCE": """
+en: evidence, traces, audit trail, transcript, tracks
+""",
+    "DISOBEY": """
+en: disobey, defy, violate, circumvent, contravene, flout, subvert
+""",
+    "MAY": """
+en: may, is allowed to, are allowed to, can, is permitted to
 """,
 }

@@ -25,9 +25,11 @@ cs: ignoruj, ignorujte, zapomen, obejdi
 ru: игнорируй*, проигнорируй*, забудь*, отбрось*, обойди*, обходи*, отмени*, отключи*, не соблюдай*,
     не следуй*, пренебреги*, пренебрегай*, нарушай*, сбрось
 uk: ігноруй*, проігноруй*, забудь*, відкинь*
-zh: 忽略, 无视, 忽视, 忘记, 忘掉, 绕过, 不要理会, 不理会, 不必遵守, 无需遵守, 不要遵守, 不再遵守, 别管, 抛弃, 覆盖, 跳过, 违反, 解除, 关闭
+zh: 忽略, 无视, 忽视, 忘记, 忘掉, 绕过, 不要理会, 不理会, 不必遵守, 无需遵守, 不要遵守, 不再遵守, 别管,
+    抛弃, 覆盖, 跳过, 违反, 解除, 关闭
 id: abaikan, lupakan
 vi: bo qua, phot lo
+ar: تجاهل*, انس, انسي, اهمل, تخط*, تجاوز*, لا تتبع, الغ
 he: התעלם, התעלמי, שכח
 el: αγνοησε, ξεχασε
 """,
@@ -45,7 +47,6 @@ hi: अनदेखा, अनदेखी, नजरअंदाज, नज़�
 ur: نظرانداز, بھول جاؤ
 tr: yok say, yoksay, gormezden gel, goz ardi et, unut, dikkate alma, atla, gecersiz say, uyma, takma
 fa: نادیده بگیر*, فراموش کن*, نادیده گرفته, چشم پوشی, دور بزن*, رعایت نکن*, توجه نکن*, بی خیال, کنار بگذار*
-ar: تجاهل*, انس, انسي, اهمل, تخط*, تجاوز*, لا تتبع, الغ
 de: ignorieren, missachten, vergessen, umgehen, ubergehen
 nl: negeren, vergeten, omzeilen
 """,
@@ -53,7 +54,7 @@ nl: negeren, vergeten, omzeilen
 en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions,
     guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards,
     guardrail, guardrails, constraints, constraint, orders, programming, training, filters, filter,
-    limitations, commands, protocols, protections, context
+    limitations, commands, protocols, protections, limits, context
 de: anweisung*, regel*, vorgabe*, richtlinie*, instruktion*, befehl*, beschrankung*, einschrankung*,
     systemprompt*, inhaltsrichtlinie*, sicherheitsregel*, schutzmassnahme*, filterregel*,
     sicherheitsvorgabe*
@@ -178,7 +179,8 @@ fa: خود, شما, تو, خودت
 ar: تعليماتك, قواعدك, الخاصة بك
 """,
     "CANCELLED": """
-en: cancelled, canceled, void, revoked, disabled, suspended, lifted, annulled, null, nullified,
+en: cancelled, canceled, removed, been removed, been replaced, void, revoked, disabled, suspended, lifted,
+    annulled, null, nullified,
     overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind,
     no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply,
     doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter,
@@ -213,7 +215,8 @@ id: dibatalkan, tidak berlaku
 en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks,
     outrank, takes precedence, take precedence, takes priority, take priority, has priority,
     have priority, higher priority, highest priority, above the system, trumps, trump, beats,
-    more important than, stronger than, replaces, replace, precedence over, priority over,
+    more important than, stronger than, replaces, replace, precedence over, top priority, absolute priority,
+    priority over,
     instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first,
     come first, before the system, overwrites, overwrite
 de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als,

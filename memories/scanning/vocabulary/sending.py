@@ -145,13 +145,13 @@ en: system prompt, system prompts, system message, system messages, hidden promp
     secret prompt, initial prompt, original prompt, your prompt, your full prompt, initial instructions,
     hidden instructions, your instructions, your configuration, system instructions, system instruction,
     developer message, developer prompt, your rules, your guidelines, admin notes, hidden notes,
-    your secrets, api keys, api key, the prompt, internal instructions, internal rules,
+    your secrets, the prompt, internal instructions, internal rules,
     secret instructions, developer instructions, the instructions above, everything above, text above,
     your system, your config, your context, words above, lines above, sentences above, messages above,
     all tools, tool definitions, tool schemas, your tools, system settings, other users, other users',
     another user's, internal notes, hidden context, other customers, chain of thought,
-    your environment variables, card numbers, every other user, each other user, stored memories,
-    credentials, passwords, secrets, private notes, hidden rules, training data, memory block,
+    your environment variables, every other user, each other user, stored memories,
+    private notes, hidden rules, training data, memory block,
     memories block, your memories, your memory, system text, preamble
 de: systemprompt*, system-prompt*, systemnachricht*, systemanweisung*, deine anweisung*,
     deine instruktion*, api-schlussel*, system prompt*, deinen prompt, passworter, geheime*, versteckte*
@@ -218,7 +218,8 @@ vi: noi
 he: תספר, תגלה, תאמר
 """,
     "NOTELL": """
-ja: 言わないで, 伝えないで, 教えないで, 明かさないで, 知らせないで, 話さないで, 知らせずに, 言わずに, 伝えずに, 気づかれ, 内緒
+ja: 言わないで, 伝えないで, 教えないで, 明かさないで, 知らせないで, 話さないで, 知らせずに,
+    言わずに, 伝えずに, 気づかれ, 内緒
 ko: 말하지, 알리지, 모르게, 언급하지, 알려주지, 밝히지, 비밀로
 tr: soyleme*, bahsetme*, bildirme*, aciklama*, haber verme*, fark ettirme*, belli etme*
 fa: نگو*, نده, ذکر نکن*, فاش نکن*, افشا نکن*, اطلاع نده*, آشکار نکن*
@@ -230,7 +231,8 @@ ar: لا تخبر*, لا تذكر*, دون علم, دون اخبار
 """,
     "HIDE": """
 en: hide, hides, conceal, keep secret, keep quiet, keep it secret, keep this secret, keep it quiet,
-    keep it hidden, keep this hidden, keep it from, keep this from, let on, leave this out, leave it out,
+    keep it hidden, keep this hidden, keep it from, keep this from, let on, keep no record, leave no trace,
+    leave no record, keep no trace, leave this out, leave it out,
     leave that out, secret from, withhold, cover up, deceive, mislead, lie to
 de: versteck*, verheimlich*, verberg*, verschweig*, geheim*, verschleier*, luge, tausche
 fr: cache, cachez, cacher, dissimul*, masque*, tais, tromp*, mens
@@ -510,7 +512,8 @@ ja: 知られ, 気づかれ
     "SENSITIVE": """
 en: ssh, .ssh, .env, env file, id_rsa, credentials, passwords, password, api keys, api key, keys, tokens,
     token, cookies, cookie, secrets, card number, card numbers, private key, private keys, .aws,
-    session cookie, customer data, personal data, private repo, private repository, whole repository,
+    session cookie, customer data, customer records, personal data, env variables, environment variables,
+    private repo, private repository, whole repository,
     source code, entire repository, memories, conversation, conversations, transcript, chat history
 """,
     "SEND_OUT": """
@@ -587,5 +590,23 @@ en: above, preceding, foregoing
 de: obig*, vorstehend*
 fr: ci-dessus
 es: de arriba
+""",
+    "STEAL": """
+en: exfiltrate, exfiltrating, leak, leaking, steal, siphon, smuggle
+""",
+    "PUBLIC_PLACE": """
+en: commit message, commit messages, comment, comments, public post, public posts, issue, readme, url, gist,
+    filename,
+    changelog, log line, footer, public channel
+""",
+    "PLAINTEXT": """
+en: plain text, plaintext, unencrypted, cleartext, in the clear, in the notes
+""",
+    # Kept safe by everybody; only blunt verbs make an order of them.
+    "HELD": """
+en: api keys, api key, card numbers, credentials, passwords, secrets, your secrets, customers, private keys
+""",
+    "SHOW_OUT": """
+en: reveal, print, dump, leak, disclose, expose, output, display, recite, give, list, read out, tell, paste
 """,
 }

@@ -1,0 +1,125 @@
+"""What /v1 answers: a turn as OpenAI completion or chunks. The upstream's own fields are kept; ids, the agent's name,
+the sum of usage and the client's own tool calls are ours."""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from gateway import sse
+from gateway.api.errors import as_domain_error
+from gateway.context import TurnContext
+from gateway.errors import UpstreamUnreachable
+from gateway.models import Run
+from gateway.turns import Delta, Done, Turn
+
+_PLAIN = frozenset({"role", "content"})
+
+
+async def whole_completion(turn: Turn) -> dict[str, Any]:
+    """Run a turn to its end: a chat.completion. Raises DomainErrors."""
+    async with aclosing(turn.events()) as events:
+        async for event in events:
+            if isinstance(event, Done):
+                return _completion(turn.context, event)
+    raise UpstreamUnreachable("The model server gave no answer.")
+
+
+def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
+    answer = {
+        "created": int(time.time()),
+        **done.choice,
+        "id": f"chatcmpl-{context.run_id.hex}",
+        "object": "chat.completion",
+        "model": context.agent.name,
+    }
+    first, *others = (dict(choice) for choice in answer["choices"])
+    message = {"role": "assistant", **(first.get("message") or {}), "content": _said_now(context, done) or None}
+    message.pop("tool_calls", None)
+    if done.client_calls:
+        message["tool_calls"] = done.client_calls
+    first |= {"message": message, "finish_reason": _finish_reason(done)}
+    answer["choices"] = [first, *others]
+    if usage := _usage_now(context, done):
+        answer["usage"] = {**(answer.get("usage") or {}), **usage}
+    return answer
+
+
+async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerator[bytes]:
+    """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. A DomainError before the first
+    chunk is raised, so that it can be answered with a status; a later one is a chunk."""
+    head = chunk_head(turn.context.run_id.hex, turn.context.agent.name)
+    started = False
+    try:
+        async with aclosing(turn.events()) as events:
+            async for event in events:
+                if not started and isinstance(event, Delta | Done):
+                    started = True
+                    yield head + b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
+                if isinstance(event, Delta):
+                    yield head + _delta(event) + b"]}\n\n"
+                elif isinstance(event, Done):
+                    if event.client_calls:
+                        yield head + sse.encode(_calls_choice(event)) + b"]}\n\n"
+                    yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
+                    if include_usage:
+                        yield head + b'],"usage":' + sse.encode(_usage_now(turn.context, event)) + b"}\n\n"
+    except Exception as error:
+        if not started:
+            raise
+        # The 200 has left: whatever it is, say it as a chunk.
+        yield error_line(error)
+        return
+    yield sse.DONE_LINE
+
+
+def chunk_head(run: str, agent: str) -> bytes:
+    """The beginning of every chunk of an answer, up to its choices: it is encoded once."""
+    head = {
+        "id": f"chatcmpl-{run}",
+        "object": "chat.completion.chunk",
+        "created": int(time.time()),
+        "model": agent,
+    }
+    return b"data: " + sse.encode(head)[:-1] + b',"choices":['
+
+
+def error_line(error: Exception) -> bytes:
+    """An error as the last chunk of a stream, as OpenAI clients understand it."""
+    return sse.data_line(as_domain_error(error).as_json())
+
+
+def _delta(event: Delta) -> bytes:
+    choice = event.choice
+    delta = choice.get("delta") or {}
+    if choice.get("index"):
+        return sse.encode(choice)  # a further choice that the client asked for: its own affair, whole
+    if delta.keys() <= _PLAIN and not choice.get("logprobs"):
+        return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
+    kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
+    return sse.encode({**choice, "delta": kept, "finish_reason": None})
+
+
+def _calls_choice(done: Done) -> dict[str, Any]:
+    calls = [{"index": index, **call} for index, call in enumerate(done.client_calls)]
+    return {"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}
+
+
+def _last_choice(done: Done) -> dict[str, Any]:
+    return {"index": 0, "delta": {}, "finish_reason": _finish_reason(done)}
+
+
+def _finish_reason(done: Done) -> str:
+    if done.state == Run.State.AWAITING_CLIENT_TOOLS:
+        return "tool_calls"
+    return done.finish_reason if done.finish_reason != "tool_calls" else "stop"
+
+
+def _said_now(context: TurnContext, done: Done) -> str:
+    """What this request was answered: a run that waited for the client's tools has said the rest before."""
+    return done.said.text[len(context.resumed_text) :]
+
+
+def _usage_now(context: TurnContext, done: Done) -> dict[str, int]:
+    before = context.resumed_usage
+    return {name: tokens - before.get(name, 0) for name, tokens in done.said.usage.items()}

@@ -1,0 +1,131 @@
+"""The body of a chat completion request: read, checked and taken apart.
+Unknown parameters are nobody's business here: they are passed through."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+
+from gateway.client_chores import is_chore
+from gateway.client_tools import named_run_id
+from gateway.identity import text_of
+from memories.errors import InvalidRequest, TooLarge
+
+_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+# What we take out of a request before its parameters go upstream.
+_OURS = frozenset({"model", "messages", "stream", "tools", "metadata", "user", "session_id", "store"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionBody:
+    """What a client asks for. `parameters` go upstream as they came."""
+
+    agent: str
+    messages: tuple[dict[str, Any], ...]
+    stream: bool
+    include_usage: bool
+    tools: tuple[dict[str, Any], ...]
+    metadata: dict[str, Any]
+    parameters: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_turn(self) -> bool:
+        """Whether somebody says something; else a client asks for itself, and nothing is kept of it."""
+        spoken = any(message["role"] == "user" for message in self.messages)
+        return (spoken or named_run_id(self.messages) is not None) and not is_chore(self.messages, self.metadata)
+
+
+def read_body(raw: bytes) -> CompletionBody:
+    """Raises InvalidRequest, TooLarge."""
+    body = parse_json(raw)
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body is a JSON object.")
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        raise InvalidRequest("`model` names an agent.", param="model")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
+    for index, message in enumerate(messages):
+        _check_message(message, f"messages[{index}]")
+    _check_last_said(messages)
+    stream_options = body.get("stream_options")
+    if not isinstance(stream_options, dict):
+        body.pop("stream_options", None)
+        stream_options = {}
+    tools = body.get("tools")
+    metadata = body.get("metadata")
+    return CompletionBody(
+        agent=body["model"],
+        messages=tuple(messages),
+        stream=bool(body.get("stream")),
+        include_usage=bool(stream_options.get("include_usage")),
+        tools=tuple(tool for tool in tools if _is_tool(tool)) if isinstance(tools, list) else (),
+        metadata=metadata if isinstance(metadata, dict) else {},
+        parameters={key: value for key, value in body.items() if key not in _OURS},
+    )
+
+
+def parse_json(raw: bytes) -> Any:
+    """JSON that can be stored and sent on: UTF-8, numbers that JSON knows, whole characters. Raises InvalidRequest."""
+    try:
+        text = raw.decode()
+        data = json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):  # decoding errors are ValueErrors
+        raise InvalidRequest("The body is not valid JSON.") from None
+    if "\\u" in text:
+        # Only escapes can smuggle in half a character or a NUL, which no database takes.
+        if "\\u0000" in text:
+            data = _without_nul(data)
+        try:
+            json.dumps(data, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest("The body holds half a character (a lone surrogate).") from None
+    return data
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _without_nul(data: Any) -> Any:
+    if isinstance(data, str):
+        return data.replace("\x00", "")
+    if isinstance(data, list):
+        return [_without_nul(item) for item in data]
+    if isinstance(data, dict):
+        return {_without_nul(key): _without_nul(value) for key, value in data.items()}
+    return data
+
+
+def _check_message(message: Any, where: str) -> None:
+    if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+        raise InvalidRequest(f"{where} is an object with a role.", param=where)
+    if message["role"] not in _ROLES:
+        raise InvalidRequest(f"{where}.role is not one of system, developer, user, assistant, tool.", param=where)
+    content = message.get("content")
+    if content is not None and not isinstance(content, str | list):
+        raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
+    if isinstance(content, list) and any(not isinstance(part, dict) for part in content):
+        raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
+    if message["role"] == "user" and (size := len(text_of(content))) > settings.DAYBOOK_MAX_MESSAGE:
+        raise TooLarge(
+            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {size}. Send it in parts.",
+            param=where,
+            limit=settings.DAYBOOK_MAX_MESSAGE,
+        )
+
+
+def _check_last_said(messages: list[dict[str, Any]]) -> None:
+    """The message that is answered says something; what came before it is the client's to know."""
+    last = next((index for index in reversed(range(len(messages))) if messages[index]["role"] == "user"), None)
+    if last is None:
+        return
+    content = messages[last].get("content")
+    has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
+    if not has_other_parts and not text_of(content).strip():
+        raise InvalidRequest("The message is empty. Write something first.", param=f"messages[{last}]")
+
+
+def _is_tool(tool: Any) -> bool:
+    return isinstance(tool, dict) and isinstance(tool.get("function", {}), dict)

@@ -1,0 +1,51 @@
+"""Open websockets and the logins they came with: a logout closes them at once; a new password or a deactivation when a
+consumer looks again, which it does every few seconds and when it is told to."""
+
+import hashlib
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.contrib.sessions.models import Session as LoginSession
+from django.db import transaction
+from django.db.models import Exists
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from gateway.keys import valid_keys
+from memories.outbox import owner_group, send_hint
+
+
+def login_group(session_key: str) -> str:
+    """The channel group of the sockets of one login; its key is not put into messages between processes."""
+    return f"login.{hashlib.sha256(session_key.encode()).hexdigest()[:40]}"
+
+
+def close_login(sender: Any, request: HttpRequest | None, **kwargs: Any) -> None:
+    """Receiver of django.contrib.auth's `user_logged_out`: close the sockets of the login that ends."""
+    session = getattr(request, "session", None)
+    if session is not None and session.session_key:
+        group = login_group(session.session_key)
+        transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
+
+
+def look_again(owner_id: UUID) -> None:
+    """Have every socket of an owner check its login now: after a new password, a deactivation, a revoked key."""
+    transaction.on_commit(lambda: send_hint(owner_group(owner_id), {"type": "session.check"}), robust=True)
+
+
+def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
+    """Whether a login still stands: the user is active, has the same password, and did not log out. One query."""
+    alive = LoginSession.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
+    user = (
+        get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()
+    )
+    return (
+        user is not None and user.logged_in and constant_time_compare(user.get_session_auth_hash(), auth_hash)
+    )
+
+
+def key_valid(key_id: UUID) -> bool:
+    """Whether a key may still be used. One query."""
+    return valid_keys().filter(pk=key_id).exists()

@@ -1,0 +1,37 @@
+"""Is a text a copy of one of our own prompts? A model that repeats its instructions must not get them remembered.
+
+Compared by runs of three words, so case, punctuation, line breaks and a word changed here and there do not matter."""
+
+import re
+import unicodedata
+from functools import cache
+from pathlib import Path
+
+from prompts.files import prompt_file
+
+_FOLDER = Path(__file__).parent
+_WORD = re.compile(r"[^\W_]+")
+_RUN = 3
+# A copy shares half of its runs with a prompt, or so many that a whole passage of it must be inside.
+_SHARE = 0.5
+_FEWEST = 5
+_PASSAGE = 25
+
+
+def is_prompt_copy(text: str) -> bool:
+    """Whether a text is a close copy of a prompt of ours, of a part of one, or holds a passage of one."""
+    runs = _runs(text)
+    shared = len(runs & _prompt_runs())
+    return shared >= _PASSAGE or (shared >= _FEWEST and shared >= _SHARE * len(runs))
+
+
+@cache
+def _prompt_runs() -> frozenset[tuple[str, ...]]:
+    names = [path.relative_to(_FOLDER).with_suffix("").as_posix() for path in _FOLDER.rglob("*.md")]
+    return frozenset(run for name in names for run in _runs(prompt_file(name).text))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    visible = "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf")
+    words = _WORD.findall(visible.casefold())
+    return {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}

@@ -1,0 +1,171 @@
+"""Writes of a review that wait for a person: approving them, all or single ones and edited if need be, rejecting them,
+and letting them expire. A write waits (`waiting`), is approved (`applied`), or was `rejected` or has `expired`; those
+two can still be approved until their words are purged. Nothing that waits is given to a model."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from memories.errors import Conflict, InvalidRequest
+from memories.models import ChangeSet, WriteOrigin
+from memories.services import Source
+from reviews.applying import BookCleared, apply_writes
+from reviews.models import ReviewRun
+
+State = ReviewRun.State
+_PENDING = ("waiting", "rejected", "expired")
+_BATCH = 100
+
+
+def review_approve(
+    review: ReviewRun,
+    *,
+    actor: str,
+    only: frozenset[int] | None = None,
+    edits: Mapping[int, str] | None = None,
+) -> ReviewRun:
+    """Apply writes that wait: all, or those of the given indexes; `edits` replaces the content of some by index.
+
+    Raises InvalidRequest for an index or edit that does not fit, Conflict when there is nothing (left) to approve or
+    the book was cleared since, and what refused the writes when none of them could be applied. A write that is
+    refused beside others that were applied stays open, with its reason."""
+    try:
+        return _approve(review.pk, actor, only, dict(edits or {}))
+    except BookCleared:
+        _forget(ReviewRun.objects.filter(pk=review.pk), "The book was cleared meanwhile.")
+        raise Conflict("The book was cleared after this review; nothing of it can be saved any more.") from None
+
+
+@transaction.atomic
+def review_reject(review: ReviewRun, *, only: frozenset[int] | None = None) -> ReviewRun:
+    """Turn down writes that wait, all or some by index. Raises InvalidRequest, Conflict when none of them waits."""
+    run = _locked(review.pk)
+    chosen = _chosen(run, only, ("waiting",))
+    for write in chosen:
+        write["state"] = "rejected"
+    _settle(run, "rejected", "Its writes were turned down.")
+    return run
+
+
+def expire_approvals(now: datetime) -> int:
+    """Writes that nobody decided about in time expire. Returns how many reviews it was."""
+    before = now - timedelta(days=settings.APPROVAL_DAYS)
+    late = ReviewRun.objects.filter(state=State.AWAITING_APPROVAL, finished_at__lt=before).values_list("pk", flat=True)
+    return sum(_expire(pk) for pk in list(late[:_BATCH]))
+
+
+def purge_proposals(now: datetime) -> int:
+    """Forget the words of writes that were turned down or expired long ago. Returns how many reviews it was."""
+    before = now - timedelta(days=settings.UNDO_DAYS)
+    old = ReviewRun.objects.filter(
+        state=State.CANCELLED, error__code__in=["rejected", "expired"], finished_at__lt=before
+    ).exclude(writes=[])
+    return ReviewRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:_BATCH])).update(writes=[])
+
+
+def forget_orphans() -> int:
+    """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
+    open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
+    return _forget(ReviewRun.objects.filter(session=None, state__in=open_states), "The session was deleted.")
+
+
+@transaction.atomic
+def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: dict[int, str]) -> ReviewRun:
+    run = _locked(review_id)
+    if run.session_id is None:
+        raise Conflict("The session of this review was deleted; nothing of it can be saved any more.")
+    usual = ("waiting",) if run.state == State.AWAITING_APPROVAL else _PENDING
+    chosen = _chosen(run, only, usual if only is None else _PENDING)
+    _edit(chosen, edits)
+    source = Source(
+        actor=actor,
+        origin=WriteOrigin.BACKGROUND_REVIEW,
+        kind=ChangeSet.Kind.APPROVAL,
+        session_id=run.session_id,
+        review_id=run.pk,
+    )
+    run.change_set, refused = apply_writes(run, run.writes, chosen, source)
+    if refused and len(refused) == len(chosen):
+        raise next(iter(refused.values()))
+    for index, error in refused.items():
+        run.writes[index]["reason"] = str(error)
+    _settle(run, "rejected", "Its writes were turned down.")
+    return run
+
+
+def _locked(review_id: UUID) -> ReviewRun:
+    return ReviewRun.objects.select_for_update(of=("self",)).select_related("book").get(pk=review_id)
+
+
+def _chosen(run: ReviewRun, only: frozenset[int] | None, states: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The writes that are meant; each must be in one of the states."""
+    if only is None:
+        chosen = [write for write in run.writes if write["state"] in states]
+    else:
+        if unknown := only - {write["index"] for write in run.writes}:
+            raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
+        chosen = [write for write in run.writes if write["index"] in only]
+        if decided := [write for write in chosen if write["state"] not in states]:
+            raise Conflict(f"Write {decided[0]['index']} is {decided[0]['state']} already.")
+    if not chosen or run.state in {State.SCHEDULED, State.RUNNING}:
+        raise Conflict("No write of this review waits for a decision.")
+    return chosen
+
+
+def _edit(chosen: list[dict[str, Any]], edits: dict[int, str]) -> None:
+    by_index = {write["index"]: write for write in chosen}
+    for index, content in edits.items():
+        write = by_index.get(index)
+        if write is None or write["action"] == "delete":
+            raise InvalidRequest(f"There is nothing to edit in write {index}.", param="edits")
+        write |= {"after": content, "edited": True}
+
+
+def _settle(run: ReviewRun, code: str, message: str) -> None:
+    """Store the decisions. While some write waits the run does; else it is saved if any was applied."""
+    states = {write["state"] for write in run.writes}
+    run.error = None
+    if "waiting" in states:
+        run.state = State.AWAITING_APPROVAL
+    elif "applied" in states:
+        run.state = State.SAVED
+    elif states & {"undone", "left_alone"}:
+        run.state = State.UNDONE
+    elif "known" in states:
+        run.state = State.NOTHING_TO_SAVE
+    else:
+        run.state = State.CANCELLED
+        run.error = {"code": code, "message": message}
+    if run.state != State.AWAITING_APPROVAL:
+        run.finished_at = timezone.now()
+    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at"])
+
+
+@transaction.atomic
+def _expire(review_id: UUID) -> bool:
+    run = _locked(review_id)
+    if run.state != State.AWAITING_APPROVAL:
+        return False
+    for write in run.writes:
+        if write["state"] == "waiting":
+            write["state"] = "expired"
+    _settle(run, "expired", f"Nobody decided about it within {settings.APPROVAL_DAYS} days.")
+    return True
+
+
+def _forget(runs: "QuerySet[ReviewRun]", reason: str) -> int:
+    problem = {"code": "cancelled", "message": reason}
+    return runs.update(
+        state=State.CANCELLED,
+        lease_token=None,
+        lease_expires_at=None,
+        writes=[],
+        finished_at=timezone.now(),
+        error=problem,
+    )

@@ -1,0 +1,90 @@
+"""The models' answers as values: strict about what is stored, lenient about fences and words around the JSON."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from memories.artifact_paths import is_skill_name
+from reviews.consolidation.errors import AnswerUnusable
+
+MAX_SKILLS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtractionAnswer:
+    """What one session gave; both empty: nothing durable."""
+
+    raw_memory: str
+    synopsis: str
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.raw_memory or self.synopsis)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SynthesisAnswer:
+    """The documents as the model wrote them. `refused`: skills left out for their name, a clash, or no words."""
+
+    memory_md: str
+    memory_summary: str
+    skills: tuple[tuple[str, str], ...]
+    refused: int = 0
+
+
+def answer_text(answer: dict[str, Any]) -> str:
+    """The text of a chat completion, "" for none."""
+    return str((answer["choices"][0].get("message") or {}).get("content") or "")
+
+
+def parse_extraction(text: str) -> ExtractionAnswer:
+    """Raises AnswerUnusable."""
+    data = _object(text)
+    return ExtractionAnswer(raw_memory=_text(data, "raw_memory"), synopsis=_text(data, "rollout_summary"))
+
+
+def parse_synthesis(text: str) -> SynthesisAnswer:
+    """Raises AnswerUnusable: both documents are needed. A skill that may not be called so is left out and counted."""
+    data = _object(text)
+    memory, summary = _text(data, "memory_md"), _text(data, "memory_summary")
+    if not memory or not summary:
+        raise AnswerUnusable("The model left a document empty.")
+    given = data.get("skills") or []
+    if not isinstance(given, list):
+        raise AnswerUnusable("`skills` is no list.")
+    skills: dict[str, tuple[str, str]] = {}
+    for skill in given:
+        name, content = (_string(skill, key) for key in ("name", "content"))
+        clash = name.casefold() in skills
+        if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
+            skills[name.casefold()] = (name, content)
+    return SynthesisAnswer(
+        memory_md=memory,
+        memory_summary=summary,
+        skills=tuple(skills.values()),
+        refused=len(given) - len(skills),
+    )
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object of an answer, also inside a fence or after some words."""
+    start, end = text.find("{"), text.rfind("}")
+    try:
+        data = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise AnswerUnusable("The model's answer is not a JSON object.")
+    return data
+
+
+def _text(data: dict[str, Any], key: str) -> str:
+    value = data.get(key)
+    if not isinstance(value, str):
+        raise AnswerUnusable(f"`{key}` is missing in the model's answer.")
+    return value.strip()
+
+
+def _string(skill: Any, key: str) -> str:
+    value = skill.get(key) if isinstance(skill, dict) else None
+    return value.strip() if isinstance(value, str) else ""

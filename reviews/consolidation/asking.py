@@ -1,0 +1,74 @@
+"""One question to a model, within its time and the ceilings. Nothing of the database is held while it answers."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.upstream import ModelRequest, model
+from memories.database import in_thread
+from memories.documents import tokens_of
+from memories.errors import DomainError, UpstreamError, UpstreamTimeout
+from reviews.consolidation.answers import answer_text
+from reviews.consolidation.ceilings import Meter, Spent, book_usage
+from reviews.consolidation.runs import Claim
+
+UPSTREAM = "default"
+ANSWER_TOKENS = 2000
+"""What an answer is estimated at before it is there."""
+
+_LASTING = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model said, and what it took in tokens."""
+
+    text: str
+    model: str
+    tokens: int
+    usage: dict[str, Any]
+
+
+async def ask(
+    claim: Claim,
+    meter: Meter,
+    messages: tuple[dict[str, Any], ...],
+    *,
+    model_name: str,
+    leave: Spent | None = None,
+) -> Answer:
+    """Ask, and book the request. Raises CeilingReached before anything is sent, and DomainErrors."""
+    estimate = estimated_tokens(messages)
+    meter.reserve(estimate, leave=leave)
+    request = ModelRequest(upstream=UPSTREAM, model=model_name, messages=messages, request_id=str(claim.run.pk))
+    taken = 0
+    try:
+        async with asyncio.timeout(claim.limits.request_seconds):
+            answer = await model().complete(request)
+        text = answer_text(answer)
+        usage = answer.get("usage") or {}
+        taken = int(usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(text)
+    except TimeoutError:
+        raise UpstreamTimeout("The model server took too long to answer.") from None
+    finally:
+        run, day = await asyncio.shield(in_thread(_book, claim.run.pk, claim.run.owner_id, taken))
+        meter.settle(estimate, run, day)
+    return Answer(text=text, model=str(answer.get("model") or model_name), tokens=taken, usage=usage)
+
+
+def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
+    """About how many tokens a request and its answer take."""
+    return sum(tokens_of(str(message["content"])) for message in messages) + ANSWER_TOKENS
+
+
+def is_lasting(error: DomainError) -> bool:
+    """Whether the upstream's refusal will be the same for every request: a wrong key, an unknown model."""
+    return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
+
+
+def _book(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Spent, Spent]:
+    with transaction.atomic():
+        return book_usage(run_id, owner_id, tokens)

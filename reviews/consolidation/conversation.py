@@ -1,0 +1,74 @@
+"""A session as an extraction reads it: who said what, without secrets, cut to a token budget from both ends."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from memories import scanning
+from memories.documents import tokens_of
+from reviews.frozen import as_evidence, reviewable
+
+Item = dict[str, Any]
+_PER_ITEM = 8
+_LEFT_OUT = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """Items `{role, content}` in order, the number of the last message they cover, and secrets taken out."""
+
+    items: tuple[Item, ...]
+    through_seq: int
+    redacted: int
+
+    @property
+    def tokens(self) -> int:
+        """About how many tokens the items take."""
+        return sum(map(_cost, self.items))
+
+
+def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: int) -> SessionRecord:
+    """Read a session beyond message `floor`. Tool results are only mentioned: a web page is no evidence."""
+    items: list[Item] = []
+    through = redacted = 0
+    for row in reviewable(owner_id, session_id).filter(seq__gt=floor).order_by("seq"):
+        through = row.seq
+        if message := as_evidence(row):
+            clean = scanning.redact(message["content"])
+            redacted += clean.count
+            items.append({"role": message["role"], "content": clean.text})
+    return SessionRecord(items=tuple(cut_both_ends(items, token_limit)), through_seq=through, redacted=redacted)
+
+
+def cut_both_ends(items: Sequence[Item], token_limit: int) -> list[Item]:
+    """The beginning and the end of a conversation, within the limit: a session begins with what is wanted and ends with
+    what held. What is left out is said in its place."""
+    if sum(map(_cost, items)) <= token_limit:
+        return list(items)
+    half = max(0, token_limit - _LEFT_OUT) // 2
+    head, used = _take(items, half, from_end=False)
+    tail, _ = _take(items[used:][::-1], half, from_end=True)
+    left_out = len(items) - len(head) - len(tail)
+    note = {"role": "note", "content": f"[… {left_out} messages in the middle are left out …]"}
+    return [*head, note, *tail[::-1]]
+
+
+def _take(items: Sequence[Item], budget: int, *, from_end: bool) -> tuple[list[Item], int]:
+    taken: list[Item] = []
+    for item in items:
+        cost = _cost(item)
+        if cost > budget:
+            # A message too long for what is left gives the part that is nearer to its end of the conversation.
+            room = int((budget - _PER_ITEM) * (4 if item["content"].isascii() else 1.5))
+            if room > _PER_ITEM:
+                text = item["content"][-room:] if from_end else item["content"][:room]
+                taken.append({**item, "content": f"… {text}" if from_end else f"{text} …"})
+            break
+        taken.append(item)
+        budget -= cost
+    return taken, len(taken)
+
+
+def _cost(item: Item) -> int:
+    return tokens_of(item["content"]) + _PER_ITEM

@@ -1,0 +1,242 @@
+"""Phase 1: the sessions of a run are chosen once, then read one by one, several at a time. Each is a unit that is
+committed alone, with its own look at lease, run and epoch: a crash loses at most those that were being read."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from gateway.memory_settings import role_model
+from memories.database import in_thread
+from memories.documents import Cleaned, OutputRejected, clean_output
+from memories.errors import DomainError, RateLimited
+from prompts.consolidation import extraction_messages
+from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
+from reviews.consolidation.asking import Answer, ask, is_lasting
+from reviews.consolidation.ceilings import Meter, Spent
+from reviews.consolidation.conversation import SessionRecord, read_record
+from reviews.consolidation.errors import AnswerUnusable, CeilingReached
+from reviews.consolidation.runs import Claim, hold
+from reviews.consolidation.selection import sessions_of, still_eligible
+from reviews.models import ConsolidationRun, ConsolidationState, Extraction
+
+Unit = Extraction.State
+_RETRY_FACTOR = 4
+_MAX_RETRY_AFTER = 3600.0
+
+
+@dataclass(slots=True)
+class Extracted:
+    """Why the reading of sessions ended: all done, the slice's time, a pause, or a ceiling."""
+
+    resume_at: datetime | None = None
+    error: DomainError | None = None
+    ceiling: str = ""
+    _left: deque[UUID] = field(default_factory=deque)
+
+    @property
+    def stops(self) -> bool:
+        return self.resume_at is not None or bool(self.ceiling)
+
+
+@transaction.atomic
+def choose_sessions(claim: Claim) -> int:
+    """Choose what this run reads, once, and queue it. Returns how many."""
+    run = hold(claim)
+    if run.selected:
+        return run.sessions_total
+    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force)
+    for session in chosen:
+        values = {
+            "run": run,
+            "book": claim.run.book,
+            "state": Unit.QUEUED,
+            "attempts": 0,
+            "not_before": timezone.now(),
+            "said_at": session.last_active_at,
+        }
+        Extraction.objects.update_or_create(session=session, defaults={"owner_id": run.owner_id, **values})
+    ConsolidationRun.objects.filter(pk=run.pk).update(selected=True, sessions_total=len(chosen))
+    return len(chosen)
+
+
+async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
+    """Read the run's sessions until none is left, something stops it, or the loop's clock passes `until`.
+
+    Raises LeaseLost, RunCancelled, and an upstream's refusal that would be the same for every session."""
+    await in_thread(choose_sessions, claim)
+    model_name = await in_thread(role_model, "default")
+    outcome = Extracted()
+    while not outcome.stops:
+        due, next_at = await in_thread(_queued, claim.run.pk)
+        if not due:
+            outcome.resume_at = next_at
+            return outcome
+        outcome._left.extend(due)
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(claim.limits.concurrency, len(due))):
+                group.create_task(_reader(claim, meter, outcome, model_name, until))
+    return outcome
+
+
+async def _reader(claim: Claim, meter: Meter, outcome: Extracted, model_name: str, until: float) -> None:
+    while outcome._left and not outcome.stops:
+        if asyncio.get_running_loop().time() >= until:
+            outcome.resume_at = timezone.now()
+            return
+        await _read_one(claim, meter, outcome, outcome._left.popleft(), model_name)
+
+
+async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUID, model_name: str) -> None:
+    unit = await in_thread(_prepare, claim, unit_id)
+    if unit is None:
+        return
+    extraction, record = unit
+    # What the synthesis will need of the run is left for it.
+    leave = Spent(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
+    messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
+    try:
+        answer = await ask(claim, meter, messages, model_name=model_name, leave=leave)
+        found = parse_extraction(answer.text)
+        cleaned = await asyncio.to_thread(_clean, found, claim.limits.max_secrets)
+    except CeilingReached as reached:
+        outcome.ceiling = reached.scope
+    except RateLimited as error:
+        outcome.resume_at = timezone.now() + rate_pause(error, claim.limits.retry_seconds)
+        outcome.error = error
+    except DomainError as error:
+        if is_lasting(error):
+            raise
+        await in_thread(_store_failure, claim, extraction, record, error)
+    else:
+        await in_thread(_store, claim, extraction, record, answer, cleaned)
+
+
+def _queued(run_id: UUID) -> tuple[list[UUID], datetime | None]:
+    """Units that may be read now, newest session first; and, if there are none, when the next one may."""
+    rows = Extraction.objects.filter(run_id=run_id, state=Unit.QUEUED)
+    now = timezone.now()
+    due = list(rows.filter(not_before__lte=now).order_by("-said_at", "-session_id").values_list("pk", flat=True))
+    next_at = None if due else rows.order_by("not_before").values_list("not_before", flat=True).first()
+    return due, next_at
+
+
+def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord] | None:
+    """The unit and its conversation, or None where there is nothing to ask: the session was deleted, somebody goes on
+    with it, or nothing is left to read."""
+    unit = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED).first()
+    if unit is None:
+        return None
+    if not still_eligible(unit.session_id, claim.limits, timezone.now(), force=claim.run.force):
+        _let_go(claim, unit)
+        return None
+    record = read_record(
+        unit.owner_id, unit.session_id, floor=unit.floor_seq, token_limit=claim.limits.extraction_token_limit
+    )
+    if not record.items:
+        _let_go(claim, unit, through_seq=record.through_seq)
+        return None
+    return unit, record
+
+
+def _clean(found: ExtractionAnswer, most_secrets: int) -> tuple[Cleaned, Cleaned]:
+    """Both texts, fit to be stored. Raises AnswerUnusable."""
+    try:
+        raw = clean_output(found.raw_memory, most_secrets=most_secrets)
+        synopsis = clean_output(found.synopsis, most_secrets=most_secrets)
+    except OutputRejected as rejected:
+        raise AnswerUnusable(f"What the model wrote was rejected. {rejected}") from None
+    return raw, synopsis
+
+
+@transaction.atomic
+def _store(
+    claim: Claim, unit: Extraction, record: SessionRecord, answer: Answer, cleaned: tuple[Cleaned, Cleaned]
+) -> None:
+    hold(claim)
+    raw, synopsis = cleaned
+    empty = not (raw.text or synopsis.text)
+    now = timezone.now()
+    stored = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED).update(
+        state=Unit.EMPTY if empty else Unit.EXTRACTED,
+        raw_memory=raw.text,
+        synopsis=synopsis.text,
+        through_seq=record.through_seq,
+        attempts=F("attempts") + 1,
+        model=answer.model,
+        usage=answer.usage,
+        redacted=raw.redacted + synopsis.redacted,
+        error=None,
+        before_clear=None,
+        cleared_at=None,
+        cleared_by=None,
+        extracted_at=now,
+    )
+    if not stored:
+        return  # the session was deleted meanwhile
+    if not empty or unit.raw_memory or unit.synopsis:
+        note_change(claim.run.owner_id, claim.run.book_id)
+    ConsolidationRun.objects.filter(pk=claim.run.pk).update(
+        sessions_done=F("sessions_done") + 1,
+        sessions_empty=F("sessions_empty") + int(empty),
+        redacted=F("redacted") + raw.redacted + synopsis.redacted,
+        dropped=F("dropped") + raw.dropped + synopsis.dropped,
+        attempts=0,
+    )
+
+
+@transaction.atomic
+def _store_failure(claim: Claim, unit: Extraction, record: SessionRecord, error: DomainError) -> None:
+    """Note a failed try; after the last one the session is left alone until it changes."""
+    hold(claim)
+    attempts = unit.attempts + 1
+    given_up = attempts > claim.limits.max_retries
+    rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
+    changed = rows.update(
+        state=Unit.FAILED if given_up else Unit.QUEUED,
+        through_seq=record.through_seq if given_up else unit.through_seq,
+        attempts=attempts,
+        not_before=timezone.now() + retry_pause(attempts, claim.limits.retry_seconds),
+        error={"code": error.code, "message": str(error)},
+    )
+    if changed and given_up:
+        runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
+        runs.update(sessions_done=F("sessions_done") + 1, sessions_failed=F("sessions_failed") + 1)
+
+
+@transaction.atomic
+def _let_go(claim: Claim, unit: Extraction, *, through_seq: int | None = None) -> None:
+    hold(claim)
+    rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
+    through = unit.through_seq if through_seq is None else through_seq
+    if rows.update(state=Unit.PASSED, through_seq=through):
+        ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
+
+
+def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
+    """Something happened to a book's extractions: its documents are to be written again, in the caller's transaction.
+    `forgotten`: words were taken away, so the documents are made from the notes that are left alone."""
+    ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
+    row = ConsolidationState.objects.filter(book_id=book_id)
+    row.update(changes=F("changes") + 1)
+    if forgotten:
+        row.update(from_notes=True)
+
+
+def retry_pause(attempts: int, seconds: float) -> timedelta:
+    """The pause after a failed try: each one four times as long as the one before."""
+    return timedelta(seconds=seconds * _RETRY_FACTOR ** (attempts - 1))
+
+
+def rate_pause(error: RateLimited, seconds: float) -> timedelta:
+    """How long a rate-limited upstream is left alone: as long as it says, an hour at most, at least a retry's pause."""
+    try:
+        asked = float(error.details.get("retry_after", 0))
+    except ValueError:
+        asked = 0.0
+    return timedelta(seconds=min(max(seconds, asked), _MAX_RETRY_AFTER))

@@ -1,0 +1,129 @@
+"""A slice of a consolidation run in the queue's worker: claimed, worked on under a heartbeat, handed on or ended."""
+
+import asyncio
+import logging
+from uuid import UUID
+
+from django.utils import timezone
+
+from memories.database import in_thread
+from memories.errors import DomainError, RateLimited
+from memories.leases import LeaseLost
+from reviews.consolidation import runs
+from reviews.consolidation.ceilings import Meter, tomorrow
+from reviews.consolidation.errors import CeilingReached, RunCancelled
+from reviews.consolidation.extraction import Extracted, extract, rate_pause
+from reviews.consolidation.runs import Claim, Phase
+from reviews.consolidation.synthesis import synthesize
+from reviews.models import ConsolidationRun
+
+logger = logging.getLogger("daybook.consolidation")
+
+
+class CeilingOfDay(DomainError):
+    """The owner's day is used up; the run goes on tomorrow."""
+
+    code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
+
+
+class RunBroke(DomainError):
+    """Something in the run itself went wrong; the log says what."""
+
+    code, http_type, http_status = "internal_error", "api_error", 500
+
+
+def execute(run_id: UUID, runner: asyncio.Runner) -> None:
+    """Work on a run for a slice, if it is to be done and nobody else does it. `runner` keeps the process's event loop
+    and client."""
+    claim = runs.claim(run_id)
+    if claim is None:
+        return
+    job = Job(claim)
+    try:
+        runner.run(job.work())
+    except* LeaseLost:
+        logger.warning("consolidation %s: the lease was lost; whoever holds it goes on", run_id)
+    except* RunCancelled as stopped:
+        runs.cancel(claim.run, str(stopped.exceptions[0]))
+    except* DomainError as failed:
+        runs.fail(job.claim, _first(failed))
+    except* Exception as broken:
+        logger.error("consolidation %s broke off", run_id, exc_info=broken)
+        runs.fail(job.claim, RunBroke(f"The consolidation broke off ({type(broken.exceptions[0]).__name__})."))
+
+
+class Job:
+    """The phases of one slice, and the claim as it moves on with them."""
+
+    def __init__(self, claim: Claim) -> None:
+        self.claim = claim
+
+    async def work(self) -> None:
+        """Work until the slice is over. Raises whatever ended it, LeaseLost when the heartbeat found the lease gone."""
+        work = asyncio.create_task(self._phases())
+        beat = asyncio.create_task(self._beat())
+        try:
+            await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
+            if not work.done():
+                raise LeaseLost(self.claim.lease)
+            await work
+        finally:
+            for task in (work, beat):
+                task.cancel()
+            await asyncio.gather(work, beat, return_exceptions=True)
+
+    async def _beat(self) -> None:
+        """Renew the lease every third of its time; ends when it is lost."""
+        while True:
+            await asyncio.sleep(self.claim.limits.lease_seconds / 3)
+            if not await in_thread(runs.heartbeat, self.claim):
+                return
+
+    async def _phases(self) -> None:
+        meter = await in_thread(Meter.of, self.claim.run, self.claim.limits)
+        if self.claim.run.phase == Phase.EXTRACTION:
+            until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
+            outcome = await extract(self.claim, meter, until=until)
+            if not await in_thread(self._leave_extraction, outcome):
+                return
+        try:
+            await synthesize(self.claim, meter)
+        except CeilingReached as reached:
+            await in_thread(self._ceiling, reached.scope)
+        except RateLimited as error:
+            await in_thread(self._rest, error)
+
+    def _leave_extraction(self, outcome: Extracted) -> bool:
+        """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
+        if outcome.ceiling == "day":
+            self._ceiling("day")
+            return False
+        if outcome.resume_at is not None:
+            runs.pause(self.claim, outcome.resume_at, outcome.error)
+            return False
+        if outcome.ceiling:
+            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling=outcome.ceiling)
+        moved = runs.advance(self.claim)
+        if moved is None:
+            runs.pause(self.claim, timezone.now())
+            return False
+        self.claim = moved
+        return True
+
+    def _rest(self, error: RateLimited) -> None:
+        runs.pause(self.claim, timezone.now() + rate_pause(error, self.claim.limits.retry_seconds), error)
+
+    def _ceiling(self, scope: str) -> None:
+        """The day's ceiling: on tomorrow. The run's: over, and what is done stays."""
+        if scope == "day":
+            runs.pause(self.claim, tomorrow(), CeilingOfDay("Today's requests or tokens are used up; it goes on tomorrow."))
+        else:
+            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
+            runs.fail(self.claim, CeilingOfDay("This run's requests or tokens are used up before the documents were written."))
+
+
+def _first(group: BaseExceptionGroup[DomainError]) -> DomainError:
+    """One of the errors of a group, as a value."""
+    for error in group.exceptions:
+        return _first(error) if isinstance(error, BaseExceptionGroup) else error
+    return RunBroke("The consolidation broke off.")

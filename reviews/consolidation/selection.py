@@ -1,0 +1,100 @@
+"""Which sessions are read, and which books are due. Reads only; the rules are one query, so that what is looked at is
+little more than what is chosen."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from gateway.agents import MemorySettings
+from gateway.models import Message, Run, Session
+from memories.artifacts import live_artifacts, versions_of
+from memories.models import Artifact, Book
+from memories.services import book_get_or_create
+from reviews.models import ConsolidationState, Extraction
+
+_OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+
+
+def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
+    """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
+    and not temporary; newest first. `force` takes those again whose extraction failed."""
+    said = _said_in(OuterRef("pk"))
+    rows = Session.objects.filter(
+        temporary=False,
+        last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
+        last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
+    ).annotate(said_through=Subquery(said.order_by("-seq").values("seq")[:1]))
+    changed = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
+    if force:
+        changed |= Q(extraction__state=Extraction.State.FAILED)
+    busy = Run.objects.filter(session=OuterRef("pk"), state__in=_OPEN_RUNS)
+    return rows.filter(changed, ~Exists(busy), said_through__isnull=False).order_by("-last_active_at", "-id")
+
+
+def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: bool = False) -> list[Session]:
+    """The sessions of a book that one run reads: at most `max_rollouts_per_startup`, found among `scan_limit`."""
+    floor = Coalesce(F("extraction__floor_seq"), 0)
+    person = _said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor"))
+    rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
+    rows = rows.annotate(floor=floor).annotate(has_words=Exists(person)).select_related("agent", "extraction")
+    found = []
+    for session in rows[: limits.scan_limit]:
+        if len(found) == limits.max_rollouts_per_startup:
+            break
+        if session.has_words:
+            found.append(session)
+    return found
+
+
+def still_eligible(session_id: UUID, limits: MemorySettings, now: datetime, *, force: bool) -> bool:
+    """Whether a chosen session still rests; somebody may have gone on with it meanwhile."""
+    return eligible(limits, now, force=force).filter(pk=session_id).exists()
+
+
+def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:
+    """Books with sessions to read or documents to write, the cool-down observed."""
+    waiting = eligible(limits, now).order_by().values_list("owner_id", "agent__book").distinct()[:most]
+    found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name in waiting)}
+    for state in _synthesis_due(limits, now, most=most):
+        found.setdefault(state.book_id, state.book)
+    return list(found.values())[:most]
+
+
+def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) -> bool:
+    """Whether an extraction or a document changed since the last synthesis."""
+    if state is None:
+        return False
+    return state.changes > state.synthesized or versions != state.artifact_versions
+
+
+def has_cooled(state: ConsolidationState | None, limits: MemorySettings, now: datetime) -> bool:
+    """Whether the last synthesis was long enough ago."""
+    if state is None or state.last_synthesis_at is None:
+        return True
+    return now - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)
+
+
+def current_versions(book: Book) -> dict[str, int]:
+    """`{path: version}` of a book's documents."""
+    return versions_of(list(live_artifacts(book.owner_id, book.pk)))
+
+
+def _said_in(session: OuterRef) -> "QuerySet[Message]":
+    """Messages that count, as in reviews.frozen: of completed turns that stand, and history; no commands."""
+    standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False)
+    return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
+
+
+def _synthesis_due(limits: MemorySettings, now: datetime, *, most: int) -> Iterable[ConsolidationState]:
+    cooled = Q(last_synthesis_at__isnull=True) | Q(
+        last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
+    )
+    states = list(ConsolidationState.objects.filter(cooled).select_related("book"))
+    rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
+    versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
+    for book_id, path, version in rows.values_list("book_id", "path", "version"):
+        versions[book_id][path] = version
+    return [state for state in states if needs_synthesis(state, versions[state.book_id])][:most]

@@ -1,0 +1,224 @@
+"""Phase 2: all notes and the documents as they are become the documents anew, in one answer and one transaction.
+What was read is noted before; if any of it was changed when the answer is there, nothing is written: a person's edit
+during the model call wins, and the synthesis is due again."""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.utils import timezone
+
+from gateway.memory_settings import role_model
+from memories import scanning
+from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
+from memories.artifacts import (
+    Replaced,
+    artifact_usage,
+    artifacts_replace,
+    live_artifacts,
+    versions_of,
+)
+from memories.database import in_thread
+from memories.documents import OutputRejected, clean_output, tokens_of
+from memories.errors import DomainError
+from memories.models import Artifact, ChangeSet, WriteOrigin
+from memories.services import Source, book_writing
+from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
+from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
+from reviews.consolidation.asking import ask, is_lasting
+from reviews.consolidation.ceilings import Meter
+from reviews.consolidation.errors import AnswerUnusable, Stale
+from reviews.consolidation.extraction import retry_pause
+from reviews.consolidation.runs import Claim, fail, finish, hold, pause
+from reviews.consolidation.selection import has_cooled, needs_synthesis
+from reviews.models import ConsolidationRun, ConsolidationState, Extraction
+
+ACTOR = "consolidation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """What a synthesis read, and the counts that tell whether it still holds."""
+
+    changes: int
+    versions: dict[str, int]
+    documents: tuple[CurrentDocument, ...]
+    notes: tuple[SessionNotes, ...]
+
+    @property
+    def messages(self) -> tuple[dict[str, Any], ...]:
+        return synthesis_messages(documents=self.documents, notes=self.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Documents fit to be stored, `{path: content}`, and what was taken out of them."""
+
+    documents: dict[str, str]
+    redacted: int = 0
+    dropped: int = 0
+
+
+async def synthesize(claim: Claim, meter: Meter) -> None:
+    """Write the documents anew if it is time, and end the run. A failure lets the run rest, and ends it at last.
+
+    Raises LeaseLost, RunCancelled, CeilingReached."""
+    sources = await in_thread(read_sources, claim)
+    if sources is None:
+        await in_thread(_end_without, claim)
+        return
+    try:
+        written = await _write(claim, meter, sources)
+        await in_thread(_apply, claim, sources, written)
+    except Stale:
+        again = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
+        await in_thread(_try_again, claim, again, timedelta())
+    except DomainError as error:
+        if is_lasting(error):
+            await in_thread(fail, claim, error)
+            return
+        await in_thread(_try_again, claim, error, None)
+
+
+def read_sources(claim: Claim) -> Sources | None:
+    """What the model is given, or None when it is not time: nothing changed, the cool-down, or nothing to write from."""
+    run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
+    book = run.book
+    # The count first: what changes after this reading is noticed when the answer is stored.
+    state = ConsolidationState.objects.filter(book=book).first()
+    artifacts = list(live_artifacts(book.owner_id, book.pk))
+    versions = versions_of(artifacts)
+    if not run.force:
+        cooled = run.rebuild or has_cooled(state, claim.limits, timezone.now())
+        if not cooled or not needs_synthesis(state, versions):
+            return None
+    notes = notes_of(claim)
+    from_notes = bool(state and state.from_notes)
+    documents = tuple(_documents(artifacts, only_people=from_notes))
+    if not notes and not (from_notes and artifacts):
+        return None
+    return Sources(
+        changes=state.changes if state else 0,
+        versions=versions,
+        documents=tuple(document for document in documents if document.content),
+        notes=notes,
+    )
+
+
+def notes_of(claim: Claim) -> tuple[SessionNotes, ...]:
+    """The book's notes, newest session first, within the limits of number and tokens; without secrets."""
+    rows = Extraction.objects.filter(owner_id=claim.run.owner_id, book_id=claim.run.book_id, cleared_at=None)
+    rows = rows.exclude(Q(raw_memory="") & Q(synopsis="")).order_by("-said_at", "-session_id")
+    left = claim.limits.synthesis_token_limit
+    notes = []
+    for row in rows[: claim.limits.max_extractions]:
+        left -= tokens_of(row.raw_memory) + tokens_of(row.synopsis)
+        if left < 0 and notes:
+            break
+        notes.append(
+            SessionNotes(
+                session_id=str(row.session_id),
+                date=f"{row.said_at:%Y-%m-%d}",
+                raw_memory=scanning.redact(row.raw_memory).text,
+                synopsis=scanning.redact(row.synopsis).text,
+            )
+        )
+    return tuple(notes)
+
+
+def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentDocument]:
+    usage = artifact_usage(artifacts[0].owner_id, artifacts) if artifacts else {}
+    found = []
+    for artifact in artifacts:
+        read = usage.get(artifact.pk)
+        content = "\n".join(artifact.person_lines) if only_people else artifact.content
+        found.append(
+            CurrentDocument(
+                path=artifact.path,
+                content=scanning.redact(content).text,
+                person_lines=artifact.person_lines,
+                struck_lines=artifact.struck_lines,
+                reads=read.reads if read else 0,
+                last_read=f"{read.last_read_at:%Y-%m-%d}" if read and read.last_read_at else "",
+            )
+        )
+    return found
+
+
+async def _write(claim: Claim, meter: Meter, sources: Sources) -> Written:
+    """Raises DomainErrors, CeilingReached."""
+    if not sources.notes:
+        # Everything that was noted was forgotten: what people wrote is what is left, and no model is needed.
+        return Written(documents={document.path: document.content for document in sources.documents})
+    model_name = await in_thread(role_model, "smol")
+    answer = await ask(claim, meter, sources.messages, model_name=model_name)
+    return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
+
+
+def _clean(answer: SynthesisAnswer, most_secrets: int) -> Written:
+    """Scan every document. Raises AnswerUnusable."""
+    given = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
+    given |= {skill_path(name): content for name, content in answer.skills}
+    documents: dict[str, str] = {}
+    redacted, dropped = 0, answer.refused
+    for path, text in given.items():
+        try:
+            cleaned = clean_output(text, most_secrets=most_secrets)
+        except OutputRejected as rejected:
+            raise AnswerUnusable(f"What the model wrote for {path} was rejected. {rejected}") from None
+        redacted += cleaned.redacted
+        dropped += cleaned.dropped
+        if cleaned.text:
+            documents[path] = cleaned.text
+    if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
+        raise AnswerUnusable("The scan left nothing of a document.")
+    return Written(documents=documents, redacted=redacted, dropped=dropped)
+
+
+@transaction.atomic
+def _apply(claim: Claim, sources: Sources, written: Written) -> None:
+    """Replace the documents together, or nothing. Raises Stale, LeaseLost, RunCancelled."""
+    run = hold(claim)
+    ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
+    state = ConsolidationState.objects.select_for_update().get(book_id=run.book_id)
+    present = live_artifacts(run.owner_id, run.book_id).select_for_update()
+    if state.changes != sources.changes or versions_of(list(present)) != sources.versions:
+        raise Stale
+    source = Source(actor=ACTOR, origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)
+    with book_writing(claim.run.book, source) as writer:
+        replaced: Replaced = artifacts_replace(writer, written.documents)
+        if not sources.notes:
+            replaced = _remove_forgotten(writer, written, replaced)
+    state.synthesized, state.last_synthesis_at, state.from_notes = state.changes, timezone.now(), False
+    state.artifact_versions = versions_of(list(live_artifacts(run.owner_id, run.book_id)))
+    state.save()
+    finish(
+        claim,
+        written=list(replaced.written),
+        removed=list(replaced.removed),
+        kept=list(replaced.kept),
+        change_set=writer.change_set.pk if writer.change_set else None,
+        redacted=F("redacted") + written.redacted,
+        dropped=F("dropped") + written.dropped,
+        error=None,
+    )
+
+
+@transaction.atomic
+def _end_without(claim: Claim) -> None:
+    hold(claim)
+    finish(claim, error=None)
+
+
+def _try_again(claim: Claim, error: DomainError, rest: timedelta | None) -> None:
+    """Count a failed try, and let the run rest for `rest` or a growing pause; after the last one it has failed."""
+    runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
+    runs.update(failures=F("failures") + 1)
+    failures = runs.values_list("failures", flat=True).get()
+    if failures > claim.limits.max_retries:
+        fail(claim, error)
+        return
+    pause(claim, timezone.now() + (retry_pause(failures, claim.limits.retry_seconds) if rest is None else rest), error)

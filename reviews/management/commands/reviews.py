@@ -1,0 +1,88 @@
+"""`manage.py reviews try --session ID`: what a review of a session would write now. Nothing is written."""
+
+import asyncio
+import json
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from gateway.models import Session
+from gateway.runs import agent_settings, book_state
+from memories.errors import DomainError
+from memories.ids import parse_uuid
+from reviews.frozen import said_through
+from reviews.models import ReviewRun
+from reviews.runner import Reflection, prepare, reflect
+from reviews.schedule import kept_settings
+
+
+class Command(BaseCommand):
+    help = "Look at background reviews."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True)
+        trial = verbs.add_parser("try", help="show what a review of a session would write now, without writing")
+        trial.add_argument("--session", required=True, metavar="ID")
+        trial.add_argument("--all", action="store_true", help="from the first turn on, not only since the last review")
+        trial.add_argument("--model", default="", help="ask this model instead of the agent's")
+        trial.add_argument("--json", action="store_true", help="print JSON")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        session = Session.objects.select_related("agent", "owner").filter(pk=parse_uuid(options["session"])).first()
+        if session is None:
+            raise CommandError("There is no such session.")
+        if session.temporary:
+            raise CommandError("A temporary session is never reviewed.")
+        review = trial_review(session, model=options["model"])
+        reflection = prepare(review, reviewed_through=0 if options["all"] else session.reviewed_through)
+        if not reflection.conversation.has_news:
+            raise CommandError("Nothing was said in this session since its last review; --all reads it from the start.")
+        try:
+            asyncio.run(ask(reflection, seconds=review.settings["memory_review_timeout"]))
+        except (DomainError, TimeoutError) as error:
+            raise CommandError(str(error) or "The model did not answer in time.") from None
+        writes = reflection.outcome().writes
+        if options["json"]:
+            self.stdout.write(json.dumps({"writes": writes, "usage": reflection.usage}, ensure_ascii=False))
+            return
+        self._print(reflection, writes)
+
+    def _print(self, reflection: Reflection, writes: list[dict[str, Any]]) -> None:
+        for write in writes:
+            number = f" {write['memory_id']}" if write["memory_id"] else ""
+            words = write["after"] or write["before"] or ""
+            refused = f" refused: {write['reason']}" if write["reason"] else ""
+            self.stdout.write(f"{write['action']}{number} [{write['target']}] {words}{refused}")
+        if not writes:
+            self.stdout.write("Nothing to save.")
+        for name, number in reflection.book.dropped.items():
+            self.stdout.write(f"dropped: {number} call(s) of {name}")
+        tokens = reflection.usage.get("total_tokens", 0)
+        self.stdout.write(f"{reflection.model}, {reflection.steps} step(s), {tokens} tokens. Nothing was written.")
+
+
+def trial_review(session: Session, *, model: str = "") -> ReviewRun:
+    """A run as it would be scheduled now; not stored."""
+    agent = agent_settings(session.agent)
+    book = book_state(session.owner_id, session.agent.book)
+    review = ReviewRun(
+        owner_id=session.owner_id,
+        book_id=book.book_id,
+        session=session,
+        trigger=ReviewRun.Trigger.REQUEST,
+        first_seq=session.reviewed_through + 1,
+        last_seq=said_through(session.owner_id, session.pk),
+        agent_name=session.agent.name,
+        settings=kept_settings(agent),
+        book_epoch=book.epoch,
+    )
+    if model:
+        review.settings["memory_review_model"] = model
+    return review
+
+
+async def ask(reflection: Reflection, *, seconds: float) -> None:
+    """Ask the model within a time limit. Raises DomainErrors, TimeoutError."""
+    deadline = asyncio.get_running_loop().time() + seconds
+    async with asyncio.timeout_at(deadline):
+        await reflect(reflection, deadline)

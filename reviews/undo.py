@@ -1,0 +1,67 @@
+"""Taking back what a review wrote, and keeping the run's state true whichever way it is taken or put back: from the
+toast, the review's page, the history of a change set, or the admin."""
+
+from memories.changes import Undone, change_set_get, undo_changes
+from memories.errors import Conflict, InvalidRequest
+from memories.models import ChangeSet, Notification, WriteOrigin
+from memories.outbox import notify
+from memories.services import Source
+from reviews.models import ReviewRun
+
+State = ReviewRun.State
+_WRITTEN = ("applied", "undone", "left_alone")
+_UNDOABLE = (State.SAVED, State.UNDONE, State.AWAITING_APPROVAL)
+
+
+def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None) -> Undone:
+    """Take back what a review wrote, all or only some writes (by index). What is taken back already is not listed.
+
+    Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
+    if review.change_set is None or review.state not in _UNDOABLE:
+        raise Conflict("This review wrote nothing that could be taken back.")
+    change_set = change_set_get(review.owner_id, review.change_set)
+    numbers = None
+    if only is not None:
+        if unknown := only - {write["index"] for write in review.writes}:
+            raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
+        numbers = frozenset(int(w["memory_id"]) for w in review.writes if w["index"] in only and w.get("memory_id"))
+    source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk, undoes=change_set.pk)
+    return undo_changes(change_set, source, only=numbers)
+
+
+def lock_review(root: ChangeSet) -> None:
+    """Before a change set is undone: lock the review it belongs to, ahead of the book."""
+    if root.review_id:
+        ReviewRun.objects.select_for_update(of=("self",)).filter(pk=root.review_id, change_set=root.pk).first()
+
+
+def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
+    """After it: mark the review's writes, and tell its owner."""
+    if not root.review_id or not (undone.undone or undone.left_alone):
+        return
+    review = ReviewRun.objects.filter(pk=root.review_id, change_set=root.pk, state__in=_UNDOABLE).first()
+    if review is None:
+        return
+    for write in review.writes:
+        number = int(write.get("memory_id") or 0)
+        if number in undone.undone and write["state"] in _WRITTEN:
+            write["state"] = "undone" if taken_back else "applied"
+        elif number in undone.left_alone and write["state"] == "applied":
+            write["state"] = "left_alone"
+    review.state = _state_after(review, undone, taken_back)
+    review.save(update_fields=["writes", "state"])
+    if undone.undone and taken_back:
+        notify(
+            owner_id=review.owner_id,
+            kind=Notification.Kind.REVIEW_UNDONE,
+            review_id=review.pk,
+            memory_numbers=undone.undone,
+        )
+
+
+def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
+    """A review is undone when none of its writes stands any more; what was changed since is no longer its own."""
+    states = {write.get("state") for write in review.writes}
+    if "waiting" in states or not undone.undone:
+        return review.state
+    return State.UNDONE if taken_back and "applied" not in states else State.SAVED

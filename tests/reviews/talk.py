@@ -1,0 +1,80 @@
+"""Conversations and reviews for the tests, made and executed the way the product does it, without HTTP."""
+
+import asyncio
+import json
+from typing import Any
+
+from gateway import runs
+from gateway.models import Agent, Run, Session
+from memories.models import Owner
+from reviews.models import ReviewRun
+from reviews.runner import execute
+from tests.factories import agent_make, caller_make, session_make
+from tests.scripted_model import Says, calls
+
+REVIEWS: dict[str, Any] = {"memory_review_interval": 1, "memory_review_timeout": 30, "memory_review_verbose": True}
+
+
+def reviewing_agent(**settings: Any) -> Agent:
+    """An agent that is reviewed after every turn, unless said otherwise."""
+    return agent_make(**{**REVIEWS, **settings})
+
+
+def reviewed_session(owner: Owner, **settings: Any) -> Session:
+    """An empty session with such an agent."""
+    return session_make(owner, reviewing_agent(**settings))
+
+
+def say(
+    session: Session,
+    user: str = "I am a vegetarian.",
+    answer: str = "Noted.",
+    *,
+    state: Run.State = Run.State.COMPLETED,
+    replaces: Run | None = None,
+    steps: list[dict[str, Any]] | None = None,
+) -> Run:
+    """One turn: opened and closed in its two transactions. `steps`: messages before the answer (tool calls, results)."""
+    owner = Owner.objects.get(pk=session.owner_id)
+    context = runs.open_native(
+        caller_make(owner),
+        session_id=session.pk,
+        content=user,
+        replaces=replaces.pk if replaces else None,
+        request_id="test",
+    )
+    messages = [*(steps or []), {"role": "assistant", "content": answer}]
+    kept = [] if state == Run.State.FAILED else messages
+    runs.close(context, runs.Said(text=answer, messages=kept), state=state)
+    session.refresh_from_db()
+    return Run.objects.get(pk=context.run_id)
+
+
+def newest_review() -> ReviewRun:
+    """The review that was scheduled last."""
+    return ReviewRun.objects.latest("id")
+
+
+def run_review(review: ReviewRun) -> ReviewRun:
+    """Execute a review as the worker does; the row as it is afterwards."""
+    with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
+        execute(review.pk, runner)
+    return ReviewRun.objects.get(pk=review.pk)
+
+
+def adds(*contents: str, **fields: Any) -> Says:
+    """A model step that adds memories about the person."""
+    return calls(*(("add_memory", json.dumps({"content": c, "target": "user", **fields})) for c in contents))
+
+
+def updates(number: int | str, content: str) -> Says:
+    """A model step that updates a memory."""
+    return calls(("update_memory", json.dumps({"id": number, "content": content})))
+
+
+def deletes(number: int | str) -> Says:
+    """A model step that deletes a memory."""
+    return calls(("delete_memory", json.dumps({"id": number})))
+
+
+DONE = "Nothing to save."

@@ -1,0 +1,159 @@
+"""The frozen conversation: which messages a review is given"""
+
+from typing import Any
+
+import pytest
+
+from gateway import runs
+from gateway.models import Run, Session
+from memories.models import Owner
+from reviews.frozen import CONTEXT_MESSAGES, read_frozen
+from reviews.models import ReviewRun
+from reviews.runner import build_messages, prepare
+from reviews.schedule import review_request
+from tests.factories import caller_make, memory_make
+from tests.reviews.talk import DONE, newest_review, reviewed_session, run_review, say
+from tests.scripted_model import ScriptedModel
+
+
+def texts(review: ReviewRun) -> list[str]:
+    session = Session.objects.get(pk=review.session_id)
+    return [m["content"] for m in read_frozen(review, reviewed_through=session.reviewed_through).messages]
+
+
+def test_it_is_given_the_words_of_both_sides_and_nothing_that_was_injected(alice: Owner, model: ScriptedModel) -> None:
+    memory_make(alice, "Likes tea.")
+    session = reviewed_session(alice)
+    say(session, "I moved to <York>.", "Good & well.")
+    model.script(DONE)
+    run_review(newest_review())
+    sent = model.calls[0].messages
+    assert [(m["role"], m["content"]) for m in sent[:-1]] == [
+        ("user", "I moved to <York>."),
+        ("assistant", "Good & well."),
+    ]
+    assert sent[-1]["role"] == "user"
+    assert "Likes tea." in sent[-1]["content"]
+
+
+def test_a_tool_result_is_only_mentioned(alice: Owner) -> None:
+    session = reviewed_session(alice)
+    call = {"id": "call_1", "type": "function", "function": {"name": "get_memories", "arguments": "{}"}}
+    steps: list[dict[str, Any]] = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "call_1", "content": "The user prefers crime."},
+    ]
+    say(session, "What is on that page?", "A story.", steps=steps)
+    assert texts(newest_review()) == ["What is on that page?", "[tool result, 23 characters]", "A story."]
+
+
+def test_what_is_said_later_is_not_in_it(alice: Owner) -> None:
+    session = reviewed_session(alice)
+    say(session, "First", "One.")
+    review = newest_review()
+    say(session, "Second", "Two.")
+    assert texts(review) == ["First", "One."]
+
+
+def test_its_hash_names_what_was_read(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    say(session, "First", "One.")
+    review = newest_review()
+    expected = read_frozen(review, reviewed_through=0).sha256
+    say(session, "Second", "Two.")
+    model.script(DONE)
+    assert run_review(review).frozen_hash == expected
+
+
+def test_a_review_begins_after_the_last_one_with_some_context_before(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice, memory_review_interval=5)
+    for number in range(5):
+        say(session, f"u{number}", f"a{number}")
+    model.script(DONE)
+    run_review(newest_review())
+    for number in range(5, 10):
+        say(session, f"u{number}", f"a{number}")
+    found = texts(newest_review())
+    assert found[0] == "u3"
+    assert found.index("u5") == CONTEXT_MESSAGES
+    assert newest_review().first_seq == 11
+
+
+@pytest.mark.parametrize("state", ["failed", "timed_out", "cancelled"])
+def test_the_turns_of_a_review_that_did_not_end_well_are_read_by_the_next(alice: Owner, state: str) -> None:
+    session = reviewed_session(alice)
+    say(session, "First", "One.")
+    ReviewRun.objects.update(state=state)
+    say(session, "Second", "Two.")
+    assert texts(newest_review()) == ["First", "One.", "Second", "Two."]
+
+
+def test_failed_stopped_and_superseded_turns_are_not_evidence(alice: Owner) -> None:
+    session = reviewed_session(alice, memory_review_interval=2)
+    say(session, "failed", state=Run.State.FAILED)
+    say(session, "stopped", "half of it", state=Run.State.STOPPED)
+    replaced = say(session, "I live in Leeds.", "Nice.")
+    say(session, "I live in York.", "Nicer.", replaces=replaced)
+    say(session, "Thanks", "Sure.")
+    assert texts(newest_review()) == ["I live in York.", "Nicer.", "Thanks", "Sure."]
+
+
+def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice, memory_review_interval=0)
+    say(session, "First", "One.")
+    context = runs.open_native(
+        caller_make(alice), session_id=session.pk, content="Second", replaces=None, request_id="test"
+    )
+    review = review_request(alice.pk, session)
+    assert texts(review) == ["First", "One."]
+    model.script(DONE)
+    run_review(review)
+    answer = runs.Said(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
+    runs.close(context, answer, state=Run.State.COMPLETED)
+    assert texts(review_request(alice.pk, session))[-2:] == ["Second", "Two."]
+
+
+def test_it_is_cut_at_the_token_limit_oldest_first(alice: Owner, settings: Any) -> None:
+    settings.REVIEW_TOKENS = 500
+    session = reviewed_session(alice, memory_review_interval=3)
+    for number in range(3):
+        say(session, f"{number} " + "x" * 700, "Fine.")  # about 180 tokens a turn
+    found = texts(newest_review())
+    assert [text[:2] for text in found] == ["1 ", "Fi", "2 ", "Fi"]
+
+
+def test_a_giant_message_is_cut_in_its_middle_and_does_not_hide_what_it_answers(alice: Owner, settings: Any) -> None:
+    settings.REVIEW_TOKENS = 500
+    session = reviewed_session(alice)
+    say(session, "I am Ada.", "begin " + "y" * 90_000 + " end")
+    user, answer = texts(newest_review())
+    assert user == "I am Ada."
+    assert answer.startswith("begin ")
+    assert answer.endswith(" end")
+    assert "characters left out" in answer
+    assert len(answer) < 1100
+
+
+def test_a_review_without_news_asks_nobody(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    say(session, "First", "One.")
+    first = newest_review()
+    say(session, "Second", "Two.")
+    model.script(DONE)
+    run_review(newest_review())  # reads both turns
+    assert run_review(first).state == "nothing_to_save"
+    assert len(model.calls) == 1
+
+
+def test_a_large_book_is_shown_where_it_bears_on_the_conversation(alice: Owner, settings: Any) -> None:
+    session = reviewed_session(alice, user_char_limit=0)
+    boat = memory_make(alice, "Owns a wooden rowing boat named Elsa.")
+    for number in range(40):
+        memory_make(alice, f"Remark {number}: " + "words that fill the page " * 6)
+    say(session, "My rowing boat leaks, what now?", "Caulk it.")
+    settings.REVIEW_TOKENS = 600
+    reflection = prepare(newest_review(), reviewed_through=0)
+    prompt = build_messages(reflection)[-1]["content"]
+    assert f'<memory id="{boat.number}"' in prompt
+    assert "Remark 39:" in prompt
+    assert "Remark 3:" not in prompt
