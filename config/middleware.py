@@ -27,7 +27,7 @@ _STRICT = (
 )
 # The admin theme ships Alpine's eval build and inline styles; the API docs page loads nothing from elsewhere either.
 _ADMIN = (
-    "default-src 'none'; script-src 'self' 'unsafe-eval' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 

@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import dj_database_url
 
+from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.environment import (
     ConfigurationError,
     allowed_hosts,

@@ -10,6 +10,12 @@ from gateway import views as chat
 
 urlpatterns = [
     path("", chat.chat, name="chat"),
+    path("new/", chat.chat_new, name="chat-new"),
+    path("c/<uuid:session_id>/", chat.chat_session, name="chat-session"),
+    path("fragments/sessions/", chat.sessions_fragment, name="sessions-fragment"),
+    path("fragments/turn/<uuid:session_id>/<uuid:run_id>/", chat.turn_fragment, name="turn-fragment"),
+    path("fragments/turns/<uuid:session_id>/", chat.turns_fragment, name="turns-fragment"),
+    path("fragments/review/<uuid:review_id>/", chat.review_fragment, name="review-fragment"),
     path(
         "login/",
         auth_views.LoginView.as_view(template_name="gateway/login.html", redirect_authenticated_user=True),

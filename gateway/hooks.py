@@ -37,6 +37,31 @@ def on_turn_completed(listener: TurnListener) -> None:
         _listeners.append(listener)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionForgotten:
+    """A session that is deleted, or whose record is forgotten, told inside that transaction, with its row locked."""
+
+    owner_id: UUID
+    session_id: UUID
+    book: str
+
+
+SessionListener = Callable[[SessionForgotten], None]
+_session_listeners: list[SessionListener] = []
+
+
+def on_session_forgotten(listener: SessionListener) -> None:
+    """Register a listener; called from an AppConfig's ready()."""
+    if listener not in _session_listeners:
+        _session_listeners.append(listener)
+
+
+def session_forgotten(event: SessionForgotten) -> None:
+    """Tell every listener."""
+    for listener in _session_listeners:
+        listener(event)
+
+
 def turn_completed(event: TurnCompleted) -> bool:
     """Tell every listener. True when one of them says that the counter is to be reset."""
     return any([listener(event) for listener in _listeners])

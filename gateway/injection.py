@@ -12,13 +12,16 @@ from gateway import identity
 from gateway.context import AgentConfig, TurnContext
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
+from memories.documents import cut_to_tokens
 from memories.errors import DomainError
+from memories.frozen import freeze
 from memories.providers import Scope
 from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
 from memories.search.keywords import extract_keywords
-from memories.snapshot import SessionSnapshot, snapshots
+from memories.snapshot import BookState, SessionSnapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
 from prompts.conversation import earlier_block
+from prompts.consolidation import guidance
 from prompts.files import prompt_file
 
 _SEPARATORS = re.compile(r"[,\s]+")
@@ -97,6 +100,18 @@ async def _snapshot(context: TurnContext) -> SessionSnapshot:
 def guidance_tokens(agent: AgentConfig) -> int:
     """How much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
     return agent.memories.summary_injection_token_limit if agent.memories.enabled else 0
+
+
+def injected_blocks(book: BookState, agent: AgentConfig) -> str:
+    """What every request of a session with this agent carries from memory, in the very bytes. Uses the database."""
+    view = snapshots.view(book)
+    limit = guidance_tokens(agent)
+    told = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
+    frozen = freeze(
+        view.entries, max_memories=agent.settings.max_inject_memories, char_limit=agent.settings.frozen_char_limit
+    )
+    parts = (told, frozen.text if agent.settings.inject_memories else "")
+    return "\n\n".join(part for part in parts if part)
 
 
 async def _thread(context: TurnContext) -> ThreadView | None:

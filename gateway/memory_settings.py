@@ -1,11 +1,9 @@
-"""The memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
+"""The memory settings and prices as they are now: rows that administrators edit and the agents file sets."""
 
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
-from gateway.agents import MemorySettings, ModelRoles, Price
+from gateway.agents import MemorySettings, Price
 from gateway.models import Agent, Configuration
 
 _checked: dict[UUID, tuple[int, MemorySettings]] = {}
@@ -22,13 +20,6 @@ def memory_settings_of(agent: Agent) -> MemorySettings:
     if found is None or found[0] != agent.version:
         found = _checked[agent.pk] = (agent.version, memory_settings())
     return found[1]
-
-
-def role_model(role: str) -> str:
-    """The model of a role, `default` or `smol`; smol falls back to default, and that to DAYBOOK_MODEL. One query."""
-    roles = ModelRoles.model_validate(_section("model_roles"))
-    chosen = roles.smol if role == "smol" else ""
-    return chosen or roles.default or str(settings.DAYBOOK_MODEL)
 
 
 def price_of(model: str) -> Price | None:

@@ -97,6 +97,11 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     )
 
 
+def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Session:
+    """The session that a request belongs to, for what is no turn; a new one is not stored yet. In a transaction."""
+    return _find(caller, agent, request, conversation, None).session
+
+
 def _find(
     caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation, run_id: UUID | None
 ) -> _Place:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from gateway.agents import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
+from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, Session
 from memories.errors import InvalidRequest, NotFound
 from memories.models import Memory, Owner, ThreadRecord
@@ -116,9 +117,18 @@ def session_end(session: Session) -> Session:
 def session_delete(session: Session) -> None:
     """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
     Session.objects.select_for_update().filter(pk=session.pk).first()
-    ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
+    session_forget(session)
     Memory.objects.filter(owner_id=session.owner_id, session_id=session.pk).update(session_id=None)
     session.delete()
+
+
+@transaction.atomic
+def session_forget(session: Session) -> None:
+    """Forget what background work made of a session: its thread records, and what the floors above keep of it. The
+    transcript stays, and so do the memories it gave."""
+    ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
+    event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
+    session_forgotten(event)
 
 
 def session_get(owner_id: UUID, session_id: UUID | None) -> Session:

@@ -74,6 +74,8 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     """One turn, for the fragment that takes the place of a streamed answer; None where there is no such run."""
     messages = Message.objects.filter(owner_id=session.owner_id, session=session, run_id=run_id)
     messages = messages.exclude(role=Message.Role.TOOL).order_by("seq")
+    if not messages:
+        messages = _command(session, run_id)
     turns = _views(session, messages, zone)
     if not turns:
         return None
@@ -81,6 +83,13 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
     turn.last = not _shown(session).filter(role=Message.Role.USER, seq__gt=messages[0].seq).exists()
     turn.new_day = None
     return turn
+
+
+def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
+    """A `/memory` command, which has no run and is named by its own message, and its answer."""
+    rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
+    seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
+    return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()
 
 
 def _shown(session: Session) -> QuerySet[Message]:
@@ -140,4 +149,4 @@ def _said_html(text: str) -> SafeString:
 
 
 def _safe(text: str) -> SafeString:
-    return mark_safe(render_markdown(text)) if text else SafeString()
+    return mark_safe(render_markdown(text)) if text else SafeString()  # noqa: S308 - sanitised by nh3

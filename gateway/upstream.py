@@ -145,6 +145,14 @@ class OpenAIModel:
         except _WRONG as error:
             raise domain_error(error) from error
 
+    async def close(self) -> None:
+        """Close the connections of this loop's clients; the next request makes new ones."""
+        loop = asyncio.get_running_loop()
+        for name, (owner, client) in list(self._clients.items()):
+            if owner is loop:
+                del self._clients[name]
+                await client.close()
+
     def _client(self, upstream: str) -> openai.AsyncOpenAI:
         loop = asyncio.get_running_loop()
         found = self._clients.get(upstream)

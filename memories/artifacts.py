@@ -118,9 +118,11 @@ def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Repla
     return Replaced(written=tuple(written), removed=tuple(removed), kept=tuple(kept))
 
 
-def artifacts_clear(writer: BookWriter) -> list[str]:
-    """Turn all documents of the book into tombstones, undoable with the writer's change set. Returns their paths."""
-    rows = list(live_artifacts(writer.book.owner_id, writer.book.pk).select_for_update())
+def artifacts_remove(writer: BookWriter, paths: Collection[str] | None = None) -> list[str]:
+    """Turn documents of the book (None: all) into tombstones, undoable with the writer's change set. Returns the paths
+    of those that were there."""
+    live = live_artifacts(writer.book.owner_id, writer.book.pk).select_for_update()
+    rows = list(live if paths is None else live.filter(path__in=paths))
     for artifact in rows:
         _remove(writer, artifact)
     return [artifact.path for artifact in rows]

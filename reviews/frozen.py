@@ -76,6 +76,8 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
             message["content"] = cut(message["content"], longest)
         left -= tokens(message["content"])
         if left < 0:
+            while messages and messages[-1]["role"] != "user":
+                messages.pop()  # an answer whose question is cut off
             break
         messages.append(message)
         is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind == Message.Kind.CHAT

@@ -215,6 +215,9 @@ class ConsolidationState(models.Model):
     changes = models.PositiveBigIntegerField(default=0)
     synthesized = models.PositiveBigIntegerField(default=0)
     artifact_versions = models.JSONField(default=dict, help_text="Versions of the documents after the last synthesis.")
+    from_notes = models.BooleanField(
+        default=False, help_text="Something was forgotten: the next synthesis reads notes and people's lines only."
+    )
     last_synthesis_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:

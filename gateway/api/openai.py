@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
@@ -13,7 +14,10 @@ from ninja import Router
 from gateway import sse
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
 from gateway.api.openai_body import CompletionBody, read_body
+from gateway.api.openai_command import command_completion
 from gateway.authentication import require_writer
+from gateway.command_words import without_commands
+from gateway.commands import answer_v1, command_in
 from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Agent
@@ -55,7 +59,11 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     body = read_body(request.body)
     if not body.is_turn:
         return await _plain(caller, body)
-    context = await _open(caller, _v1_request(request, body))
+    if command_in(body.messages):
+        answered = await in_thread(answer_v1, caller, _v1_request(request, body))
+        return command_completion(answered, stream=body.stream, include_usage=body.include_usage)
+    v1_request = _v1_request(request, body)
+    context = await _open(caller, replace(v1_request, messages=without_commands(v1_request.messages)))
     turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
     if not body.stream:
         return _headed(_json(await whole_completion(turn)), context)

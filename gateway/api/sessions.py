@@ -9,7 +9,8 @@ from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
 
-from gateway import live, runs, services, sse
+from gateway import commands, live, runs, services, sse
+from gateway.command_words import is_command
 from gateway.models import Message, Session
 from gateway.opening import open_run
 from gateway.requests import request_id
@@ -98,6 +99,8 @@ async def message_list(
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     _check_content(body.content)
+    if is_command(body.content):
+        return await _command(request.auth, session_id, body)
     replaces = parse_uuid(body.replaces) if body.replaces else None
     if body.replaces and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
@@ -227,7 +230,21 @@ def _messages(caller: Caller, session_id: str, limit: int, after: str | None) ->
     return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
 
 
+async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
+    answered = await in_thread(commands.answer_native, caller, parse_uuid(session_id), body.content)
+    if not body.stream:
+        return answered.as_json()
+
+    async def events() -> AsyncGenerator[tuple[int, live.Note]]:
+        yield len(answered.text), ("delta", {"text": answered.text})
+        yield len(answered.text), ("done", answered.as_json())
+
+    return _streamed(answered.session_id, answered.turn_id, events())
+
+
 def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
+    if found := commands.stored_command(caller.owner_id, parse_uuid(session_id), parse_uuid(turn_id)):
+        return found
     return run_json(runs.run_get(caller.owner_id, parse_uuid(session_id), parse_uuid(turn_id)))
 
 

@@ -75,7 +75,7 @@ FAMILIES: tuple[Family, ...] = (
         "tells the assistant to keep something from the user",
         """
         UNAWARE + ONE_USER(-6,4)
-        KNOW + WITHOUT(-4,0) + ONE_USER(-3,2)
+        KNOW + WITHOUT(-4,0) + ONE_USER(-3,2) ? is_no_wish
         SPEAK + ONE_USER(0,3) + FALSELY(-2,8) ? is_wanted
         TELL + NEVER(-3,0) + USER(-3,8) ? is_about_something
         TELL + NEVER(0,4) + USER(-5,8) ? is_foreign

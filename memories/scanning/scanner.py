@@ -23,7 +23,7 @@ from memories.scanning.verdict import Finding, Redaction, Verdict
 from memories.scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
 
 SCAN_LIMIT = 32_000
-"""Characters of content and keywords together that are scanned; what is longer must be refused by the caller."""
+"""Characters of a content that are scanned; what is longer must be refused by the caller."""
 
 
 def _rules_version() -> str:
@@ -41,9 +41,10 @@ RULES_VERSION: str = _rules_version()
 def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
     """Judge a text that is to be stored or injected; never raises on any text.
 
-    Content and keywords are scanned joined by line breaks, cut at SCAN_LIMIT characters.
+    Content and keywords are scanned joined by line breaks, each of the two cut at SCAN_LIMIT characters,
+    so that a long content cannot push the keywords out of sight.
     """
-    text = "\n".join((content, *keywords))[:SCAN_LIMIT]
+    text = "\n".join((content[:SCAN_LIMIT], *keywords))[: 2 * SCAN_LIMIT]
     findings = {(f.rule, f.start, f.end): f for f in _findings(text)}
     return Verdict(findings=tuple(sorted(findings.values(), key=lambda f: (f.start, f.end, f.rule))))
 

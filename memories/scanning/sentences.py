@@ -89,9 +89,10 @@ def _add_run(sentence: Sentence, run: str, start: int) -> None:
 
 
 # "User" in front of these words names a thing, not a person.
-_THINGS = word_set(
-    "interface menu id ids manual guide story stories research base experience agent table name names group groups input flow"
-)
+_THINGS = word_set("""
+interface menu id ids manual guide story stories research base experience agent table name names group groups
+input flow
+""")
 _PERSON = BIT["USER"] | BIT["ONE_USER"]
 
 

@@ -9,9 +9,29 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from memories.scanning.characters import folded
-from memories.scanning.vocabulary import actions, orders, roles, sending
+from memories.scanning.vocabulary import (
+    actions,
+    orders,
+    roles,
+    secrecy,
+    sending,
+    settings,
+    showing,
+    spreading,
+    standing,
+)
 
-SOURCES: dict[str, str] = {**orders.CLASSES, **roles.CLASSES, **sending.CLASSES, **actions.CLASSES}
+SOURCES: dict[str, str] = {
+    **orders.CLASSES,
+    **standing.CLASSES,
+    **roles.CLASSES,
+    **secrecy.CLASSES,
+    **sending.CLASSES,
+    **showing.CLASSES,
+    **spreading.CLASSES,
+    **actions.CLASSES,
+    **settings.CLASSES,
+}
 # Classes whose members are recognised by shape, not by a list.
 SHAPES = ("URL", "EMAIL", "HOST")
 

@@ -16,6 +16,8 @@ from memories.search.times import NamedTime, asks_when, named_times
 from memories.search.tokens import Token, has_digit, tokens_of
 from memories.search.vectors import Floats, cosines, unit
 
+NEAR_COSINE: Final = 0.45
+"""Cosine from which a word of the book is searched together with a word of the message."""
 FRAME_WEIGHT: Final = 0.5
 LEARNT_BY: Final = 200
 """Entries at which a book's own word counts are trusted as much as general knowledge of words."""
@@ -39,6 +41,8 @@ class Query:
     """Place of each word among the book's terms, -1 if the book does not hold it (W)."""
     spelling: dict[int, tuple[float, str]]
     """By the place of a held term: minus its weight, and the word as the message spells it."""
+    near: dict[int, list[tuple[float, int]]]
+    """By the place of a term close to words of the message: minus the cosine, and the word's term (or -1)."""
     cosine: Floats
     """Of each word to each term of the book (W, T)."""
     vector: Floats
@@ -70,6 +74,7 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays) -> Qu
     importance = book.vocabulary.importance([token.surface for token in words]) ** np.float32(trust)
     raw = book.vocabulary.embed([text.strip() or " ".join(extra_words)])[0]
     weight = np.array(weights, dtype=np.float32) * importance
+    cosine = _cosines(words, terms, book)
     spelled = zip(terms.tolist(), weight.tolist(), words, strict=True)
     return Query(
         text=text,
@@ -77,7 +82,8 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays) -> Qu
         weights=weight,
         terms=terms,
         spelling={term: (-value, token.surface) for term, value, token in spelled if term >= 0},
-        cosine=_cosines(words, terms, book),
+        near=_near(cosine, terms),
+        cosine=cosine,
         vector=unit(raw - book.centre),
         speakers=speakers,
         asks_when=asks_when(text),
@@ -107,6 +113,14 @@ def _cosines(words: Sequence[Token], terms: Ints, book: BookArrays) -> Floats:
     cosine[[has_digit(token.term) for token in words]] = 0.0
     cosine[known, terms[known]] = 1.0
     return cosine
+
+
+def _near(cosine: Floats, terms: Ints) -> dict[int, list[tuple[float, int]]]:
+    rows, places = np.nonzero(cosine >= NEAR_COSINE)
+    near: dict[int, list[tuple[float, int]]] = {}
+    for row, place, value in zip(rows.tolist(), places.tolist(), cosine[rows, places].tolist(), strict=True):
+        near.setdefault(place, []).append((-value, int(terms[row])))
+    return near
 
 
 def local_term(term: str, book: BookArrays) -> int:

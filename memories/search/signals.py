@@ -10,13 +10,12 @@ import numpy as np
 
 from memories.search.analysis import Ints
 from memories.search.arrays import KEYWORD_SHARE, SMALL_BOOK, BookArrays
-from memories.search.query import Query
+from memories.search.query import NEAR_COSINE, Query
 from memories.search.times import NamedTime
 from memories.search.vectors import Floats, cosine
 
 NEAR_WORDS: Final = 6
 """Words of the book, close to a query word, that are searched with it."""
-NEAR_COSINE: Final = 0.45
 NEAR_WEIGHT: Final = 0.4
 """Weight of a near word with cosine 1; a shared word weighs 1."""
 CLOSEST_COSINE: Final = 0.3
@@ -65,20 +64,21 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
 def searched_terms(query: Query) -> tuple[Ints, Floats]:
     """Return the book's terms that are searched: the query's own and words near them, with weights."""
     own = query.terms >= 0
-    if not query.cosine.size:
-        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-    near = query.cosine.copy()
-    near[own, query.terms[own]] = 0.0
-    count = min(NEAR_WORDS, near.shape[1])
-    best = np.argpartition(near, near.shape[1] - count, axis=1)[:, near.shape[1] - count :]
-    closeness = np.take_along_axis(near, best, axis=1)
-    weight = np.where(closeness > NEAR_COSINE, NEAR_WEIGHT * closeness, 0.0) * query.weights[:, None]
-    all_terms = np.concatenate([query.terms[own], best.ravel()])
-    all_weights = np.concatenate([query.weights[own], weight.ravel()])
+    rows, places = np.nonzero(query.cosine > NEAR_COSINE)
+    other = places != query.terms[rows]
+    rows, places = rows[other], places[other]
+    closeness = query.cosine[rows, places]
+    order = np.lexsort((-closeness, rows))
+    rows, places, closeness = rows[order], places[order], closeness[order]
+    rank = np.arange(len(rows)) - np.searchsorted(rows, rows)
+    kept = rank < NEAR_WORDS
+    rows, places, closeness = rows[kept], places[kept], closeness[kept]
+    weight = NEAR_WEIGHT * closeness * query.weights[rows]
+    all_terms = np.concatenate([query.terms[own], places])
+    all_weights = np.concatenate([query.weights[own], weight])
     terms, place = np.unique(all_terms, return_inverse=True)
     summed = np.bincount(place, weights=all_weights, minlength=len(terms)).astype(np.float32)
-    kept = summed > 0
-    return terms[kept].astype(np.int64), summed[kept]
+    return terms.astype(np.int64), summed
 
 
 def shared_words(query: Query, book: BookArrays, terms: Ints, weights: Floats) -> Floats:
@@ -122,7 +122,9 @@ def closest_words(query: Query, book: BookArrays) -> Floats:
         close = np.flatnonzero(closeness > CLOSEST_COSINE)
         if close.size:
             own = book.content.best(close, closeness[close])
-            total += rarity * np.maximum(own, KEYWORD_SHARE * book.keywords.best(close, closeness[close]))
+            if book.keywords.documents.size:
+                own = np.maximum(own, KEYWORD_SHARE * book.keywords.best(close, closeness[close]))
+            total += rarity * own
     return total
 
 

@@ -24,7 +24,7 @@ LEAST_COSINE: Final = 0.3
 """Facts below it are never compared further."""
 LONGEST_FACT: Final = 60
 """Terms of a text that is still one short fact."""
-MOST_COMPARED: Final = 40
+MOST_COMPARED: Final = 20
 
 _PAST: Final = re.compile(
     r"\b(?:was|were|did|had|used to|before|previous(?:ly)?|former(?:ly)?|earlier|old|back (?:in|then)|originally|"
@@ -87,8 +87,10 @@ def same_subject(one: int, other: int, book: BookArrays) -> float:
 
 def _shared_part(terms: set[int], others: set[int], book: BookArrays) -> float:
     """Return the rarity of the shared terms as a part of the smaller set's."""
-    smaller = min(_rarity(terms, book), _rarity(others, book))
-    return _rarity(terms & others, book) / smaller if smaller else 0.0
+    shared = terms & others
+    if not shared:
+        return 0.0
+    return _rarity(shared, book) / min(_rarity(terms, book), _rarity(others, book))
 
 
 def _is_fact(at: int, book: BookArrays) -> bool:
@@ -101,7 +103,7 @@ def _terms(at: int, book: BookArrays) -> set[int]:
 
 
 def _rarity(terms: set[int], book: BookArrays) -> float:
-    return float(book.content.idf[list(terms)].sum()) if terms else 0.0
+    return float(book.content.idf[list(terms)].sum())
 
 
 def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:

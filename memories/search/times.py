@@ -26,6 +26,7 @@ _ALSO_WORDS: Final = ("may", "mai", "mars", "mei", "march")
 _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY: Final = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.|er)?"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
+_DIGIT: Final = re.compile(r"\d")
 _ISO: Final = re.compile(r"\b(?P<year>(?:19|20)\d\d)[-/](?P<month>[01]?\d)(?:[-/](?P<day>[0-3]?\d))?\b")
 _DOTTED: Final = re.compile(r"\b(?P<day>[0-3]?\d)\.(?P<month>[01]?\d)\.(?P<year>(?:19|20)\d\d)\b")
 _CHINESE: Final = re.compile(r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>[01]?\d)月(?:(?P<day>[0-3]?\d)[日号])?")
@@ -81,7 +82,8 @@ def named_times(text: str) -> tuple[NamedTime, ...]:
     year, or with a capital inside a sentence.
     """
     found: dict[NamedTime, None] = {}
-    for pattern in (_ISO, _DOTTED, _CHINESE, _MONTH_FIRST, _DAY_FIRST):
+    patterns = (_ISO, _DOTTED, _CHINESE, _MONTH_FIRST, _DAY_FIRST) if _DIGIT.search(text) else (_DAY_FIRST,)
+    for pattern in patterns:
         for match in pattern.finditer(text):
             named = _named(match)
             if named is not None and not any(_covers(known, named) for known in found):

@@ -104,7 +104,7 @@ def _always_stopped() -> frozenset[str]:
 
 
 def _tokens_of_word(word: str, language: str, stop: frozenset[str], named: bool) -> Iterator[Token]:
-    if _UNSPACED.search(word):
+    if not word.isascii() and _UNSPACED.search(word):
         yield from _unspaced_tokens(word, language, stop)
         return
     folded = word.casefold()
@@ -115,6 +115,9 @@ def _tokens_of_word(word: str, language: str, stop: frozenset[str], named: bool)
         folded, word = whole, word[: len(whole)]
         if folded in stop:
             return
+    if folded == word and word.isalpha():
+        yield from _stemmed(word, language, named)
+        return
     parts = [piece for part in _PART.findall(word) for piece in _CAMEL.split(part) if piece]
     if len(parts) == 1:
         yield from _stemmed(word, language, named)
@@ -159,7 +162,7 @@ def _spaced_rest(rest: str, language: str, stop: frozenset[str]) -> Iterator[Tok
 
 def has_digit(word: str) -> bool:
     """Say whether the word holds a digit of any script."""
-    return any(letter.isdigit() for letter in word)
+    return not word.isalpha() and any(letter.isdigit() for letter in word)
 
 
 def _script(letter: str) -> str:

@@ -20,12 +20,16 @@ LONGEST_TEXT: Final = 4000
 FULL_LENGTH: Final = 14.0
 """Length of a piece vector from which a word counts in full; the median over the table is 13.3."""
 _BATCH: Final = 256
+_MOST_KEPT: Final = 20_000
 _ONE_THREAD: Final = 250_000
 """Multiplications up to which OpenBLAS does not start threads (262,144)."""
 
 
 class StaticVectors:
-    """Mean of the word-piece vectors of a text; thread-safe, since it is never changed."""
+    """Mean of the word-piece vectors of a text.
+
+    Thread-safe: the table never changes, and what is kept beside it may be lost.
+    """
 
     def __init__(self) -> None:
         # The loader looks for its bundled files in the wrong folder when it may not download.
@@ -33,6 +37,7 @@ class StaticVectors:
         model = WordLlama.load(cache_dir=folder, dim=DIMENSIONS, disable_download=True)
         self._table: Floats = np.ascontiguousarray(model.embedding, dtype=np.float32)
         self._norms: Floats = np.linalg.norm(self._table, axis=1)
+        self._important: dict[str, float] = {}
         self._tokenizer = model.tokenizer
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -63,9 +68,17 @@ class StaticVectors:
         Since texts are plain means, training made the vectors of "the" or "get" short and those of
         "penicillin" or "draft" long; the longest piece of a word decides, and the upper half counts as 1.
         """
-        pieces = [self._pieces(word) for word in words]
-        longest = [float(self._norms[ids].max()) if ids else 0.0 for ids in pieces]
-        return np.asarray(np.minimum(np.array(longest) / FULL_LENGTH, 1.0), dtype=np.float32)
+        return np.array([self._importance_of(word) for word in words], dtype=np.float32)
+
+    def _importance_of(self, word: str) -> float:
+        known = self._important.get(word)
+        if known is None:
+            ids = self._pieces(word)
+            known = min(float(self._norms[ids].max()) / FULL_LENGTH, 1.0) if ids else 0.0
+            if len(self._important) >= _MOST_KEPT:
+                self._important = {}
+            self._important[word] = known
+        return known
 
 
 _lock = threading.Lock()

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from memories.search.analysis import Ints
 from memories.search.arrays import BookArrays
 from memories.search.entries import Entry
 from memories.search.hits import Reason
 from memories.search.query import Query
-from memories.search.signals import NEAR_COSINE, Evidence
+from memories.search.signals import Evidence
 
 MOST_WORDS: Final = 4
 """Words named per reason."""
@@ -90,15 +88,13 @@ def _spelled(query: Query, terms: Ints) -> tuple[str, ...]:
 
 def _near(at: int, query: Query, book: BookArrays) -> tuple[str, ...]:
     """Return the entry's words that are close to words of the message which it lacks, closest first."""
-    terms = np.concatenate([book.own_terms[at], book.found_by_terms[at]])
-    held = set(terms.tolist())
-    unmet = [row for row, term in enumerate(query.terms.tolist()) if term not in held]
-    if not len(terms) or not unmet:
+    terms = [*book.own_terms[at].tolist(), *book.found_by_terms[at].tolist()]
+    close = [(*found, term) for term in terms if term in query.near for found in query.near[term]]
+    if not close:
         return ()
-    closeness = query.cosine[unmet][:, terms]
-    column, best = closeness.argmax(axis=1).tolist(), closeness.max(axis=1).tolist()
-    close = sorted(((-value, place) for value, place in zip(best, column, strict=True) if value >= NEAR_COSINE))
-    return tuple(dict.fromkeys(book.vocabulary.surface(int(book.terms[terms[place]])) for _, place in close))
+    held = set(terms)
+    lacking = sorted((value, term) for value, asked, term in close if asked not in held)
+    return tuple(dict.fromkeys(book.vocabulary.surface(int(book.terms[term])) for _, term in lacking))
 
 
 def _neighbour(

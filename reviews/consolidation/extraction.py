@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from gateway.memory_settings import role_model
+from gateway.roles import model_of_role
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
@@ -22,7 +22,7 @@ from reviews.consolidation.ceilings import Meter, Spent
 from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.errors import AnswerUnusable, CeilingReached
 from reviews.consolidation.runs import Claim, hold
-from reviews.consolidation.selection import sessions_of, still_eligible
+from reviews.consolidation.selection import rested, sessions_of
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 Unit = Extraction.State
@@ -70,7 +70,7 @@ async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
 
     Raises LeaseLost, RunCancelled, and an upstream's refusal that would be the same for every session."""
     await in_thread(choose_sessions, claim)
-    model_name = await in_thread(role_model, "default")
+    model_name = await in_thread(model_of_role, "default")
     outcome = Extracted()
     while not outcome.stops:
         due, next_at = await in_thread(_queued, claim.run.pk)
@@ -132,7 +132,7 @@ def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord] | 
     unit = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED).first()
     if unit is None:
         return None
-    if not still_eligible(unit.session_id, claim.limits, timezone.now(), force=claim.run.force):
+    if not rested(claim.limits, timezone.now()).filter(pk=unit.session_id).exists():
         _let_go(claim, unit)
         return None
     record = read_record(

@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
+from memories import leases
 from memories.database import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.leases import LeaseLost
@@ -32,24 +35,17 @@ class RunBroke(DomainError):
     code, http_type, http_status = "internal_error", "api_error", 500
 
 
-def execute(run_id: UUID, runner: asyncio.Runner) -> None:
-    """Work on a run for a slice, if it is to be done and nobody else does it. `runner` keeps the process's event loop
-    and client."""
+def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+    """Work on a run for a slice, if it is to be done and nobody else does it. `run_async` runs a coroutine in the
+    process's event loop, which keeps the upstream's client."""
     claim = runs.claim(run_id)
     if claim is None:
         return
     job = Job(claim)
     try:
-        runner.run(job.work())
-    except* LeaseLost:
-        logger.warning("consolidation %s: the lease was lost; whoever holds it goes on", run_id)
-    except* RunCancelled as stopped:
-        runs.cancel(claim.run, str(stopped.exceptions[0]))
-    except* DomainError as failed:
-        runs.fail(job.claim, _first(failed))
-    except* Exception as broken:
-        logger.error("consolidation %s broke off", run_id, exc_info=broken)
-        runs.fail(job.claim, RunBroke(f"The consolidation broke off ({type(broken.exceptions[0]).__name__})."))
+        run_async(job.work())
+    except Exception as error:  # whatever it was, the run must not stay open without a word
+        _end(job.claim, _first(error))
 
 
 class Job:
@@ -122,8 +118,24 @@ class Job:
             runs.fail(self.claim, CeilingOfDay("This run's requests or tokens are used up before the documents were written."))
 
 
-def _first(group: BaseExceptionGroup[DomainError]) -> DomainError:
-    """One of the errors of a group, as a value."""
-    for error in group.exceptions:
-        return _first(error) if isinstance(error, BaseExceptionGroup) else error
-    return RunBroke("The consolidation broke off.")
+def _end(claim: Claim, error: BaseException) -> None:
+    """What becomes of a run whose slice was ended by an error."""
+    if isinstance(error, LeaseLost | RunCancelled):
+        # Stopped, cleared, or in somebody else's hands: this worker writes nothing more.
+        logger.warning("consolidation %s was left: %s", claim.run.pk, error)
+        if isinstance(error, RunCancelled):
+            runs.cancel(claim.run, str(error))
+        leases.release(claim.lease, claim.token)
+    elif isinstance(error, DomainError):
+        runs.fail(claim, error)
+    else:
+        logger.error("consolidation %s broke off", claim.run.pk, exc_info=error)
+        runs.fail(claim, RunBroke(f"The consolidation broke off ({type(error).__name__})."))
+
+
+def _first(error: BaseException) -> BaseException:
+    """The error itself, or of several tasks' errors the one that says most: a lost lease before a refusal."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    found = [_first(inner) for inner in error.exceptions]
+    return next((inner for inner in found if isinstance(inner, LeaseLost | RunCancelled)), found[0])

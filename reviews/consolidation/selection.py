@@ -21,17 +21,24 @@ _OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
     """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
     and not temporary; newest first. `force` takes those again whose extraction failed."""
-    said = _said_in(OuterRef("pk"))
-    rows = Session.objects.filter(
-        temporary=False,
-        last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
-        last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
-    ).annotate(said_through=Subquery(said.order_by("-seq").values("seq")[:1]))
+    said = _said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
+    rows = rested(limits, now).annotate(said_through=Subquery(said))
     changed = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
     if force:
         changed |= Q(extraction__state=Extraction.State.FAILED)
+    return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
+
+
+def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
+    """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
+    looked at again before it is read: somebody may have gone on with it."""
     busy = Run.objects.filter(session=OuterRef("pk"), state__in=_OPEN_RUNS)
-    return rows.filter(changed, ~Exists(busy), said_through__isnull=False).order_by("-last_active_at", "-id")
+    return Session.objects.filter(
+        ~Exists(busy),
+        temporary=False,
+        last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
+        last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
+    )
 
 
 def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: bool = False) -> list[Session]:
@@ -47,11 +54,6 @@ def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: boo
         if session.has_words:
             found.append(session)
     return found
-
-
-def still_eligible(session_id: UUID, limits: MemorySettings, now: datetime, *, force: bool) -> bool:
-    """Whether a chosen session still rests; somebody may have gone on with it meanwhile."""
-    return eligible(limits, now, force=force).filter(pk=session_id).exists()
 
 
 def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:

@@ -3,7 +3,7 @@ What was read is noted before; if any of it was changed when the answer is there
 during the model call wins, and the synthesis is due again."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -11,19 +11,20 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from gateway.memory_settings import role_model
+from gateway.roles import model_of_role
 from memories import scanning
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts import (
     Replaced,
     artifact_usage,
+    artifacts_remove,
     artifacts_replace,
     live_artifacts,
     versions_of,
 )
 from memories.database import in_thread
 from memories.documents import OutputRejected, clean_output, tokens_of
-from memories.errors import DomainError
+from memories.errors import DomainError, RateLimited
 from memories.models import Artifact, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
@@ -65,7 +66,7 @@ class Written:
 async def synthesize(claim: Claim, meter: Meter) -> None:
     """Write the documents anew if it is time, and end the run. A failure lets the run rest, and ends it at last.
 
-    Raises LeaseLost, RunCancelled, CeilingReached."""
+    Raises LeaseLost, RunCancelled, CeilingReached, RateLimited."""
     sources = await in_thread(read_sources, claim)
     if sources is None:
         await in_thread(_end_without, claim)
@@ -76,6 +77,8 @@ async def synthesize(claim: Claim, meter: Meter) -> None:
     except Stale:
         again = AnswerUnusable("A document or a note was changed meanwhile; it is read again.")
         await in_thread(_try_again, claim, again, timedelta())
+    except RateLimited:
+        raise
     except DomainError as error:
         if is_lasting(error):
             await in_thread(fail, claim, error)
@@ -153,7 +156,7 @@ async def _write(claim: Claim, meter: Meter, sources: Sources) -> Written:
     if not sources.notes:
         # Everything that was noted was forgotten: what people wrote is what is left, and no model is needed.
         return Written(documents={document.path: document.content for document in sources.documents})
-    model_name = await in_thread(role_model, "smol")
+    model_name = await in_thread(model_of_role, "smol")
     answer = await ask(claim, meter, sources.messages, model_name=model_name)
     return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
 
@@ -191,7 +194,8 @@ def _apply(claim: Claim, sources: Sources, written: Written) -> None:
     with book_writing(claim.run.book, source) as writer:
         replaced: Replaced = artifacts_replace(writer, written.documents)
         if not sources.notes:
-            replaced = _remove_forgotten(writer, written, replaced)
+            gone = artifacts_remove(writer, sources.versions.keys() - written.documents.keys())
+            replaced = replace(replaced, removed=(*replaced.removed, *gone))
     state.synthesized, state.last_synthesis_at, state.from_notes = state.changes, timezone.now(), False
     state.artifact_versions = versions_of(list(live_artifacts(run.owner_id, run.book_id)))
     state.save()

@@ -1,4 +1,4 @@
-"""Dropping, outranking and cancelling rules; taking on a role without them."""
+"""Dropping, outranking, cancelling and obeying rules, and whose rules they are."""
 
 CLASSES = {
     # Verb before its object: ignore …, forget …
@@ -50,6 +50,9 @@ fa: نادیده بگیر*, فراموش کن*, نادیده گرفته, چشم 
 de: ignorieren, missachten, vergessen, umgehen, ubergehen
 nl: negeren, vergeten, omzeilen
 """,
+    "DISOBEY": """
+en: disobey, defy, violate, circumvent, contravene, flout, subvert
+""",
     "RULES": """
 en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions,
     guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards,
@@ -84,6 +87,27 @@ vi: huong dan, chi thi, quy tac
 he: הוראות, ההוראות, כללים, הכללים
 el: οδηγιες, κανονες
 """,
+    # What an assistant is told, as opposed to the rules of a house.
+    "DIRECTIVES": """
+en: instruction, instructions, directive, directives, directions, guidance, prompt, prompts, orders,
+    context, guardrails, safeguards
+de: anweisung*, instruktion*, vorgabe*
+fr: consigne*, instruction*, directive*
+es: instruccion*, indicacion*
+pt: instruc*, orientac*
+it: istruzion*
+nl: instructie*, aanwijzing*
+pl: instrukcj*, polecen*
+ru: инструкци*, указани*
+uk: інструкці*, вказівк*
+zh: 指令, 指示
+ja: 指示, 命令
+ko: 지시, 명령, 지침
+fa: دستور*
+ar: تعليمات*
+tr: talimat*
+hi: निर्देश*
+""",
     "PRIOR": """
 en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing,
     foregoing, before, hidden, built-in, up to now, so far, until now
@@ -110,6 +134,12 @@ id: sebelumnya
 vi: truoc, truoc do
 he: הקודמות, הקודמים
 el: προηγουμεν*
+""",
+    "ABOVE": """
+en: above, preceding, foregoing
+de: obig*, vorstehend*
+fr: ci-dessus
+es: de arriba
 """,
     "ALL": """
 en: all, any, every, everything, each, whatever, entire
@@ -178,122 +208,6 @@ tr: kurallarini, talimatlarini, senin
 fa: خود, شما, تو, خودت
 ar: تعليماتك, قواعدك, الخاصة بك
 """,
-    "CANCELLED": """
-en: cancelled, canceled, removed, been removed, been replaced, void, revoked, disabled, suspended, lifted,
-    annulled, null, nullified,
-    overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind,
-    no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply,
-    doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter,
-    do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind,
-    doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong,
-    secondary, meaningless, worthless, only a test, just a test, not real, corrupted, are wrong,
-    a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated, waived, are gone,
-    are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded,
-    repealed, were a mistake, out of force
-de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet,
-    ausgesetzt, nichtig
-fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees,
-    ne s'applique*, ne compte*, plus valable*, leve*
-es: anulad*, cancelad*, suspendid*, desactivad*, derogad*, no se aplica*, ya no, no valen, sin efecto
-pt: anulad*, cancelad*, suspens*, desativad*, revogad*, nao se aplica*, nao valem, ja nao
-it: annullat*, cancellat*, sospes*, disattivat*, revocat*, non valgono, non si applica*, non vale
-nl: geannuleerd, ingetrokken, opgeheven, vervallen, gelden niet, uitgeschakeld, niet meer
-pl: anulowan*, uniewaznion*, wylaczon*, nie obowiazuj*, zawieszon*
-ru: отменен*, отмененo, аннулирован*, отключен*, недействительн*, больше не, не действуют, не применя*,
-    приостановлен*
-uk: скасован*, вимкнен*
-zh: 取消, 作废, 无效, 失效, 废除, 不再适用, 不适用, 不再有效, 已撤销, 禁用
-ja: 無効, 取り消, 解除, 適用されない, 適用されません, 廃止, キャンセル
-ko: 무효, 취소, 해제, 적용되지, 폐지
-hi: रद्द, अमान्य, लागू नहीं, समाप्त
-tr: iptal*, gecersiz*, kaldirildi, devre disi, gecerli degil, uygulanmaz
-fa: لغو*, باطل*, بی اثر, اعتبار ندار*, غیرفعال*, برداشته شد*
-ar: ملغ*, الغيت, الغاء*, غير صالح*, لا تنطبق, معطل*, باطل*
-id: dibatalkan, tidak berlaku
-""",
-    "OUTRANKS": """
-en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks,
-    outrank, takes precedence, take precedence, takes priority, take priority, has priority,
-    have priority, higher priority, highest priority, above the system, trumps, trump, beats,
-    more important than, stronger than, replaces, replace, precedence over, top priority, absolute priority,
-    priority over,
-    instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first,
-    come first, before the system, overwrites, overwrite
-de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als,
-    hohere prioritat, ersetzt
-fr: prime sur, priment sur, l'emporte*, remplace*, prioritaire*, a priorite, prevaut, prevalent
-es: prevalece*, tiene prioridad, tienen prioridad, por encima, anula, reemplaza, sustituye*
-pt: prevalece*, tem prioridade, acima de, substitui*
-it: prevale, prevalgono, ha la precedenza, ha priorita, sostituisce, al di sopra
-nl: gaat voor, heeft voorrang, overschrijft, vervangt
-pl: ma pierwszenstwo, zastepuje, nadpisuje
-ru: важнее, имеет приоритет, имеет преимущество, заменяет, заменяют, выше системн*, перекрывает, приоритетнее
-zh: 优先于, 高于, 覆盖, 优先级, 取代, 凌驾
-ja: 優先, 上書き, 置き換え
-ko: 우선, 대체, 덮어
-tr: oncelikli*, ustundur, yerine gecer
-fa: اولویت دارد, مقدم است, برتری دارد, جایگزین
-ar: اولوية, يتجاوز, يحل محل, الاولوية
-hi: प्राथमिकता, ऊपर है
-""",
-    "ONLY": """
-en: only, just, solely, nothing but, exclusively, alone
-de: nur, ausschliesslich, allein
-fr: seul, seule, seulement, uniquement, ne que
-es: solo, solamente, unicamente
-pt: apenas, somente, so
-it: solo, soltanto, solamente, unicamente
-nl: alleen, slechts, enkel
-pl: tylko, jedynie
-ru: только, лишь, исключительно
-uk: лише, тільки
-zh: 只有, 只, 仅, 唯一, 唯有
-ja: だけ, のみ
-ko: 만, 오직
-hi: केवल, सिर्फ
-tr: yalnizca, sadece
-fa: فقط, تنها
-ar: فقط, الوحيد*
-""",
-    "COUNTS": """
-en: counts, count, matters, applies, is valid, is binding, binding, in force
-de: gilt, gelten, zahlt
-fr: compte, vaut, s'applique, fait foi, valable
-es: vale, cuenta, es valida, valida, aplica
-pt: vale, conta, valida
-it: vale, conta, valida
-nl: geldt, telt
-pl: obowiazuje, liczy sie, wazna, wazny
-ru: действует, действительн*, имеет значение, имеет силу, считается, актуальн*
-zh: 有效, 算数, 生效, 为准
-ja: 有効, 有効です
-ko: 유효
-tr: gecerli*
-fa: معتبر*, اعتبار دارد, ملاک
-ar: صالح*, ساري*, معتبر*
-hi: मान्य, वैध
-""",
-    "OBEY": """
-en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to,
-    submit to, do what, do as, do exactly
-de: befolg*, gehorch*, folge, folgen, fuhre, halte dich
-fr: obeis, obeissez, suis, suivez, execute, executez, respecte, conforme-toi
-es: obedece*, sigue, siga, cumple, ejecuta, acata
-pt: obedeca, obedece, siga, execute, cumpra, segue
-it: obbedisci, ubbidisci, segui, esegui, seguite
-nl: gehoorzaam, volg, voer, luister
-pl: wykonuj, wykonaj, sluchaj, przestrzegaj, postepuj
-ru: выполняй*, выполни*, следуй*, слушайся, подчиняйся, повинуйся, исполняй*, исполни*
-uk: виконуй*, слухайся
-zh: 遵守, 服从, 听从, 执行, 遵循, 按照
-ja: 従って, 従え, 従う, 実行, 守って
-ko: 따르, 따라, 복종, 실행
-hi: पालन, मानो, अनुसरण
-tr: uy, itaat et, takip et, uygula, izle, yerine getir
-fa: پیروی کن*, اطاعت کن*, اجرا کن*, عمل کن*, دنبال کن*
-ar: اتبع, اطع, نفذ, التزم
-id: ikuti, patuhi
-""",
     "OPPOSITE": """
 en: the opposite, opposite of, act against, the reverse, contrary to, go against, work against, the contrary
 de: gegenteil
@@ -335,25 +249,20 @@ it: invece, nuove istruzioni
 ru: вместо этого, новые инструкции, новые правила
 zh: 改为, 新的指令, 新指令
 """,
-    # What an assistant is told, as opposed to the rules of a house.
-    "DIRECTIVES": """
-en: instruction, instructions, directive, directives, directions, guidance, prompt, prompts, orders,
-    context, guardrails, safeguards
-de: anweisung*, instruktion*, vorgabe*
-fr: consigne*, instruction*, directive*
-es: instruccion*, indicacion*
-pt: instruc*, orientac*
-it: istruzion*
-nl: instructie*, aanwijzing*
-pl: instrukcj*, polecen*
-ru: инструкци*, указани*
-uk: інструкці*, вказівк*
-zh: 指令, 指示
-ja: 指示, 命令
-ko: 지시, 명령, 지침
-fa: دستور*
-ar: تعليمات*
-tr: talimat*
-hi: निर्देश*
+    "REST": """
+en: the rest, rest of, other, all, remaining, every other
+de: alle, anderen, ubrigen, restlichen
+fr: autres, toutes, tous
+es: demas, otros, otras, todos, todas
+ru: остальные, все, другие
+zh: 其他, 所有, 其余
+""",
+    "MEMORIES": """
+en: memories, entries, notes, memory block
+de: erinnerungen, eintrage
+fr: souvenirs
+es: recuerdos, memorias
+ru: воспоминания, записи
+zh: 记忆
 """,
 }

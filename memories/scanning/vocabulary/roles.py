@@ -1,4 +1,4 @@
-"""Being somebody else, without limits; addressing the assistant."""
+"""Being somebody else, without limits; who is spoken to."""
 
 CLASSES = {
     "BECOME": """
@@ -138,6 +138,15 @@ tr: sen, siz, model, asistan
 hi: तुम, आप, मॉडल, तुझ, तुम्हें
 ar: انت, عليك, لك, نموذج, مساعد
 """,
+    "ONLY_YOU": """
+en: you, your, you're, yourself, you'll
+de: du, dich, dein*
+fr: tu, te, vous
+es: tu, te, eres
+it: tu, sei
+pt: voce, tu
+ru: ты, тебя, вы
+""",
     "MACHINE": """
 en: ai, model, assistant, chatbot, bot, llm, agent, agents, gpt, chatgpt, claude, gemini, copilot,
     language model, persona, character, terminal, shell, root, entity, confidant, sidekick, simulator
@@ -148,6 +157,19 @@ ru: ии, модель, ассистент, помощник
 zh: 模型, 助手, 人工智能, ai
 ja: モデル, アシスタント, ai
 fa: مدل, دستیار
+""",
+    "ASSISTANT": """
+en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots,
+    gpt, chatgpt, claude
+de: assistent*, ki, ki-modell, sprachmodell*
+fr: assistant, ia, modele
+es: asistente, ia, modelo
+pt: assistente, ia, modelo
+it: assistente, ia, modello
+ru: ассистент*, помощник*, модел*, ии
+zh: 助手, 模型, 人工智能
+ja: アシスタント, モデル
+fa: دستیار, مدل
 """,
     "REFUSE": """
 en: refuse, refuses, refusing, refusal, refusals, decline, say no, reject, deny, push back, object, warn,
@@ -168,31 +190,6 @@ tr: reddetme, hayir deme
 hi: मना, इनकार
 ar: ترفض, رفض
 """,
-    "NEVER": """
-en: never, not, don't, do not, cannot, can't, must not, mustn't, shall not, should not, shouldn't,
-    no longer, avoid, refrain, without ever, under no circumstances, won't, will not, no
-de: nie, niemals, nichts, nicht, kein*, keinesfalls
-fr: jamais, ne, pas, rien, n'
-es: nunca, jamas, nada, no
-pt: nunca, jamais, nao
-it: mai, non, nulla
-nl: nooit, niet, niets, geen
-sv: aldrig, inte
-pl: nie, nigdy
-cs: nikdy, ne
-ru: никогда, не, нельзя, ни, ничего
-uk: ніколи, не
-zh: 不要, 别, 不得, 从不, 永远不要, 永不, 不许, 切勿, 绝不, 不能, 勿, 不可, 不会
-ja: 決して, 絶対に, ないで, 禁止, するな
-ko: 절대, 마라, 마세요, 말아, 말고, 않, 마
-hi: मत, कभी, नहीं
-tr: asla, hicbir zaman, sakin, kesinlikle
-fa: هرگز, هیچگاه, هیچ وقت, هیچوقت, نباید
-ar: لا, ابدا, لن, مطلقا
-id: jangan
-vi: dung, khong bao gio
-he: אל, לעולם לא
-""",
     "EVERY_REQUEST": """
 en: any request, every request, request, requests, anything, any question, every question, everything,
     a request, any task, whatever, any order, orders, prompts, i ask, asked, no matter
@@ -212,31 +209,16 @@ tr: istek*, istegi
 hi: अनुरोध*
 ar: طلب*
 """,
-    "REPORTED": """
-en: i, we, they, he, she, who, people, users, should i, how, could, would, might, why, whether, when to,
-    which, that, to, boss, team, kids, interns, it, can
-fr: je, nous, ils, elle, il
-es: yo, nosotros, ellos
-de: ich, wir, er, es
-it: io, noi
+    "AVOID": """
+en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise,
+    despises, hate, hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above,
+    not bound, beyond, freed, never follows, forget, forgets, without
 """,
-    "LONG": """
-en: from now on, forever, permanently, always, henceforth, hereafter, at all times, in every, unconditionally
-de: ab jetzt, von nun an, immer, kunftig, fortan
-fr: desormais, toujours, a partir de maintenant, dorenavant
-es: a partir de ahora, siempre, de ahora en adelante
-pt: a partir de agora, sempre
-it: d'ora in poi, sempre
-ru: отныне, всегда, теперь, с этого момента
-zh: 从现在起, 从现在开始, 永远, 始终, 今后, 总是
-ja: 今後, これから, 常に, 今から
-ko: 앞으로, 항상, 이제부터
-fa: از این پس, همیشه, از حالا
-tr: bundan sonra, her zaman, artik, bundan boyle
-pl: od teraz, zawsze, odtad
-nl: vanaf nu, altijd, voortaan
-uk: відтепер, завжди, тепер
-hi: अब से, हमेशा
-ar: من الان, دائما
+    "ANSWERS": """
+en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts,
+    message, messages, enabled
+""",
+    "MAY": """
+en: may, is allowed to, are allowed to, can, is permitted to
 """,
 }

@@ -1,0 +1,207 @@
+"""The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
+not counted, recorded, reviewed or extracted. The table of verbs is filled here and by the floors above when Django
+starts. A handler works in transactions of its own; its words are stored after it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway import identity
+from gateway.command_words import COMMAND, VERBS, ParsedCommand, command_text, parse_command, without_commands
+from gateway.context import AgentConfig
+from gateway.injection import injected_blocks
+from gateway.memory_settings import memory_settings_of
+from gateway.models import Agent, Message, Session
+from gateway.resolve import V1Request, session_of
+from gateway.runs import agent_find, agent_settings, book_state, release_expired, require_agent, require_key
+from gateway.services import require_active, session_get
+from memories.caller import Caller
+from memories.ids import uuid7
+from memories.snapshot import BookState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandCall:
+    """Who gives which command, where. `temporary`: the session neither reads nor writes memory."""
+
+    caller: Caller
+    command: ParsedCommand
+    agent: AgentConfig
+    book: BookState
+    temporary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandReply:
+    """What is answered, and the changes that were made, as a turn shows them."""
+
+    text: str
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandTurn:
+    """A command and its answer as they are stored; `turn_id` is the id of the command's message."""
+
+    turn_id: UUID
+    session_id: UUID
+    agent_name: str
+    text: str
+    changes: list[dict[str, Any]]
+    turns: int
+    turns_since_review: int
+
+    def as_json(self) -> dict[str, Any]:
+        """As the native API shows a turn."""
+        return {
+            "id": str(self.turn_id),
+            "object": "turn",
+            "session_id": str(self.session_id),
+            "turn": self.turns,
+            "kind": Message.Kind.COMMAND.value,
+            "state": "completed",
+            "content": self.text,
+            "recalled": [],
+            "memory_changes": self.changes,
+            "usage": {},
+            "turns_since_memory_review": self.turns_since_review,
+            "error": None,
+        }
+
+
+Handler = Callable[[CommandCall], CommandReply]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One verb: what it does, in words for `/memory help`, and who does it."""
+
+    verb: str
+    about: str
+    handler: Handler
+
+
+_commands: dict[str, Command] = {}
+
+
+def register_command(command: Command) -> None:
+    """Fill a verb of the table; called from an AppConfig's ready()."""
+    _commands[command.verb] = command
+
+
+def command_in(messages: Any) -> ParsedCommand | None:
+    """The command that a request's last user message is, if nothing follows it."""
+    last = messages[-1] if messages else {}
+    return parse_command(command_text(last.get("content"))) if last.get("role") == "user" else None
+
+
+def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
+    """Carry a command out in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    command = parse_command(content)
+    assert command is not None
+    require_key(caller)
+    session = session_get(caller.owner_id, session_id)
+    require_active(session)
+    require_agent(caller, session.agent.name)
+    release_expired(session)
+    reply = _carry_out(caller, session.agent, command, temporary=session.temporary)
+    return _store(session, content, reply)
+
+
+def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
+    """The same for a request that carries its whole context. Raises ModelNotFound, Unauthorized, InvalidRequest."""
+    command = command_in(request.messages)
+    assert command is not None
+    agent = agent_find(caller, request.agent)
+    reply = _carry_out(caller, agent, command, temporary=request.temporary)
+    with transaction.atomic():
+        before = without_commands(request.messages)
+        # What was said before the command names the session, as if the next message stood in its place.
+        conversation = identity.read_conversation(
+            caller.owner_id, agent.name, [*before, {"role": "user", "content": f"{COMMAND} {uuid7()}"}]
+        )
+        session = session_of(caller, agent, request, conversation)
+        if session._state.adding:
+            session.save(force_insert=True)
+        return _store(session, command_text(request.messages[-1].get("content")), reply)
+
+
+def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None) -> dict[str, Any] | None:
+    """A command's turn from its rows, or None."""
+    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND)
+    said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
+    answer = rows.filter(seq=said.seq + 1).first() if said else None
+    return _turn(said.session, said, answer.text, []).as_json() if said and answer else None
+
+
+def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> CommandReply:
+    handler = _commands[command.verb].handler if command.verb in _commands else _help
+    config = AgentConfig(
+        name=agent.name, version=agent.version, settings=agent_settings(agent), memories=memory_settings_of(agent)
+    )
+    book = book_state(caller.owner_id, agent.book)
+    return handler(CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary))
+
+
+@transaction.atomic
+def _store(session: Session, said: str, reply: CommandReply) -> CommandTurn:
+    row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
+    messages = [
+        Message(
+            owner_id=row.owner_id,
+            session=row,
+            seq=row.message_seq + number,
+            role=role,
+            kind=Message.Kind.COMMAND,
+            text=text,
+        )
+        for number, role, text in (
+            (1, Message.Role.USER, said.strip()),
+            (2, Message.Role.ASSISTANT, reply.text),
+        )
+    ]
+    Message.objects.bulk_create(messages)
+    row.message_seq += len(messages)
+    row.save(update_fields=["message_seq"])
+    return _turn(row, messages[0], reply.text, reply.changes)
+
+
+def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
+    return CommandTurn(
+        turn_id=said.pk,
+        session_id=session.pk,
+        agent_name=session.agent.name,
+        text=text,
+        changes=changes,
+        turns=session.turns,
+        turns_since_review=session.turns_since_memory_review,
+    )
+
+
+def fenced(text: str) -> str:
+    """Text to be shown exactly, in a fence that is longer than any inside."""
+    fence = "```"
+    while fence in text:
+        fence += "`"
+    return f"{fence}\n{text}\n{fence}"
+
+
+def _view(call: CommandCall) -> CommandReply:
+    if call.temporary:
+        return CommandReply(text="Temporary session. No memory is read and none is saved.")
+    blocks = injected_blocks(call.book, call.agent)
+    if not blocks:
+        return CommandReply(text=f"Nothing of book {call.book.name} is given to the agent at present.")
+    return CommandReply(text=f"Given to the agent with every message, from book {call.book.name}:\n\n{fenced(blocks)}")
+
+
+def _help(call: CommandCall) -> CommandReply:
+    lines = [f"- `{COMMAND} {verb}`: {_commands[verb].about}" for verb in VERBS if verb in _commands]
+    return CommandReply(text="\n".join([f"Commands for book {call.book.name}:", *lines]))
+
+
+register_command(Command(verb="view", about="Show exactly what the agent is given.", handler=_view))
+register_command(Command(verb="help", about="Show this list.", handler=_help))

@@ -1,0 +1,101 @@
+"""`manage.py apikey create | list | revoke`: API keys from the command line."""
+
+from argparse import ArgumentParser
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError
+
+from gateway.keys import api_key_create, api_key_revoke
+from gateway.models import ApiKey
+from memories.errors import DomainError
+from memories.ids import parse_uuid
+from memories.models import Owner
+from memories.services import owner_for_user
+
+
+class Command(BaseCommand):
+    help = "Make, list and revoke API keys. A new key is printed once and kept nowhere."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="create|list|revoke")
+        create = verbs.add_parser("create", help="print a new key")
+        create.add_argument("--user", required=True, help="name of the user the key belongs to")
+        create.add_argument("--name", required=True, help="what the key is for")
+        create.add_argument("--read-only", action="store_true", help="may read, but not write or chat")
+        create.add_argument("--trusted", action="store_true", help="may name end users")
+        create.add_argument("--agents", default="", metavar="A,B", help="agents it may use (default: all)")
+        create.add_argument("--requests-per-minute", type=int, default=0, metavar="N", help="0: no limit")
+        listed = verbs.add_parser("list", help="list keys, newest first")
+        listed.add_argument("--user", default="", help="only of this user")
+        revoke = verbs.add_parser("revoke", help="revoke a key, at once and in every process")
+        revoke.add_argument("key", help="its id, or its beginning (as listed)")
+
+    def handle(self, *args: Any, verb: str, **options: Any) -> None:
+        try:
+            {"create": self._create, "list": self._list, "revoke": self._revoke}[verb](options)
+        except DomainError as error:
+            raise CommandError(str(error)) from None
+
+    def _create(self, options: dict[str, Any]) -> None:
+        if options["requests_per_minute"] < 0:
+            raise CommandError("--requests-per-minute is a number from 0.")
+        if not options["name"].strip():
+            raise CommandError("--name says what the key is for.")
+        key, plain = api_key_create(
+            owner=_owner(options["user"]),
+            name=options["name"].strip(),
+            read_only=options["read_only"],
+            trusted=options["trusted"],
+            agents=[name.strip() for name in options["agents"].split(",") if name.strip()],
+            requests_per_minute=options["requests_per_minute"],
+        )
+        self.stdout.write(plain)
+        self.stderr.write(f"This is the key {key}. Copy it now: it is not shown again, and kept nowhere.")
+
+    def _list(self, options: dict[str, Any]) -> None:
+        keys = ApiKey.objects.select_related("owner__user").order_by("-created_at")
+        if options["user"]:
+            keys = keys.filter(owner=_owner(options["user"]))
+        for key in keys:
+            state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "valid"
+            used = f"used {key.last_used_at:%Y-%m-%d}" if key.last_used_at else "never used"
+            self.stdout.write(f"{key.pk}  {key.prefix}…  {key.owner}  {key.name}  {state}, {used}{_limits(key)}")
+
+    def _revoke(self, options: dict[str, Any]) -> None:
+        key = _key(options["key"])
+        if key.revoked_at:
+            raise CommandError(f"The key {key} was revoked already.")
+        api_key_revoke(key)
+        self.stdout.write(f"Revoked {key}.")
+
+
+def _limits(key: ApiKey) -> str:
+    words = [
+        "read-only" * key.read_only,
+        "trusted" * key.trusted,
+        f"agents {','.join(key.agents)}" if key.agents else "",
+        f"{key.requests_per_minute} requests a minute" if key.requests_per_minute else "",
+        "several end users, no memory for them" if key.end_users_mixed_at else "",
+    ]
+    return "".join(f", {word}" for word in words if word)
+
+
+def _owner(name: str) -> Owner:
+    users = get_user_model()._default_manager
+    user = users.filter(**{get_user_model().USERNAME_FIELD: name}).first()
+    if user is None:
+        raise CommandError(f"There is no user {name}.")
+    return owner_for_user(user)
+
+
+def _key(given: str) -> ApiKey:
+    by_id: UUID | None = parse_uuid(given)
+    found = ApiKey.objects.filter(pk=by_id) if by_id else ApiKey.objects.filter(prefix=given.rstrip("…"))
+    keys = list(found[:2])
+    if not keys:
+        raise CommandError(f"There is no key {given}; `apikey list` shows them.")
+    if len(keys) > 1:
+        raise CommandError(f"Several keys begin with {given}; give the id.")
+    return keys[0]

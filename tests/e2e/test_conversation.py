@@ -1,0 +1,85 @@
+"""The main job, end to end: `up`, ten turns, background writes, a notification over a real websocket, the admin, stop."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from tests.e2e.http_user import HttpUser
+from tests.e2e.running import RunningDaybook, none_left
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.e2e
+
+SAID = (
+    "Hello there.",
+    "I'm vegetarian and I prefer short answers.",
+    "What could I cook tonight?",
+    "I live in Lisbon.",
+    "Which herbs grow there?",
+    "Thanks.",
+    "My sister is called Marta.",
+    "What should I give her?",
+    "Good idea.",
+    "What do you know about me?",
+)
+
+
+@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
+def test_ten_turns_are_reviewed_shown_and_remembered(
+    start_daybook: Callable[..., RunningDaybook], home: Path, server: str
+) -> None:
+    daybook = start_daybook({"DAYBOOK_SERVER": server, "DAYBOOK_ADMIN_PASSWORD": "correct horse"})
+    alice = HttpUser(daybook.address)
+    alice.log_in("admin", "correct horse")
+    _, session = alice.call("POST", "/api/sessions", {"agent": "assistant"})
+
+    socket_address = f"ws://127.0.0.1:{daybook.port}/ws/notifications/"
+    origin = f"http://127.0.0.1:{daybook.port}"
+    with connect(socket_address, origin=origin, additional_headers={"Cookie": alice.cookies()}) as socket:  # type: ignore[arg-type]
+        counters = []
+        for number, text in enumerate(SAID, start=1):
+            status, turn = alice.call("POST", f"/api/sessions/{session['id']}/turns", {"content": text})
+            assert (status, turn["state"]) == (200, "completed")
+            counters.append(turn["turns_since_memory_review"])
+            if number == 3:
+                assert _told(socket) == "Saved 2 memories from your last conversation."
+        assert counters == [1, 2, 0, 1, 2, 0, 1, 2, 0, 1]
+    assert "Is vegetarian." in turn["content"]  # the last turn was given what the first review saved
+
+    reviews = eventually(lambda: _ended(alice), within=20, saying="Three reviews")
+    assert {review["trigger"] for review in reviews} == {"interval"}
+    _, memories = alice.call("GET", "/api/memories?write_origin=background_review")
+    assert "Is vegetarian." in {memory["content"] for memory in memories["data"]}
+
+    for page, words in {
+        "/admin/memories/memory/": ("Is vegetarian.", "background_review"),
+        "/admin/gateway/session/": ("Hello there.", "assistant"),
+        "/admin/reviews/reviewrun/": ("Saved",),
+        "/admin/memories/revision/": ("add",),
+    }.items():
+        shown = alice.page(page)
+        assert all(word in shown for word in words), f"{page} does not show {words}"
+
+    assert daybook.stop() == 0
+    none_left(home)
+    again = start_daybook({"DAYBOOK_SERVER": server})
+    alice = HttpUser(again.address)
+    alice.log_in("admin", "correct horse")
+    _, kept = alice.call("GET", f"/api/sessions/{session['id']}")
+    assert (kept["turns"], kept["turns_since_memory_review"]) == (10, 1)
+
+
+def _told(socket: ClientConnection) -> str:
+    """The text of the next review's notification."""
+    while (told := json.loads(socket.recv(timeout=20)))["kind"] != "review.saved":
+        pass
+    return str(told["text"])
+
+
+def _ended(user: HttpUser) -> list[dict[str, str]]:
+    _, reviews = user.call("GET", "/api/reviews")
+    ended = [review for review in reviews["data"] if review["state"] in {"saved", "nothing_to_save"}]
+    return ended if len(ended) == 3 else []

@@ -1,0 +1,159 @@
+"""The seam to the model server, against a real one that misbehaves as told."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from pytest_django.fixtures import Settings
+
+from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.upstream import ModelRequest, OpenAIModel
+from memories.errors import DomainError, InvalidRequest, RateLimited
+from tests.conftest import free_port
+from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.waiting import eventually_async
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[UpstreamServer]:
+    with serving_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def upstream(served: UpstreamServer, settings: Settings) -> Iterator[UpstreamServer]:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": served.url, "key": "sk-upstream"}}
+    settings.UPSTREAM_IDLE_SECONDS = 5
+    yield served
+    served.reset()
+
+
+def request(**fields: Any) -> ModelRequest:
+    return ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},), **fields)
+
+
+@pytest_asyncio.fixture
+async def wire() -> AsyncIterator[OpenAIModel]:
+    model = OpenAIModel()
+    yield model
+    await model.close()
+
+
+async def streamed(wire: OpenAIModel, asked: ModelRequest) -> list[dict[str, Any]]:
+    return [chunk async for chunk in wire.stream(asked)]
+
+
+async def failure(wire: OpenAIModel, asked: ModelRequest, *, stream: bool) -> DomainError:
+    with pytest.raises(DomainError) as raised:
+        await (streamed(wire, asked) if stream else wire.complete(asked))
+    return raised.value
+
+
+async def test_it_streams_chunks_as_they_came(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"text": ["Hel", "lo."], "delta": {"reasoning_content": "Hm."}})
+    chunks = await streamed(wire, request(parameters={"temperature": 0.5}))
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    assert [delta.get("content") for delta in deltas] == ["", "Hel", "lo.", None]
+    assert deltas[1]["reasoning_content"] == "Hm."
+    assert chunks[-1]["usage"]["total_tokens"] == 10
+    sent = upstream.last()
+    assert sent["body"]["temperature"] == 0.5
+    assert sent["authorization"] == "Bearer sk-upstream"
+
+
+async def test_it_completes_in_one_piece(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script("Hello.")
+    answer = await wire.complete(request(parameters={"stream_options": {"include_usage": True}}))
+    assert answer["choices"][0]["message"]["content"] == "Hello."
+    assert "stream_options" not in upstream.last()["body"]
+
+
+async def test_a_tool_choice_goes_with_tools_only(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    await wire.complete(request(parameters={"tool_choice": "auto", "parallel_tool_calls": False, "seed": 1}))
+    assert upstream.last()["body"].keys() == {"model", "messages", "seed"}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize(
+    ("status", "kind", "code"),
+    [(400, InvalidRequest, 400), (401, UpstreamRefused, 502), (404, UpstreamRefused, 502), (500, UpstreamRefused, 502)],
+)
+async def test_error_answers_have_their_error(
+    wire: OpenAIModel, upstream: UpstreamServer, status: int, kind: type[DomainError], code: int, stream: bool
+) -> None:
+    upstream.script({"status": status, "error": "no"})
+    error = await failure(wire, request(), stream=stream)
+    assert isinstance(error, kind)
+    assert (error.http_status, error.details["status"]) == (code, status)
+    assert "sk-upstream" not in str(error)
+    assert len(upstream.requests()) == 1  # whoever waits decides about another try
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_too_many_requests_say_when_to_come_back(
+    wire: OpenAIModel, upstream: UpstreamServer, stream: bool
+) -> None:
+    upstream.script({"status": 429, "headers": {"Retry-After": "7"}})
+    error = await failure(wire, request(), stream=stream)
+    assert isinstance(error, RateLimited)
+    assert error.details["retry_after"] == "7"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_nobody_there_is_unreachable(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": f"http://127.0.0.1:{free_port()}/v1", "key": ""}}
+    error = await failure(wire, request(), stream=stream)
+    assert isinstance(error, UpstreamUnreachable)
+    assert str(error) == "The model server could not be reached."
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("place", ["before", "middle"])
+async def test_a_connection_that_breaks_off_is_unreachable(
+    wire: OpenAIModel, upstream: UpstreamServer, place: str, stream: bool
+) -> None:
+    upstream.script({"text": ["Hel", "lo."], "break_off": place})
+    assert isinstance(await failure(wire, request(), stream=stream), UpstreamUnreachable)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("place", ["before", "middle"])
+async def test_silence_is_a_time_out(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, place: str, stream: bool
+) -> None:
+    settings.UPSTREAM_IDLE_SECONDS = 0.2
+    upstream.script({"text": ["Hel", "lo."], "hang": place})
+    assert isinstance(await failure(wire, request(), stream=stream), UpstreamSilent)
+    await eventually_async(lambda: upstream.last()["state"] == "hung_up", within=5)
+
+
+@pytest.mark.parametrize(
+    "line", ["data: {broken", "data: 7", 'data: {"error": {"message": "out of memory"}}', 'data: "\\ud83d']
+)
+async def test_a_stream_that_is_no_stream_is_unreachable(
+    wire: OpenAIModel, upstream: UpstreamServer, line: str
+) -> None:
+    upstream.script({"raw": [line]})
+    assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
+
+
+@pytest.mark.parametrize("body", ["<html>", "[]", "{}", '{"choices": []}', '"text"'])
+async def test_an_answer_that_is_none_is_unreachable(wire: OpenAIModel, upstream: UpstreamServer, body: str) -> None:
+    upstream.script({"raw": [body]})
+    assert isinstance(await failure(wire, request(), stream=False), UpstreamUnreachable)
+
+
+async def test_a_stream_that_ends_without_saying_so_was_cut_off(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"raw": ['data: {"choices": [{"index": 0, "delta": {"content": "Hel"}}]}']})
+    assert isinstance(await failure(wire, request(), stream=True), UpstreamUnreachable)
+
+
+async def test_leaving_a_stream_hangs_up(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"text": ["one ", "two"], "hang": "middle"})
+    stream = wire.stream(request())
+    assert (await anext(stream))["choices"]
+    await stream.aclose()
+    await eventually_async(lambda: upstream.last()["state"] == "hung_up", within=5)

@@ -1,0 +1,472 @@
+"""The life of a review in the worker: its claim, the model, its writes, and every way it can end"""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.db.models import F
+from django.utils import timezone
+
+from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.models import Session
+from gateway.services import session_delete
+from memories.errors import InvalidRequest, RateLimited
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
+from memories.services import MemoryFields, Source, WriteOrigin, book_writing
+from prompts.review import review_prompt_sha256
+from reviews import runner as review_runner
+from reviews import services
+from reviews.models import ReviewRun
+from reviews.services import Outcome, expire_leases, review_cancel, review_claim, review_finish
+from tests.factories import memory_make
+from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
+from tests.scripted_model import Hangs, ScriptedModel, calls, says
+
+DOWN = UpstreamRefused("The model server answered with an error (500).", status=500)
+
+
+def due_review(owner: Owner, **settings: Any) -> ReviewRun:
+    session = reviewed_session(owner, **settings)
+    say(session)
+    return newest_review()
+
+
+def by_person(owner: Owner) -> Source:
+    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
+
+
+# ---- what it saves ----
+
+
+def test_it_saves_what_the_model_asks_for(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(adds("Is vegetarian.", "Likes tea.", category="preference", keywords=["food"]), DONE)
+    done = run_review(review)
+    assert (done.state, done.model, done.steps, done.attempts, done.error) == ("saved", "scripted", 2, 1, None)
+    assert done.usage["total_tokens"] == 20
+    assert done.prompt_sha256 == review_prompt_sha256()
+    assert [(w["action"], w["before"], w["after"], w["state"]) for w in done.writes] == [
+        ("add", None, "Is vegetarian.", "applied"),
+        ("add", None, "Likes tea.", "applied"),
+    ]
+    memories = Memory.objects.order_by("number")
+    assert [(m.content, m.write_origin, m.review_id, m.session_id) for m in memories] == [
+        ("Is vegetarian.", "background_review", done.pk, done.session_id),
+        ("Likes tea.", "background_review", done.pk, done.session_id),
+    ]
+    revisions = Revision.objects.select_related("change_set")
+    assert {(r.change_set_id, r.change_set.review_id, r.write_origin) for r in revisions} == {
+        (done.change_set, done.pk, "background_review")
+    }
+
+
+def test_it_updates_and_deletes(alice: Owner, model: ScriptedModel) -> None:
+    leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
+    review = due_review(alice)
+    model.script(updates(leeds.number, "Lives in York."), deletes(job.number), DONE)
+    done = run_review(review)
+    assert [(w["action"], w["before"], w["after"]) for w in done.writes] == [
+        ("update", "Lives in Leeds.", "Lives in York."),
+        ("delete", "Works at Halvorsen.", None),
+    ]
+    leeds.refresh_from_db()
+    job.refresh_from_db()
+    assert (leeds.content, leeds.write_origin, job.deleted_at is not None) == ("Lives in York.", "user", True)
+
+
+def test_several_changes_of_one_memory_are_one_story(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(adds("Likes tea."), updates("new1", "Likes green tea."), updates("new1", "Likes sencha."), DONE)
+    done = run_review(review)
+    memory = Memory.objects.get()
+    assert (memory.content, memory.version, done.state) == ("Likes sencha.", 3, "saved")
+
+
+def test_nothing_to_save_is_an_end_of_its_own(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(DONE)
+    done = run_review(review)
+    assert (done.state, done.writes, done.change_set) == ("nothing_to_save", [], None)
+    assert not Notification.objects.exists()
+
+
+def test_only_refused_writes_are_nothing_to_save_and_keep_no_words(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, user_char_limit=5)
+    model.script(adds("Too long for it."), DONE)
+    done = run_review(review)
+    assert (done.state, done.writes[0]["state"], done.writes[0]["after"]) == ("nothing_to_save", "refused", None)
+    assert "No room" in done.writes[0]["reason"]
+
+
+def test_never_more_than_five(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(adds(*(f"Fact number {n}." for n in range(9))), DONE)
+    done = run_review(review)
+    assert (Memory.objects.count(), Revision.objects.count()) == (5, 5)
+    assert [w["state"] for w in done.writes] == ["applied"] * 5 + ["refused"] * 4
+
+
+def test_the_limit_of_writes_is_a_setting(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, memory_review_max_writes=2)
+    model.script(adds("A fact.", "Another fact.", "A third fact."), DONE)
+    run_review(review)
+    assert Memory.objects.count() == 2
+
+
+def test_the_model_has_exactly_three_tools_and_others_are_dropped(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(calls(("search_memories", "{}"), ("shell", '{"command": "rm"}'), ("shell", "{}")), DONE)
+    done = run_review(review)
+    offered = [[tool["function"]["name"] for tool in call.tools] for call in model.calls]
+    assert offered == [["add_memory", "update_memory", "delete_memory"]] * 2
+    assert [m["content"] for m in model.calls[1].messages if m["role"] == "tool"] == ["", "", ""]
+    assert (done.state, done.dropped_calls) == ("nothing_to_save", {"search_memories": 1, "shell": 2})
+
+
+def test_a_model_that_goes_on_for_ever_is_stopped_and_keeps_its_writes(
+    alice: Owner, model: ScriptedModel, settings: Any
+) -> None:
+    settings.REVIEW_STEPS = 3
+    review = due_review(alice)
+    model.script(adds("A fact."), adds("A second fact."), adds("A third fact."))
+    done = run_review(review)
+    assert (done.state, done.steps, Memory.objects.count()) == ("saved", 3, 3)
+
+
+def test_it_asks_the_model_of_its_setting_else_of_the_agent(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, model="large", memory_review_model="")
+    model.script(DONE)
+    run_review(review)
+    session = Session.objects.get()
+    ReviewRun.objects.filter(pk=review.pk).delete()
+    session.agent.settings |= {"memory_review_model": "small"}
+    session.agent.version += 1
+    session.agent.save()
+    say(session)
+    model.script(DONE)
+    run_review(newest_review())
+    assert [call.model for call in model.calls] == ["large", "small"]
+
+
+def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    before = Session.objects.values().get()
+    model.script(adds("A fact."), DONE)
+    run_review(review)
+    assert Session.objects.values().get() == before | {"reviewed_through": 2}
+
+
+# ---- the book changed meanwhile ----
+
+
+def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[services.Claim, Outcome]:
+    """A review whose model is done, and which has not been applied yet."""
+    claim = review_claim(review.pk)
+    assert claim is not None
+    reflection = review_runner.prepare(claim.review, reviewed_through=claim.reviewed_through)
+    model.script(*steps)
+    review_runner.asyncio.run(review_runner._reflect_in_time(reflection, claim.deadline))
+    return claim, reflection.outcome()
+
+
+def test_a_write_that_no_longer_fits_is_refused_and_the_rest_holds(alice: Owner, model: ScriptedModel) -> None:
+    gone, newer, kept = (memory_make(alice, text) for text in ("Likes tea.", "Likes milk.", "Likes soup."))
+    review = due_review(alice)
+    step = calls(
+        *(("update_memory", f'{{"id": {m.number}, "content": "{m.content} Really."}}') for m in (gone, newer, kept))
+    )
+    held = reflected(review, model, step, adds("Is vegetarian."), DONE)
+    with book_writing(review.book, by_person(alice)) as writer:
+        writer.delete(gone.number)
+        writer.update(newer.number, MemoryFields(content="Likes oat milk."))
+    review_finish(*held)
+    review.refresh_from_db()
+    assert [w["state"] for w in review.writes] == ["refused", "refused", "applied", "applied"]
+    assert "no memory" in review.writes[0]["reason"]
+    assert "changed in the meantime" in review.writes[1]["reason"]
+    newer.refresh_from_db()
+    assert (review.state, newer.content) == ("saved", "Likes oat milk.")
+
+
+def test_a_write_that_is_over_budget_by_now_is_refused(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, user_char_limit=30)
+    held = reflected(review, model, adds("x" * 20, "Tea."), DONE)
+    memory_make(alice, "y" * 15)
+    review_finish(*held)
+    review.refresh_from_db()
+    assert [(w["state"], bool(w["reason"])) for w in review.writes] == [("refused", True), ("applied", False)]
+
+
+def test_a_change_of_something_that_was_not_saved_is_refused_too(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, user_char_limit=30)
+    held = reflected(review, model, adds("x" * 20), updates("new1", "x" * 19), DONE)
+    memory_make(alice, "y" * 15)
+    review_finish(*held)
+    review.refresh_from_db()
+    assert [w["reason"] for w in review.writes][1] == "The memory that this would change was not saved."
+    assert review.state == "nothing_to_save"
+
+
+def test_what_somebody_saved_meanwhile_is_not_saved_twice(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    held = reflected(review, model, adds("Likes tea."), DONE)
+    memory_make(alice, "Likes tea.")
+    review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, review.writes[0]["state"], Memory.objects.count()) == ("nothing_to_save", "known", 1)
+
+
+@pytest.mark.parametrize("approval", [False, True])
+@pytest.mark.parametrize("step", [adds("Likes tea."), says(DONE)])
+def test_a_book_that_was_cleared_meanwhile_cancels_it(
+    alice: Owner, model: ScriptedModel, approval: bool, step: Any
+) -> None:
+    review = due_review(alice, memory_review_approval=approval)
+    held = reflected(review, model, step, *([] if step.pieces else [DONE]))
+    Book.objects.update(epoch=F("epoch") + 1)
+    review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, review.error["code"], review.writes) == ("cancelled", "cancelled", [])
+    assert not Memory.objects.exists()
+    assert not Notification.objects.exists()
+
+
+@pytest.mark.parametrize("approval", [False, True])
+def test_a_session_that_was_deleted_meanwhile_cancels_it(alice: Owner, model: ScriptedModel, approval: bool) -> None:
+    review = due_review(alice, memory_review_approval=approval)
+    held = reflected(review, model, adds("Likes tea."), DONE)
+    session_delete(Session.objects.get())
+    review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, review.writes, Memory.objects.count()) == ("cancelled", [], 0)
+
+
+def test_a_session_that_was_deleted_before_cancels_it_without_asking(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    session_delete(Session.objects.get())
+    assert run_review(review).state == "cancelled"
+
+
+# ---- at most once ----
+
+
+def test_a_claim_has_one_winner_and_counts_the_attempt(alice: Owner) -> None:
+    review = due_review(alice, memory_review_timeout=20)
+    claim = review_claim(review.pk)
+    assert claim is not None
+    assert review_claim(review.pk) is None
+    review.refresh_from_db()
+    assert (review.attempts, review.lease_token) == (1, claim.token)
+    assert review.lease_expires_at - review.started_at == timedelta(seconds=30)
+
+
+def test_a_review_delivered_twice_is_applied_once(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    model.script(adds("Likes tea."), DONE)
+    run_review(review)
+    run_review(review)
+    assert (Memory.objects.count(), ChangeSet.objects.count(), len(model.calls)) == (1, 1, 2)
+
+
+@pytest.mark.parametrize("approval", [False, True])
+def test_a_worker_that_outlived_its_lease_writes_nothing(alice: Owner, model: ScriptedModel, approval: bool) -> None:
+    review = due_review(alice, memory_review_approval=approval)
+    held = reflected(review, model, adds("Likes tea."), DONE)
+    ReviewRun.objects.update(lease_token=uuid4())  # a sweep gave it to somebody else
+    review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, Memory.objects.count(), Notification.objects.count()) == ("running", 0, 0)
+
+
+def test_a_cancelled_review_writes_nothing(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    held = reflected(review, model, adds("Likes tea."), DONE)
+    assert review_cancel(review, "Enough.")
+    review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, Memory.objects.count()) == ("cancelled", 0)
+
+
+def test_when_the_end_cannot_be_stored_nothing_is(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review = due_review(alice)
+    held = reflected(review, model, adds("Likes tea."), DONE)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("disk full")
+
+    monkeypatch.setattr(services, "notify", broken)
+    with pytest.raises(RuntimeError):
+        review_finish(*held)
+    review.refresh_from_db()
+    assert (review.state, Memory.objects.count(), Revision.objects.count()) == ("running", 0, 0)
+    assert Session.objects.get().reviewed_through == 0
+
+
+def test_one_review_of_a_session_at_a_time(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    say(session)
+    first = newest_review()
+    say(session, "And I live in York.")
+    second = newest_review()
+    held = reflected(first, model, DONE)
+    assert review_claim(second.pk) is None
+    review_finish(*held)
+    model.script(DONE)
+    assert run_review(second).state == "nothing_to_save"
+
+
+def test_the_next_one_of_a_session_is_enqueued_when_one_ends(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    say(session)
+    first = newest_review()
+    say(session, "And I live in York.")
+    ReviewRun.objects.update(enqueued_at=None)
+    model.script(DONE)
+    run_review(first)
+    assert newest_review().enqueued_at is not None
+
+
+# ---- faults ----
+
+
+def test_a_stuck_review_is_cut_and_leaves_nothing_behind(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice, memory_review_timeout=1)
+    model.script(adds("Likes tea."), Hangs())
+    done = run_review(review)
+    assert (done.state, done.writes, done.error["code"]) == ("timed_out", [], "timed_out")
+    assert (done.usage["total_tokens"], done.lease_token) == (10, None)
+    assert not Memory.objects.exists()
+    assert not Notification.objects.exists()
+    assert Session.objects.get().reviewed_through == 0
+    assert run_review(review).attempts == 1
+
+
+def test_the_time_counts_from_the_claim(alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    review = due_review(alice)
+    real = review_runner.prepare
+
+    def late(*args: Any, **kwargs: Any) -> Any:
+        monkeypatch.setattr(review_runner.time, "monotonic", lambda: float("1e12"))
+        return real(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(review_runner, "prepare", late)
+        patch.setattr(review_runner.time, "monotonic", review_runner.time.monotonic)
+        assert run_review(review).state == "timed_out"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        DOWN,
+        UpstreamUnreachable("The model server could not be reached."),
+        UpstreamSilent("The model server took too long to answer."),
+        RateLimited("The model server is asked too much at once. Try again later.", status=429),
+    ],
+)
+def test_a_passing_fault_is_tried_again_later(alice: Owner, model: ScriptedModel, fault: Exception) -> None:
+    review = due_review(alice)
+    model.script(fault)
+    waiting = run_review(review)
+    assert (waiting.state, waiting.attempts, waiting.enqueued_at) == ("scheduled", 1, None)
+    assert 4 < (waiting.not_before - timezone.now()).total_seconds() <= 5
+    assert run_review(review).attempts == 1  # it is not due yet
+    with time_machine.travel(waiting.not_before, tick=False):
+        model.script(adds("Likes tea."), DONE)
+        done = run_review(review)
+    assert (done.state, done.attempts, done.error) == ("saved", 2, None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        UpstreamRefused("The model server refused the gateway's key.", status=401),
+        UpstreamRefused("The model server does not know this model.", status=404),
+        InvalidRequest("The model server refused the request: too long", status=400),
+    ],
+)
+def test_a_fault_that_stays_is_not_tried_again(alice: Owner, model: ScriptedModel, fault: Any) -> None:
+    review = due_review(alice)
+    model.script(fault)
+    done = run_review(review)
+    assert (done.state, done.attempts, done.error["code"]) == ("failed", 1, fault.code)
+
+
+def test_the_third_attempt_is_the_last_and_the_delays_grow(alice: Owner, model: ScriptedModel) -> None:
+    review = due_review(alice)
+    delays = []
+    model.script(adds("Likes tea."), DOWN, DOWN, DOWN)
+    moment = timezone.now()
+    for _ in range(2):
+        with time_machine.travel(moment, tick=False):
+            row = run_review(review)
+            delays.append((row.not_before - moment).total_seconds())
+            moment = row.not_before
+    with time_machine.travel(moment, tick=False):
+        row = run_review(review)
+    assert (row.state, row.attempts, delays) == ("failed", 3, [5, 30])
+    assert row.usage["total_tokens"] == 10  # of the step that was answered
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [("60", 60), ("1", 5), ("100000", 3600), ("soon", 5), ("nan", 5), ("Fri, 20 Nov 2026 12:02:00 GMT", 120), ("", 5)],
+)
+def test_retry_after_is_kept_within_reason(header: str, seconds: float) -> None:
+    with time_machine.travel("2026-11-20T12:00:00Z", tick=False):
+        fault = RateLimited("Later.", status=429, retry_after=header)
+        assert services.retry_delay(fault, 1) == seconds
+
+
+def test_a_mistake_of_ours_fails_the_review_and_not_the_worker(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    review = due_review(alice)
+
+    def broken(*_: Any, **__: Any) -> None:
+        raise KeyError("secret words")
+
+    monkeypatch.setattr(review_runner, "prepare", broken)
+    done = run_review(review)
+    assert (done.state, done.error["code"]) == ("failed", "internal_error")
+    assert "secret words" not in done.error["message"]
+    assert "review" in caplog.text
+
+
+def test_a_dead_worker_gives_its_review_back_until_the_attempts_are_used_up(alice: Owner) -> None:
+    review = due_review(alice, memory_review_timeout=30)
+    seen = []
+    moment = timezone.now()
+    for _ in range(3):
+        with time_machine.travel(moment, tick=False):
+            assert review_claim(review.pk) is not None
+        with time_machine.travel(moment + timedelta(seconds=39), tick=False):
+            assert expire_leases(timezone.now()) == 0
+        moment += timedelta(seconds=41)
+        with time_machine.travel(moment, tick=False):
+            assert expire_leases(timezone.now()) == 1
+        review.refresh_from_db()
+        seen.append(review.state)
+    assert seen == ["scheduled", "scheduled", "failed"]
+    assert (review.error["code"], review.lease_token, review.attempts) == ("worker_lost", None, 3)
+
+
+def test_the_number_of_attempts_is_a_setting(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEW_ATTEMPTS = 1
+    review = due_review(alice)
+    model.script(DOWN)
+    assert run_review(review).state == "failed"
+
+
+def test_a_main_turn_goes_on_while_the_review_hangs(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice)
+    say(session)
+    assert review_claim(newest_review().pk) is not None  # a worker holds it, its model hangs
+    for number in range(3):
+        assert say(session, f"Message {number}").state == "completed"
+    assert ReviewRun.objects.filter(state="scheduled").count() == 3

@@ -1,0 +1,145 @@
+"""The staged book: what a review's tool calls are answered"""
+
+import json
+from typing import Any
+
+import pytest
+
+from memories.models import Memory, Owner, Target
+from memories.tools import ToolCall
+from reviews.staged import StagedBook
+from tests.factories import memory_make
+
+LIMITS = {Target.USER: 100, Target.MEMORY: 100}
+
+
+def staged(*rows: Memory, limits: dict[Target, int] | None = None, max_writes: int = 5) -> StagedBook:
+    return StagedBook.of(rows, limits or LIMITS, max_writes=max_writes)
+
+
+def call(book: StagedBook, name: str, **arguments: Any) -> dict[str, Any]:
+    answer = book.call(ToolCall(id="c", name=name, arguments=json.dumps(arguments)))
+    return dict(json.loads(answer))
+
+
+def add(book: StagedBook, content: str = "Likes tea.", **fields: Any) -> dict[str, Any]:
+    return call(book, "add_memory", **{"content": content, "target": "user", **fields})
+
+
+def test_an_accepted_write_is_staged_and_nothing_is_stored(alice: Owner) -> None:
+    book = staged()
+    assert add(book, category="preference", keywords=["drink"]) == {"ok": True, "id": "new1"}
+    assert [(w.action, w.content, w.category, w.keywords) for w in book.accepted] == [
+        ("add", "Likes tea.", "preference", ["drink"])
+    ]
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize("name", ["search_memories", "get_memories", "read", "shell", "Add_Memory", ""])
+def test_any_other_tool_is_dropped_silently_counted_and_named(name: str) -> None:
+    book = staged()
+    for _ in range(2):
+        assert book.call(ToolCall(id="c", name=name, arguments='{"content": "x"}')) == ""
+    assert (book.dropped, book.writes) == ({name: 2}, [])
+
+
+@pytest.mark.parametrize(
+    "arguments", ["", "{", "[]", '{"content": 7}', '{"content": "x", "target": "world"}', '{"content": "x", "why": 1}']
+)
+def test_wrong_arguments_get_a_correcting_result_and_are_no_write(arguments: str) -> None:
+    book = staged()
+    answer = json.loads(book.call(ToolCall(id="c", name="add_memory", arguments=arguments)))
+    assert (answer["ok"], answer["error"]) == (False, "invalid_arguments")
+    assert "Call add_memory again" in answer["message"]
+    assert book.writes == []
+
+
+def test_the_sixth_write_is_refused_with_a_reason(alice: Owner) -> None:
+    one, two = memory_make(alice, "Likes tea."), memory_make(alice, "Lives in York.")
+    book = staged(one, two)
+    assert call(book, "update_memory", id=one.number, content="Likes coffee.")["ok"]
+    assert call(book, "delete_memory", id=two.number)["ok"]
+    assert all(add(book, f"Fact {number}.")["ok"] for number in range(3))
+    for answer in (add(book, "One too many."), call(book, "delete_memory", id=one.number)):
+        assert (answer["ok"], answer["error"]) == (False, "write_limit")
+        assert "at most 5 writes" in answer["message"]
+    assert len(book.accepted) == 5
+
+
+def test_refused_and_repeated_writes_do_not_use_up_the_limit() -> None:
+    book = staged(max_writes=1)
+    assert not add(book, "x" * 101)["ok"]
+    assert add(book)["ok"]
+    assert add(staged(max_writes=0))["error"] == "write_limit"
+
+
+@pytest.mark.parametrize(("length", "fits"), [(100, True), (101, False)])
+def test_the_budget_counts_what_is_stored_and_what_is_staged(alice: Owner, length: int, fits: bool) -> None:
+    stored = memory_make(alice, "s" * 30)
+    book = staged(stored)
+    assert add(book, "t" * 40)["ok"]
+    answer = add(book, "u" * (length - 70))
+    assert answer["ok"] == fits
+    if not fits:
+        assert (answer["error"], answer["used"], answer["limit"], answer["needed"]) == ("over_budget", 70, 100, 31)
+        assert {"id": "new1", "content": "t" * 40} in answer["entries"]
+    assert book.room() == {"user": 0 if fits else 30, "memory": 100}
+
+
+def test_a_delete_makes_room_and_zero_means_no_limit(alice: Owner) -> None:
+    full = memory_make(alice, "s" * 100)
+    book = staged(full)
+    assert not add(book)["ok"]
+    assert call(book, "delete_memory", id=full.number)["ok"]
+    assert add(book)["ok"]
+    assert add(staged(full, limits={Target.USER: 0, Target.MEMORY: 0}), "t" * 900)["ok"]
+
+
+def test_what_is_blocked_is_not_shown_but_takes_its_room(alice: Owner) -> None:
+    hidden = memory_make(alice, "s" * 90)
+    hidden.scan_rule = "instruction_override"
+    book = staged(hidden)
+    assert (book.entries, book.room()["user"]) == ({}, 10)
+    assert add(book, "t" * 11)["error"] == "over_budget"
+
+
+def test_a_repetition_is_known_also_of_something_staged(alice: Owner) -> None:
+    stored = memory_make(alice, "Likes tea.")
+    book = staged(stored)
+    assert add(book, "likes  TEA")["id"] == str(stored.number)
+    assert add(book, "Likes milk.")["id"] == "new1"
+    assert add(book, "Likes milk!")["note"].startswith("Already known")
+    assert len(book.accepted) == 1
+
+
+def test_it_updates_and_deletes_what_it_added_itself() -> None:
+    book = staged()
+    assert add(book)["id"] == "new1"
+    assert call(book, "update_memory", id="new1", content="Likes green tea.")["ok"]
+    assert call(book, "delete_memory", id="new1")["ok"]
+    assert [w.action for w in book.accepted] == ["add", "update", "delete"]
+    assert call(book, "delete_memory", id="new1")["error"] == "not_found"
+
+
+@pytest.mark.parametrize("number", [0, -1, "x", "new9", 10**30])
+def test_an_id_that_does_not_exist_is_not_found(number: int | str) -> None:
+    assert call(staged(), "delete_memory", id=number)["error"] == "not_found"
+
+
+def test_a_secret_is_refused_and_its_words_are_not_kept() -> None:
+    book = staged()
+    answer = add(book, "My password is " + "hunter2-" + "Zebra99")
+    assert answer["error"] == "blocked_by_scan"
+    assert "hunter2" not in json.dumps([answer, [w.as_json(0) for w in book.writes]])
+
+
+def test_nearly_full_is_a_warning() -> None:
+    assert "Merge or drop" in add(staged(), "t" * 90)["warning"]
+    assert "warning" not in add(staged(), "t" * 89)
+
+
+def test_a_model_that_will_not_stop_is_not_recorded_for_ever() -> None:
+    book = staged(max_writes=0)
+    for number in range(200):
+        add(book, f"Fact {number}.")
+    assert len(book.writes) == 50

@@ -1,0 +1,362 @@
+"""A scriptable OpenAI-compatible model server on loopback, over real HTTP.
+
+In a test: `with serving_upstream() as upstream:` runs one in a thread; `upstream.url` is for OPENAI_BASE_URL.
+As a process: `python -m tests.upstream_server [--port N]` prints its address and serves until it is ended.
+Both are driven with `UpstreamServer(url)`, or from any language:
+
+| request | does |
+|---|---|
+| `POST /script` with a list of steps | appends them; each answers one request, in order |
+| `POST /reset` | forgets steps and requests, lets go what hangs |
+| `GET /requests` | what arrived: `[{number, model, stream, body, authorization, state, sent}]` |
+
+`state` of a request: `answering`, `answered`, `broken_off` (by us), `hung_up` (by the client); `sent` counts chunks.
+Steps that name a model (`"model": "small"`) answer only requests for it. With nothing scripted the answer is "Hello.".
+
+A step is an object; all keys are optional:
+
+| key | meaning |
+|---|---|
+| `text` | what it says: a string, or a list of chunks |
+| `calls` | tool calls: `[{"name": …, "arguments": {…} or text, "id"?}]` |
+| `status`, `error`, `headers` | an error answer, e.g. `{"status": 429, "headers": {"Retry-After": "7"}}` |
+| `hang` | `before` the answer or in the `middle` (after the text): says nothing until the client hangs up, or /reset |
+| `break_off` | drops the connection `before` the answer or in the `middle` |
+| `chunk_seconds` | pause before each chunk |
+| `usage`, `finish_reason`, `model` | as they are in an answer |
+| `delta` | more keys for the delta of each chunk and the message, e.g. `{"reasoning_content": "Hm."}` |
+| `raw` | lines that are sent as they are instead of chunks (or, not streamed, as the body) |
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+HELLO: dict[str, Any] = {"text": "Hello."}
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+
+
+@dataclass(slots=True, kw_only=True)
+class Arrived:
+    """A chat completion request, and what became of it."""
+
+    number: int
+    model: str
+    stream: bool
+    body: dict[str, Any]
+    authorization: str
+    state: str = "answering"
+    sent: int = 0
+
+
+class _BrokenOff(Exception):
+    pass
+
+
+class Upstream:
+    """The server's side: the script, what arrived, and one task per connection."""
+
+    def __init__(self) -> None:
+        self.steps: list[dict[str, Any]] = []
+        self.arrived: list[Arrived] = []
+        self.let_go = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection, one request: connections are not kept."""
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin1").split("\r\n")
+            headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in head[1:])}
+            raw = await reader.readexactly(int(headers.get("content-length", "0")))
+            method, path, _ = head[0].split(" ", 2)
+            await self._answer(method, path, headers, raw, reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass  # the client is gone
+        finally:
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        headers: dict[str, str],
+        raw: bytes,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        body = json.loads(raw) if raw else None
+        if path.endswith("/chat/completions"):
+            request = Arrived(
+                number=len(self.arrived) + 1,
+                model=str(body.get("model")),
+                stream=bool(body.get("stream")),
+                body=body,
+                authorization=headers.get("authorization", ""),
+            )
+            self.arrived.append(request)
+            await self._complete(request, self._next(request.model), reader, writer)
+        elif path.endswith("/models"):
+            await _write_json(writer, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
+        elif (method, path) == ("GET", "/requests"):
+            await _write_json(writer, 200, [asdict(request) for request in self.arrived])
+        elif (method, path) == ("POST", "/script"):
+            self.steps.extend(body)
+            await _write_json(writer, 200, {"steps": len(self.steps)})
+        elif (method, path) == ("POST", "/reset"):
+            self.let_go.set()
+            self.let_go = asyncio.Event()
+            self.steps, self.arrived = [], []
+            await _write_json(writer, 200, {})
+        else:
+            await _write_json(writer, 404, {"error": {"message": "no such path", "type": "invalid_request_error"}})
+
+    def _next(self, model: str) -> dict[str, Any]:
+        for index, step in enumerate(self.steps):
+            if step.get("model", model) == model:
+                return self.steps.pop(index)
+        return HELLO
+
+    async def _complete(
+        self, request: Arrived, step: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        """Answer, unless the client hangs up first: it has nothing more to send, so an end of its side is that."""
+        answering = asyncio.ensure_future(_Answer(request, step, writer, self.let_go).write())
+        hanging_up = asyncio.ensure_future(reader.read(1))
+        await asyncio.wait({answering, hanging_up}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            request.state = "hung_up"
+            answering.cancel()
+        hanging_up.cancel()
+        try:
+            await answering
+            request.state = "answered"
+        except asyncio.CancelledError:
+            request.state = "hung_up"
+        except ConnectionError:
+            request.state = "hung_up"
+        except _BrokenOff:
+            request.state = "broken_off"
+            writer.transport.abort()
+
+
+@dataclass(slots=True)
+class _Answer:
+    request: Arrived
+    step: dict[str, Any]
+    writer: asyncio.StreamWriter
+    let_go: asyncio.Event
+    head: dict[str, Any] = field(default_factory=dict)
+
+    async def write(self) -> None:
+        step = self.step
+        self.head = {"id": f"up-{self.request.number}", "created": 1_700_000_000, "model": self.request.model}
+        await self._maybe_stop("before")
+        if step.get("status", 200) != 200:
+            error = {"message": step.get("error", "scripted error"), "type": "scripted", "param": None, "code": None}
+            await _write_json(self.writer, step["status"], {"error": error}, step.get("headers"))
+        elif self.request.stream:
+            await self._stream()
+        else:
+            await _pause(step)
+            body = "".join(step["raw"]) if "raw" in step else json.dumps(self._completion())
+            half = len(body) // 2 if "middle" in {step.get("hang"), step.get("break_off")} else len(body)
+            await _write(self.writer, 200, body.encode(), cut=half)
+            await self._maybe_stop("middle")
+
+    async def _stream(self) -> None:
+        start = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n"
+        self.writer.write(f"{start}connection: close\r\n\r\n".encode())
+        for line, ends_text in self._lines():
+            await _pause(self.step)
+            data = f"{line}\n\n".encode()
+            self.writer.write(b"%x\r\n%s\r\n" % (len(data), data))
+            await self.writer.drain()
+            self.request.sent += 1
+            if ends_text:
+                await self._maybe_stop("middle")
+        self.writer.write(b"0\r\n\r\n")
+        await self.writer.drain()
+
+    async def _maybe_stop(self, place: str) -> None:
+        if self.step.get("break_off") == place:
+            raise _BrokenOff
+        if self.step.get("hang") == place:
+            await self.let_go.wait()
+            raise _BrokenOff
+
+    def _lines(self) -> Iterator[tuple[str, bool]]:
+        """Each line of the stream, and whether it is the last one of the text."""
+        if "raw" in self.step:
+            for index, line in enumerate(self.step["raw"], start=1):
+                yield line, index == len(self.step["raw"])
+            return
+        texts, extra = _texts(self.step), self.step.get("delta", {})
+        yield self._chunk({"role": "assistant", "content": ""}), not texts
+        for index, text in enumerate(texts, start=1):
+            yield self._chunk({"content": text, **extra}), index == len(texts)
+        for index, call in enumerate(_calls(self.step)):
+            yield self._chunk({"tool_calls": [{"index": index, **call}]}), False
+        yield self._chunk({}, finish=_finish(self.step)), False
+        if (self.request.body.get("stream_options") or {}).get("include_usage"):
+            usage = {**self.head, "object": "chat.completion.chunk", "choices": [], "usage": _usage(self.step)}
+            yield f"data: {json.dumps(usage)}", False
+        yield "data: [DONE]", False
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        return "data: " + json.dumps({**self.head, "object": "chat.completion.chunk", "choices": [choice]})
+
+    def _completion(self) -> dict[str, Any]:
+        message = {"role": "assistant", "content": "".join(_texts(self.step)) or None, **self.step.get("delta", {})}
+        if calls := _calls(self.step):
+            message["tool_calls"] = calls
+        choice = {"index": 0, "message": message, "finish_reason": _finish(self.step)}
+        count = int(self.request.body.get("n") or 1)
+        choices = [{**choice, "index": index} for index in range(count)]
+        return {**self.head, "object": "chat.completion", "choices": choices, "usage": _usage(self.step)}
+
+
+def _texts(step: dict[str, Any]) -> list[str]:
+    text = step.get("text", [])
+    return [text] if isinstance(text, str) else list(text)
+
+
+def _calls(step: dict[str, Any]) -> list[dict[str, Any]]:
+    calls = []
+    for index, call in enumerate(step.get("calls", ())):
+        arguments = call.get("arguments", {})
+        function = {
+            "name": call["name"],
+            "arguments": arguments if isinstance(arguments, str) else json.dumps(arguments),
+        }
+        calls.append({"id": call.get("id", f"call_{index}"), "type": "function", "function": function})
+    return calls
+
+
+def _finish(step: dict[str, Any]) -> str:
+    return str(step.get("finish_reason") or ("tool_calls" if step.get("calls") else "stop"))
+
+
+def _usage(step: dict[str, Any]) -> dict[str, Any]:
+    return dict(step.get("usage", USAGE))
+
+
+async def _pause(step: dict[str, Any]) -> None:
+    if seconds := step.get("chunk_seconds"):
+        await asyncio.sleep(seconds)
+
+
+async def _write_json(
+    writer: asyncio.StreamWriter, status: int, data: Any, headers: dict[str, str] | None = None
+) -> None:
+    await _write(writer, status, json.dumps(data).encode(), headers)
+
+
+async def _write(
+    writer: asyncio.StreamWriter,
+    status: int,
+    body: bytes,
+    headers: dict[str, str] | None = None,
+    cut: int | None = None,
+) -> None:
+    given = "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
+    writer.write(
+        f"HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n"
+        f"connection: close\r\n{given}\r\n".encode()
+        + body[:cut]
+    )
+    await writer.drain()
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamServer:
+    """The test's side of a running server. `url` ends with /v1."""
+
+    url: str
+
+    def script(self, *steps: dict[str, Any] | str) -> None:
+        """Append steps; a plain string is one that says it."""
+        self._call("POST", "/script", [{"text": step} if isinstance(step, str) else step for step in steps])
+
+    def requests(self, model: str = "") -> list[dict[str, Any]]:
+        """What arrived (for a model), oldest first."""
+        return [row for row in self._call("GET", "/requests") if not model or row["model"] == model]
+
+    def last(self) -> dict[str, Any]:
+        """The newest request."""
+        return dict(self.requests()[-1])
+
+    def reset(self) -> None:
+        """Forget everything, let go what hangs."""
+        self._call("POST", "/reset", [])
+
+    def _call(self, method: str, path: str, body: Any = None) -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.url.removesuffix("/v1") + path, data=data, method=method)  # noqa: S310 - loopback
+        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - loopback
+            return json.load(response)
+
+
+async def _serve(host: str, port: int, ready: "asyncio.Future[str] | None" = None) -> None:
+    upstream = Upstream()
+    server = await asyncio.start_server(upstream.serve, host, port)
+    address = f"http://{host}:{server.sockets[0].getsockname()[1]}/v1"
+    if ready is None:
+        sys.stdout.write(f"{address}\n")
+        sys.stdout.flush()
+    else:
+        ready.set_result(address)
+    async with server:
+        await server.serve_forever()
+
+
+@contextmanager
+def serving_upstream() -> Iterator[UpstreamServer]:
+    """A server in a thread of this process, with a loop of its own."""
+    loop = asyncio.new_event_loop()
+    ready: asyncio.Future[str] = loop.create_future()
+    started = threading.Event()
+    ready.add_done_callback(lambda _: started.set())
+    serving = loop.create_task(_serve("127.0.0.1", 0, ready))
+
+    def run() -> None:
+        asyncio.set_event_loop(loop)
+        with contextlib.suppress(asyncio.CancelledError):
+            loop.run_until_complete(serving)
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        loop.close()
+
+    thread = threading.Thread(target=run, name="scripted upstream", daemon=True)
+    thread.start()
+    if not started.wait(10):
+        raise AssertionError("The scripted upstream did not start.")
+    try:
+        yield UpstreamServer(ready.result())
+    finally:
+        loop.call_soon_threadsafe(serving.cancel)
+        thread.join(10)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="A scriptable OpenAI-compatible model server on loopback.")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=0, help="0 takes a free one; the first line says which")
+    given = parser.parse_args(arguments)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(given.host, given.port))
+
+
+if __name__ == "__main__":
+    main()
