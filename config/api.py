@@ -6,7 +6,9 @@ from gateway.api import openai, sessions
 from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, NativeAuth
 from memories.api import router as memories_router
+from memories.artifacts_api import router as artifacts_router
 from reviews.api import router as reviews_router
+from reviews.consolidation.api import router as consolidation_router
 
 api = NinjaAPI(
     title="Daybook",
@@ -17,7 +19,7 @@ api = NinjaAPI(
     docs_url="/docs",
     openapi_url="/openapi.json",
 )
-for router in (sessions.router, memories_router, reviews_router):
+for router in (sessions.router, memories_router, artifacts_router, reviews_router, consolidation_router):
     api.add_router("", router)
 v1 = NinjaAPI(
     title="OpenAI-compatible API",

@@ -1,6 +1,7 @@
 """The ASGI application: what daphne, uvicorn and tests serve."""
 
 import os
+import threading
 
 import django
 
@@ -10,6 +11,9 @@ django.setup(set_prefix=False)
 from channels.routing import ProtocolTypeRouter  # noqa: E402 - models can be imported only after the set-up
 
 from config.asgi_handler import HttpApplication  # noqa: E402
+from config.warm import warm_up  # noqa: E402
 from gateway.routing import websocket_application  # noqa: E402
 
+# The scanner's rules and the search's embeddings load while the server starts, not in somebody's first turn.
+threading.Thread(target=warm_up, name="daybook-warm-up", daemon=True).start()
 application = ProtocolTypeRouter({"http": HttpApplication(), "websocket": websocket_application})

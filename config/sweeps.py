@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 from gateway.sweep import runs_sweep
 from memories.sweep import memories_sweep
+from reviews.consolidation.starts import consolidation_sweep
 from reviews.sweep import reviews_sweep
 
 Sweep = Callable[[], None]
 
-SWEEPS: tuple[Sweep, ...] = (runs_sweep, reviews_sweep, memories_sweep)
+SWEEPS: tuple[Sweep, ...] = (runs_sweep, reviews_sweep, consolidation_sweep, memories_sweep)

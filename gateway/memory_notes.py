@@ -11,10 +11,10 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from gateway.models import Message, Run
-from gateway.word_diff import Piece, word_diff
 from gateway.words import why_words
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision
+from memories.word_diff import Piece, word_diff
 
 _UNDO_STEPS = 20
 

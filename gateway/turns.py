@@ -18,14 +18,14 @@ from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare, provider_scope
 from gateway.models import Run
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
-from gateway.tokens import estimate_text
+from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import read_tool
 from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
-from memories.recall import Injection
+from memories.recall import TOTAL_BYTES, Injection
 from memories.tools import ToolCall, ToolScope
 
 logger = logging.getLogger("daybook.turns")
@@ -97,12 +97,12 @@ class Turn:
 
         Raises DomainErrors after the run was closed as failed. Cancelled or left early, it closes as stopped."""
         try:
+            trace = await self._fit()
             injection = await prepare(self.context)
             self.said.recalled = [item.as_json() for item in injection.recalled]
-            self.said.trace = {"recall": injection.trace, "steps": 0}
+            self.said.trace = {"recall": injection.trace, "steps": 0, **trace}
             if injection.recalled:
                 yield Recalled(injection)
-            await self._fit(injection)
             messages = build_messages(self.context, injection)
             async for event in self._run_steps(messages):
                 yield event
@@ -119,13 +119,15 @@ class Turn:
                 self._keep_partial()
                 await asyncio.shield(self._close(Run.State.STOPPED))
 
-    async def _fit(self, injection: Injection) -> None:
-        """Make a long native conversation fit its limit."""
-        fixed = estimate_text(
-            self.context.agent.settings.instructions + injection.frozen + injection.guidance + injection.recall
-        )
+    async def _fit(self) -> dict[str, Any]:
+        """Make a long native conversation fit its limit, before recall looks for what has left the window."""
+        agent = self.context.agent.settings
+        fixed = estimate_text(agent.instructions)
+        if self.context.book is not None and agent.inject_memories:
+            reserve = (agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN
+            fixed += min(reserve, agent.context_token_limit // 4)
         self.context, trace = await fit(self.context, fixed_tokens=fixed)
-        self.said.trace |= trace
+        return trace
 
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         tools = self._our_tools()

@@ -10,10 +10,12 @@ class ReviewsConfig(AppConfig):
         from gateway.hooks import on_turn_completed  # noqa: PLC0415
         from memories.changes import UndoListener, on_undone  # noqa: PLC0415
         from memories.health import on_health  # noqa: PLC0415
+        from reviews.consolidation.connections import consolidation_connect  # noqa: PLC0415
         from reviews.health import review_facts  # noqa: PLC0415
         from reviews.schedule import after_turn  # noqa: PLC0415
         from reviews.undo import lock_review, note_undone  # noqa: PLC0415
 
         on_turn_completed(after_turn)
+        consolidation_connect()
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
         on_health(review_facts)

@@ -31,7 +31,7 @@ def review_facts(book: Book, now: datetime) -> Facts:
     sentences = [(LAST_REVIEW, _last_words(last, on, now))]
     if on and total:
         sentences.append((COVERAGE, f"Covers {total - open_} of {total} session{'' if total == 1 else 's'}."))
-    if waiting:
+    if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
         sentences.append((WARNING, f"{'1 review waits' if waiting == 1 else f'{waiting} reviews wait'} for you."))
     if day.reached:
         sentences.append((WARNING, day.reached))
@@ -66,7 +66,7 @@ def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:
 
 def _result(last: ReviewRun) -> str:
     if last.state == State.AWAITING_APPROVAL:
-        return "it waits for you"
+        return "it waits for your decision"
     if last.state == State.UNDONE:
         return "undone"
     saved, removed = counts(write for write in last.writes if write["state"] == "applied")

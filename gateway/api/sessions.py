@@ -243,9 +243,13 @@ async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
 
 
 def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
-    if found := commands.stored_command(caller.owner_id, parse_uuid(session_id), parse_uuid(turn_id)):
-        return found
-    return run_json(runs.run_get(caller.owner_id, parse_uuid(session_id), parse_uuid(turn_id)))
+    session, turn = parse_uuid(session_id), parse_uuid(turn_id)
+    try:
+        return run_json(runs.run_get(caller.owner_id, session, turn))
+    except NotFound:
+        if found := commands.stored_command(caller.owner_id, session, turn):
+            return found
+        raise
 
 
 def _forget(session_id: UUID) -> None:

@@ -62,8 +62,9 @@ export class Conversation extends EventTarget {
 
   // Shows a running answer that this page did not start, or lost sight of.
   async follow(turn, { replaces = null } = {}) {
-    if (this.current?.turn === turn) return;
-    const nodes = await fragment(this.turnUrl(turn));
+    if (this.fetching || this.current?.turn === turn) return;
+    const nodes = await this.#fetched(this.turnUrl(turn));
+    if (this.answering) return;
     const section = nodes.querySelector(".turn");
     const shown = this.ledger.querySelector(`[data-turn="${CSS.escape(replaces ?? turn)}"]`);
     if (shown) shown.replaceWith(section);
@@ -82,10 +83,10 @@ export class Conversation extends EventTarget {
 
   // After a pause: what was said in this session elsewhere, on another device or by another client.
   async catchUp() {
-    if (!this.session || this.answering || this.ledger.querySelector(".editor, [data-refused]")) return;
+    if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused]")) return;
     let nodes;
     try {
-      nodes = await fragment(this.main.dataset.turnsUrl.replace(NO_SESSION, this.session));
+      nodes = await this.#fetched(this.main.dataset.turnsUrl.replace(NO_SESSION, this.session));
     } catch (error) {
       if (error instanceof ApiError) return; // it is a courtesy; the next return tries again
       throw error;
@@ -100,6 +101,16 @@ export class Conversation extends EventTarget {
     window.htmx?.process(this.ledger);
     if (following) this.toEnd();
     this.resume();
+  }
+
+  // One look at what others did at a time: two would both begin to follow the same answer.
+  async #fetched(path) {
+    this.fetching = true;
+    try {
+      return await fragment(path);
+    } finally {
+      this.fetching = false;
+    }
   }
 
   async stop() {

@@ -15,7 +15,7 @@ import uvicorn
 from channels.layers import get_channel_layer
 from django.db import connections
 from django.test import Client
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
 from config.asgi import application
 from gateway import live, upstream
@@ -27,6 +27,7 @@ from tests.browser.told_model import ToldModel
 from tests.factories import owner_make
 from tests.waiting import eventually
 
+expect.set_options(timeout=15_000)  # a machine that does other things as well
 _CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
 )
@@ -86,6 +87,8 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     """The application with the packaged agents and the demo model, on the test's database."""
     # Playwright's loop lives in this thread, and Django would refuse the test's own use of the ORM beside it.
     monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    # Each request's thread closes its connection, or a server database could not be dropped at the end.
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
     settings.DB_THREADS = 1
     settings.DAYBOOK_UPSTREAMS = {}
     pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="daybook-db")

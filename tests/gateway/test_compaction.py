@@ -16,7 +16,7 @@ from tests.factories import agent_make, session_make
 from tests.scripted_model import Says, ScriptedModel
 
 LIMIT = 2000
-LONG = "word " * 500  # about 625 tokens
+LONG = "word " * 300  # about 380 tokens
 
 
 def turns(session: Session) -> str:
@@ -40,7 +40,7 @@ def test_it_cuts_before_a_user_message_and_keeps_the_newest_turn() -> None:
     messages = [user(LONG), assistant("a"), user(LONG), assistant("b"), user(LONG)]
     cut = choose_cut(messages, [3, 4, 5, 6, 7], limit=LIMIT)
     assert cut is not None
-    assert (cut.count, cut.up_to) == (4, 6)
+    assert (cut.count, cut.up_to) == (2, 4)
 
 
 def test_one_turn_alone_is_never_cut() -> None:
@@ -66,7 +66,7 @@ async def test_a_turn_over_the_limit_is_compacted_before_the_model_is_asked(
     sent = model.calls[4].messages
     assert [m["role"] for m in sent[:2]] == ["system", "system"]
     assert "<earlier_conversation>\nThey wrote &lt;many&gt; words.\n</earlier_conversation>" in sent[1]["content"]
-    assert not any("Turn 0" in str(m["content"]) for m in sent)
+    assert not any(m["content"].startswith("Turn 0") for m in sent if m["role"] == "user")
     assert sum(m["content"].startswith("Turn") for m in sent if m["role"] == "user") < 3
     # The messages themselves stay readable.
     _, transcript = await alice_api.get(f"/api/sessions/{long_session.pk}/messages")

@@ -143,7 +143,6 @@ def test_a_memory_command_is_nothing_new(alice: Owner) -> None:
         review_request(alice.pk, session)
 
 
-
 def sweep_after(minutes: float) -> int:
     with time_machine.travel(timezone.now() + timedelta(minutes=minutes), tick=False):
         return review_idle_sessions()

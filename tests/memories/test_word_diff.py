@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.word_diff import word_diff
+from memories.word_diff import word_diff
 
 
 @given(st.text(max_size=120), st.text(max_size=120))

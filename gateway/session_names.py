@@ -1,0 +1,15 @@
+"""Names of sessions and numbers of turns, for pages of the floors below and above."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from gateway.models import Run, Session
+from gateway.session_list import title_of, titled
+from memories.whence import Names
+
+
+def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:
+    """Titles and turn numbers of an owner's sessions and runs; at most two queries."""
+    rows = titled(Session.objects.filter(owner_id=owner_id, pk__in=sessions)) if sessions else ()
+    turns = Run.objects.filter(owner_id=owner_id, pk__in=runs).values_list("pk", "turn") if runs else ()
+    return Names(titles={row.pk: title_of(row) for row in rows}, turns=dict(turns))

@@ -1,0 +1,193 @@
+"""Rows of the memories page: a memory with everything that is shown of it, in words. Read for many at once: the number
+of queries does not grow with the number of rows."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.utils import timezone
+
+from memories.models import Memory, Revision, Target, WriteOrigin
+from memories.readers import Reader
+from memories.search import Hit
+from memories.whence import Names, Whence, names_of, whence
+from memories.word_diff import Piece
+
+EXPIRES_SOON = timedelta(days=30)
+TARGET_WORDS = {Target.USER: "You", Target.MEMORY: "Your work"}
+_ICONS = {
+    WriteOrigin.TOOL: "agent",
+    WriteOrigin.BACKGROUND_REVIEW: "review",
+    WriteOrigin.CONSOLIDATION: "consolidation",
+    WriteOrigin.USER: "you",
+    WriteOrigin.ADMIN: "admin",
+    WriteOrigin.IMPORT: "import",
+    WriteOrigin.SYSTEM: "clock",
+}
+_WORDS = re.compile(r"([^\W_]+)")
+_SHORT_NAME = 40
+_STEM = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Who wrote: an icon and a word."""
+
+    icon: str
+    word: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Badge:
+    """In which state a memory is."""
+
+    icon: str
+    look: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One memory of the list. `rank` and `why` are there when it was searched for."""
+
+    memory: Memory
+    name: str
+    mark: Mark
+    day: str
+    again: bool
+    pieces: Sequence[Piece]
+    badges: Sequence[Badge]
+    about: str
+    whence: Whence | None
+    changed: str
+    used: str
+    expiry: str
+    rank: str = ""
+    why: str = ""
+    change_set: UUID | None = None
+
+
+def mark_of(origin: str) -> Mark:
+    """The mark of a write's origin."""
+    return Mark(_ICONS[WriteOrigin(origin)], str(WriteOrigin(origin).label))
+
+
+def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
+    """The memories with who changed their words last (`changed_by`), and what the latest change belongs to."""
+    revisions = Revision.objects.filter(memory=OuterRef("pk"))
+    wording = revisions.filter(created_at__gte=OuterRef("content_changed_at")).order_by("version")
+    return memories.select_related("book").annotate(
+        changed_by=Subquery(wording.values("write_origin")[:1]),
+        latest_set=Subquery(revisions.order_by("-version").values("change_set")[:1]),
+    )
+
+
+def rows_of(memories: Iterable[Memory], reader: Reader, hits: Sequence[Hit] = ()) -> list[Row]:
+    """Rows for the page, in the given order. The memories come from with_changes()."""
+    listed = list(memories)
+    names = names_of(reader.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed])
+    found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
+    rows: list[Row] = []
+    for memory in listed:
+        before = rows[-1].day if rows else ""
+        rows.append(_row(memory, reader, names, before, found.get(memory.number)))
+    return rows
+
+
+def _row(memory: Memory, reader: Reader, names: Names, before: str, found: tuple[int, Hit] | None) -> Row:
+    day = reader.day(memory.created_at)
+    hit = found[1] if found else None
+    return Row(
+        memory=memory,
+        name=short_name(memory),
+        mark=mark_of(memory.write_origin),
+        day=day,
+        again=day == before,
+        pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
+        badges=_badges(memory, reader),
+        about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
+        whence=whence(names, memory.session_id, memory.run_id),
+        changed=_changed(memory, reader),
+        used=used_words(memory.usage_count, memory.last_used_at, reader),
+        expiry=f"Expires {reader.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",
+        rank=ordinal(found[0]) if found else "",
+        why=_why(hit, memory) if hit else "",
+        change_set=getattr(memory, "latest_set", None),
+    )
+
+
+def short_name(memory: Memory) -> str:
+    """The beginning of its words, for the names of its buttons. What is blocked is not repeated there."""
+    if memory.blocked:
+        return f"blocked memory {memory.number}"
+    words = " ".join(memory.content.split())
+    return words if len(words) <= _SHORT_NAME else words[:_SHORT_NAME].rsplit(" ", 1)[0] + "…"
+
+
+def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
+    """The content with the words that were searched for marked (`ins` pieces), also other forms of them."""
+    wanted = {w.casefold() for reason in hit.reasons if reason.kind in {"words", "near_words"} for w in reason.words}
+    wanted = {part for word in wanted for part in _WORDS.findall(word)}
+    pieces: list[Piece] = []
+    for text in _WORDS.split(content):
+        kind = "ins" if text and any(_same_word(text.casefold(), word) for word in wanted) else "same"
+        if text:
+            pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
+    return tuple(pieces)
+
+
+def used_words(count: int, last: datetime | None, reader: Reader) -> str:
+    """`Used 12 times, last today`."""
+    if not count:
+        return "Not used yet"
+    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
+    return f"Used {times}" + (f", last {reader.near_day(last)}" if last else "")
+
+
+def ordinal(place: int) -> str:
+    """`1st`, `2nd`, …"""
+    ending = "th" if 10 <= place % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(place % 10, "th")
+    return f"{place}{ending}"
+
+
+def _same_word(text: str, wanted: str) -> bool:
+    if text == wanted:
+        return True
+    shorter, longer = sorted((text, wanted), key=len)
+    return len(shorter) >= _STEM and longer.startswith(shorter) and len(longer) - len(shorter) <= _STEM - 1
+
+
+def _why(hit: Hit, memory: Memory) -> str:
+    words = hit.why.replace("of the message", "of your question").replace("the message", "your question")
+    times = {0: "", 1: " Used once.", 2: " Used twice."}.get(memory.usage_count, f" Used {memory.usage_count} times.")
+    return words + times
+
+
+def _soon(memory: Memory) -> bool:
+    return memory.expires_at is not None and memory.expires_at <= timezone.now() + EXPIRES_SOON
+
+
+def _badges(memory: Memory, reader: Reader) -> list[Badge]:
+    badges = []
+    if memory.blocked:
+        badges.append(Badge(icon="alert", look="danger", words="Blocked"))
+    if memory.pinned:
+        badges.append(Badge(icon="pin", look="accent", words="Pinned"))
+    if memory.expires_at and _soon(memory):
+        verb = "Expired" if memory.expires_at <= timezone.now() else "Expires"
+        badges.append(Badge(icon="clock", look="warn", words=f"{verb} {reader.day(memory.expires_at)}"))
+    return badges
+
+
+def _changed(memory: Memory, reader: Reader) -> str:
+    """`Changed by Admin, 20 Nov`, when its words are no longer those it was written with."""
+    origin: Any = getattr(memory, "changed_by", None)
+    if origin is None or memory.content_changed_at <= memory.created_at:
+        return ""
+    word = mark_of(origin).word
+    who = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}.get(word, word.lower())
+    return f"Changed by {who}, {reader.day(memory.content_changed_at)}"

@@ -1,0 +1,92 @@
+"""The head of the memories page: the health line and how full the budgets are, for one book."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from memories.health import ago, book_health
+from memories.models import Artifact, Book, Memory, Target
+from memories.readers import Reader
+from memories.selectors import book_named
+from memories.services import book_limits
+
+NEARLY = 0.9
+_USUAL_LENGTH = 80
+_BAR = 99.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Meter:
+    """How full one budget is, in characters. `look`: "", near or full; `fill` is the bar's width out of 100."""
+
+    label: str
+    used: int
+    limit: int
+    look: str
+    fill: float
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A book's health in figures (memories.health, with what the floors above add), and its meters."""
+
+    book: str
+    figures: Mapping[str, Any]
+    last_review: str
+    review_failed: bool
+    meters: Sequence[Meter]
+    memories: int
+    documents: int
+
+
+def summary_of(reader: Reader, name: str) -> Summary:
+    """The head of the page for one book, also one that is not there yet."""
+    book = book_named(reader.owner.pk, name)
+    if book is None:
+        limits = book_limits(name)
+        figures: dict[str, Any] = {"targets": {str(t): {"used": 0, "limit": limits[t]} for t in Target}}
+        return _summary(name, figures, documents=0, numbers={})
+    figures = book_health(book, timezone.now())
+    documents = Artifact.objects.filter(owner_id=reader.owner.pk, book=book, deleted_at__isnull=True).count()
+    return _summary(name, figures, documents=documents, numbers=_numbers(book))
+
+
+def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Mapping[str, int]) -> Summary:
+    last = figures.get("last_review_at")
+    state = (figures.get("last_review") or {}).get("state", "")
+    return Summary(
+        book=name,
+        figures=figures,
+        last_review=ago(last, timezone.now()) if last else "",
+        review_failed=state in {"failed", "timed_out"},
+        meters=[meter(Target(t), numbers.get(t, 0), **size) for t, size in figures["targets"].items()],
+        memories=sum(numbers.values()),
+        documents=documents,
+    )
+
+
+def meter(target: Target, number: int, used: int, limit: int) -> Meter:
+    """A meter with its words. `number`: how many memories use the budget."""
+    if not limit:
+        return Meter(label=target.label, used=used, limit=0, look="", fill=0, hint="No limit")
+    share = min(1.0, used / limit)
+    look = "full" if used >= limit else "near" if share >= NEARLY else ""
+    if look == "full":
+        hint = "Full. Edit or delete something to make room."
+    elif look == "near":
+        hint = f"Almost full. Past {limit:,} a new memory is refused, and you are told."
+    else:
+        usual = used / number if number else _USUAL_LENGTH
+        hint = f"Room for about {max(1, int((limit - used) / max(usual, 1)))} more."
+    return Meter(label=target.label, used=used, limit=limit, look=look, fill=round(_BAR * share, 1), hint=hint)
+
+
+def _numbers(book: Book) -> dict[str, int]:
+    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
+    found: dict[str, int] = {}
+    for target in rows.values_list("target", flat=True):
+        found[target] = found.get(target, 0) + 1
+    return found

@@ -1,0 +1,115 @@
+"""/api/consolidations: what consolidation did and does; asking for a run, looking first, stopping; forgetting a session."""
+
+from typing import Any
+
+from ninja import Router, Schema, Status
+from pydantic import ConfigDict
+
+from gateway.services import session_forget, session_get
+from memories.caller import ApiRequest, Caller
+from memories.database import in_thread
+from memories.ids import parse_uuid
+from memories.pages import DEFAULT_LIMIT, list_json
+from memories.services import book_get_or_create
+from reviews.consolidation import runs
+from reviews.consolidation.preview import consolidation_preview
+from reviews.models import ConsolidationRun
+
+router = Router()
+
+
+class ConsolidationIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+    book: str = "main"
+    force: bool = False
+    dry_run: bool = False
+
+
+@router.post("/consolidations", response={202: Any})
+async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
+    """Rebuild now, also before any cool-down; with `force` also when nothing changed; with `dry_run` only look."""
+    return Status(202, await in_thread(_start, request.auth, body))
+
+
+@router.get("/consolidations")
+async def consolidation_list(
+    request: ApiRequest, book: str | None = None, limit: int = DEFAULT_LIMIT, after: str | None = None
+) -> dict[str, Any]:
+    """Runs, newest first."""
+    return await in_thread(_list, request.auth, book, limit, after)
+
+
+@router.get("/consolidations/{run_id}")
+async def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
+    """One run with its progress."""
+    return run_json(await in_thread(runs.run_get, request.auth.owner_id, parse_uuid(run_id)))
+
+
+@router.post("/consolidations/{run_id}/stop")
+async def consolidation_stop(request: ApiRequest, run_id: str) -> dict[str, Any]:
+    """Stop a run; what is done stays done."""
+    return await in_thread(_stop, request.auth, run_id)
+
+
+@router.post("/sessions/{session_id}/forget", response={204: None})
+async def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]:
+    """Forget what was made of a session in the background; its transcript and the memories it gave stay."""
+    await in_thread(_forget, request.auth, session_id)
+    return Status(204, None)
+
+
+def run_json(run: ConsolidationRun) -> dict[str, Any]:
+    """A run as the API shows it. The row comes with its book."""
+    return {
+        "id": str(run.pk),
+        "object": "consolidation",
+        "book": run.book.name,
+        "state": run.state,
+        "phase": run.phase,
+        "trigger": run.trigger,
+        "force": run.force,
+        "sessions_total": run.sessions_total,
+        "sessions_done": run.sessions_done,
+        "sessions_empty": run.sessions_empty,
+        "sessions_failed": run.sessions_failed,
+        "requests": run.requests,
+        "tokens": run.tokens,
+        "redacted": run.redacted,
+        "dropped": run.dropped,
+        "ceiling": run.ceiling or None,
+        "written": run.written,
+        "removed": run.removed,
+        "kept": run.kept,
+        "change_set": str(run.change_set) if run.change_set else None,
+        "error": run.error,
+        "not_before": run.not_before,
+        "created_at": run.created_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+    }
+
+
+def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
+    book = book_get_or_create(caller.owner_id, body.book)
+    if body.dry_run:
+        preview = consolidation_preview(book, force=body.force)
+        return preview.as_json() | {"text": preview.text}
+    run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor=caller.actor, force=body.force)
+    return run_json(run)
+
+
+def _list(caller: Caller, book: str | None, limit: int, after: str | None) -> dict[str, Any]:
+    rows = ConsolidationRun.objects.filter(owner_id=caller.owner_id).select_related("book")
+    if book:
+        rows = rows.filter(book__name=book)
+    return list_json(rows, limit=limit, after=after, key="id", show=run_json, parse=parse_uuid)
+
+
+def _stop(caller: Caller, run_id: str) -> dict[str, Any]:
+    run = runs.run_get(caller.owner_id, parse_uuid(run_id))
+    runs.cancel(run, "Stopped by a person.")
+    return run_json(runs.run_get(caller.owner_id, run.pk))
+
+
+def _forget(caller: Caller, session_id: str) -> None:
+    session_forget(session_get(caller.owner_id, parse_uuid(session_id)))

@@ -1,0 +1,79 @@
+"""The verbs of `/memory` that consolidation fills: clear and reset in two steps, enqueue and rebuild."""
+
+from django.conf import settings
+
+from gateway.command_words import COMMAND
+from gateway.commands import Command, CommandCall, CommandReply, register_command
+from memories.errors import Conflict
+from memories.models import Book
+from reviews.consolidation.clearing import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
+from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.models import ConsolidationRun
+
+_TEMPORARY = "Temporary session. No memory is read and none is saved, so there is nothing to do here."
+
+
+def register_commands() -> None:
+    """Fill the table; called from the AppConfig's ready()."""
+    about = "Delete all memory data of this book, after you confirm; it can be undone for a time."
+    register_command(Command(verb="clear", about=about, handler=_clear))
+    register_command(Command(verb="reset", about="The same as clear.", handler=_clear))
+    register_command(Command(verb="enqueue", about="Consolidate past sessions now.", handler=_rebuild))
+    register_command(Command(verb="rebuild", about="The same as enqueue.", handler=_rebuild))
+
+
+def _clear(call: CommandCall) -> CommandReply:
+    if call.temporary:
+        return CommandReply(text=_TEMPORARY)
+    book = _book(call)
+    if not call.command.code:
+        return CommandReply(text=_ask(book, call.command.verb))
+    try:
+        cleared = clear_confirmed(book, call.command.code, actor=call.caller.actor)
+    except Conflict as refused:
+        return CommandReply(text=f"Nothing was deleted. {refused} `{COMMAND} {call.command.verb}` gives one.")
+    text = (
+        f"Deleted {_words(cleared.contents)} in book {book.name}. "
+        f"This can be undone for {settings.UNDO_DAYS} days: change set {cleared.change_set}."
+    )
+    return CommandReply(text=text, changes=cleared.changes)
+
+
+def _ask(book: Book, verb: str) -> str:
+    contents = contents_of(book)
+    if not (contents.memories or contents.documents or contents.sessions):
+        return f"Book {book.name} is empty. There is nothing to delete."
+    code = clear_code_make(book)
+    return (
+        f"This deletes {_words(contents)} in book {book.name}. Nothing is deleted yet. To go on, send within "
+        f"{CODE_MINUTES} minutes:\n\n`{COMMAND} {verb} confirm {code}`\n\n"
+        f"It can be undone for {settings.UNDO_DAYS} days."
+    )
+
+
+def _rebuild(call: CommandCall) -> CommandReply:
+    if call.temporary:
+        return CommandReply(text=_TEMPORARY)
+    try:
+        run = consolidation_request(_book(call), trigger=Trigger.REQUEST, actor=call.caller.actor, force=True)
+    except Conflict as refused:
+        return CommandReply(text=str(refused))
+    if run.state == ConsolidationRun.State.SCHEDULED and not run.selected:
+        return CommandReply(text=f"Consolidation of book {call.book.name} is scheduled. Its progress is under Memories.")
+    done = f"{run.sessions_done} of {run.sessions_total} sessions"
+    return CommandReply(text=f"Consolidation of book {call.book.name} is under way: {done}.")
+
+
+def _book(call: CommandCall) -> Book:
+    return Book.objects.get(pk=call.book.book_id, owner_id=call.caller.owner_id)
+
+
+def _words(contents: Contents) -> str:
+    return (
+        f"{_count(contents.memories, 'memory', 'memories')}, {_count(contents.documents, 'document', 'documents')} "
+        f"and the notes of {_count(contents.sessions, 'session', 'sessions')}"
+    )
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"

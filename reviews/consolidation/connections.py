@@ -1,0 +1,20 @@
+"""What consolidation registers with the floors below when Django starts."""
+
+from gateway.hooks import on_session_forgotten
+from memories.changes import UndoListener, on_undone
+from memories.forgetting import register_eraser
+from memories.models import ChangeSet
+from reviews.consolidation.clearing import erase_consolidation, note_clear_undone, session_was_forgotten
+from reviews.consolidation.commands import register_commands
+
+
+def consolidation_connect() -> None:
+    """Fill the `/memory` table, and listen to forgetting and undoing."""
+    register_commands()
+    on_session_forgotten(session_was_forgotten)
+    on_undone(UndoListener(lock=_nothing_to_lock, undone=note_clear_undone))
+    register_eraser(erase_consolidation)
+
+
+def _nothing_to_lock(root: ChangeSet) -> None:
+    """Extractions come after the book in the order of locks."""

@@ -1,0 +1,115 @@
+"""What a run would read and about what it would cost, before anything is asked or written."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils import timezone
+
+from gateway.memory_settings import memory_settings, price_of
+from gateway.roles import model_of_role
+from memories.artifacts import live_artifacts
+from memories.documents import tokens_of
+from memories.models import Book
+from prompts.consolidation import extraction_messages, synthesis_messages
+from reviews.consolidation.asking import ANSWER_TOKENS, estimated_tokens
+from reviews.consolidation.conversation import read_record
+from reviews.consolidation.selection import current_versions, has_cooled, needs_synthesis, sessions_of
+from reviews.models import ConsolidationState, Extraction
+
+_MILLION = 1_000_000
+# What one session's notes are estimated at before they are written.
+_NOTE_TOKENS = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What would be read, and the estimate. `cost` is None where a model has no price."""
+
+    book: str
+    enabled: bool
+    sessions: tuple[dict[str, Any], ...]
+    synthesis: bool
+    requests: int
+    tokens: int
+    max_requests: int
+    max_tokens: int
+    cost: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "object": "consolidation_preview",
+            "book": self.book,
+            "enabled": self.enabled,
+            "sessions": list(self.sessions),
+            "sessions_total": len(self.sessions),
+            "synthesis": self.synthesis,
+            "requests": self.requests,
+            "tokens": self.tokens,
+            "max_requests": self.max_requests,
+            "max_tokens": self.max_tokens,
+            "cost": self.cost,
+        }
+
+    @property
+    def text(self) -> str:
+        """The sentence of the page and the command."""
+        count = len(self.sessions)
+        cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
+        return (
+            f"A rebuild would read {count} {'session' if count == 1 else 'sessions'}: about {self.tokens:,} tokens{cost}. "
+            f"It stops at {self.max_tokens:,} tokens. Your edits to the documents are kept."
+        )
+
+
+def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = False) -> Preview:
+    """Nothing is written and no model is asked. `rebuild`: as if asked for, without the cool-down."""
+    limits = memory_settings()
+    now = timezone.now()
+    sessions = []
+    extraction_tokens = 0
+    for session in sessions_of(book, limits, now, force=force):
+        known = getattr(session, "extraction", None)
+        floor = known.floor_seq if known else 0
+        record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
+        tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
+        extraction_tokens += tokens
+        sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
+    state = ConsolidationState.objects.filter(book=book).first()
+    due = force or (
+        (bool(sessions) or needs_synthesis(state, current_versions(book)))
+        and (rebuild or has_cooled(state, limits, now))
+    )
+    synthesis_tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit) if due else 0
+    return Preview(
+        book=book.name,
+        enabled=limits.enabled,
+        sessions=tuple(sessions),
+        synthesis=due,
+        requests=len(sessions) + int(due),
+        tokens=extraction_tokens + synthesis_tokens,
+        max_requests=limits.max_requests_per_run,
+        max_tokens=limits.max_tokens_per_run,
+        cost=_cost(extraction_tokens, len(sessions), synthesis_tokens),
+    )
+
+
+def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
+    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
+    notes = sum(tokens_of(raw) + tokens_of(synopsis) for raw, synopsis in rows.values_list("raw_memory", "synopsis"))
+    documents = sum(tokens_of(artifact.content) for artifact in live_artifacts(book.owner_id, book.pk))
+    prompt = estimated_tokens(synthesis_messages(documents=(), notes=()))
+    return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
+
+
+def _cost(extraction_tokens: int, requests: int, synthesis_tokens: int) -> float | None:
+    total = 0.0
+    for role, tokens, answers in (("default", extraction_tokens, requests), ("smol", synthesis_tokens, 1)):
+        if not tokens:
+            continue
+        price = price_of(model_of_role(role))
+        if price is None:
+            return None
+        written = answers * ANSWER_TOKENS
+        total += (max(0, tokens - written) * price.input + written * price.output) / _MILLION
+    return round(total, 4)

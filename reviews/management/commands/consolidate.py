@@ -1,0 +1,94 @@
+"""`manage.py consolidate`: enqueue or preview consolidation, and follow it."""
+
+import threading
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from gateway.memory_settings import memory_settings
+from memories.errors import DomainError
+from memories.models import Book
+from reviews.consolidation import runs
+from reviews.consolidation.preview import consolidation_preview
+from reviews.consolidation.selection import due_books
+from reviews.consolidation.starts import MOST_BOOKS
+from reviews.models import ConsolidationRun
+
+BAR = 30
+LOOK_SECONDS = 0.5
+
+
+class Command(BaseCommand):
+    help = "Consolidate past sessions of one book, of all books of an owner, or of every book that is due."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--owner", default="", help="user name; without it: every owner whose books are due")
+        parser.add_argument("--book", default="", help="name of the book; without it: all of the owner's")
+        parser.add_argument("--force", action="store_true", help="also when nothing changed")
+        parser.add_argument("--dry-run", action="store_true", help="only show what would be read, and an estimate")
+        parser.add_argument("--wait", action="store_true", help="follow the runs with a progress bar until they end")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        books = _books(options["owner"], options["book"])
+        if options["dry_run"]:
+            for book in books:
+                self.stdout.write(f"{book.owner}, book {book.name}")
+                self.stdout.write(f"  {consolidation_preview(book, force=options['force']).text}")
+            return
+        started = [self._start(book, force=options["force"]) for book in books]
+        if not started:
+            self.stdout.write("No book is due.")
+        if options["wait"]:
+            for run in started:
+                self._follow(run)
+
+    def _start(self, book: Book, *, force: bool) -> ConsolidationRun:
+        try:
+            run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor="system", force=force)
+        except DomainError as refused:
+            raise CommandError(str(refused)) from None
+        self.stdout.write(f"{book.owner}, book {book.name}: run {run.pk} is {run.get_state_display().lower()}.")
+        return run
+
+    def _follow(self, run: ConsolidationRun) -> None:
+        """Draw the run's progress until it is over; Ctrl-C leaves it running in the worker."""
+        wait = threading.Event()
+        shown = ""
+        while True:
+            run.refresh_from_db()
+            line = progress_line(run)
+            if line != shown:
+                self.stdout.write(f"\r\x1b[2K{line}" if self.stdout.isatty() else f"{line}\n", ending="")
+                shown = line
+            if run.state not in ConsolidationRun.OPEN:
+                break
+            wait.wait(LOOK_SECONDS)
+        self.stdout.write("" if not self.stdout.isatty() else "\n", ending="")
+        if run.state == runs.State.FAILED:
+            raise CommandError(str((run.error or {}).get("message", "It failed.")))
+
+
+def progress_line(run: ConsolidationRun) -> str:
+    """`[#####-----] 12 of 24 sessions, Reading sessions`"""
+    share = run.sessions_done / run.sessions_total if run.sessions_total else float(run.phase != runs.Phase.EXTRACTION)
+    filled = round(BAR * min(1.0, share))
+    bar = "#" * filled + "-" * (BAR - filled)
+    words = run.get_phase_display() if run.state in ConsolidationRun.OPEN else run.get_state_display()
+    return f"[{bar}] {run.sessions_done} of {run.sessions_total} sessions, {words}"
+
+
+def _books(owner: str, book: str) -> list[Book]:
+    if not owner and not book:
+        limits = memory_settings()
+        return due_books(limits, timezone.now(), most=MOST_BOOKS)
+    rows = Book.objects.select_related("owner__user").order_by("owner", "name")
+    if owner:
+        rows = rows.filter(owner__user__username=owner)
+    if book:
+        rows = rows.filter(name=book)
+    found = list(rows)
+    if not found:
+        raise CommandError("There is no such book.")
+    return found

@@ -1,0 +1,168 @@
+"""Tools of the client: the run waits, and goes on with the request that brings the results."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from gateway.api import openai
+from gateway.models import Agent, Message, Run, Session
+from gateway.runs import complete_waiting
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Memory, ThreadRecord
+from tests.conftest import Api
+from tests.factories import key_make
+from tests.gateway.v1 import Answer, Chat, ask, stream
+from tests.scripted_model import Says, ScriptedModel, calls
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+
+
+def called(answer: Answer) -> list[dict[str, Any]]:
+    return list(answer.json["choices"][0]["message"]["tool_calls"])
+
+
+def results(answer: Answer, *texts: str) -> list[dict[str, Any]]:
+    """The assistant's message and the client's results, as a client appends them."""
+    made = called(answer)
+    told = [
+        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(made, texts, strict=True)
+    ]
+    return [answer.json["choices"][0]["message"], *told]
+
+
+USER = {"role": "user", "content": "Look it up"}
+
+
+async def test_a_run_waits_for_the_client_and_goes_on(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    assert first.json["choices"][0]["finish_reason"] == "tool_calls"
+    assert [call["function"]["arguments"] for call in called(first)] == ['{"q": "a"}', '{"q": "b"}']
+    assert (await in_thread(Run.objects.get)).state == "awaiting_client_tools"
+    tail = results(first, "A", "B")
+    second = await ask(alice_api, USER, *tail, tools=[LOOKUP])
+    assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
+    assert second.json["usage"]["total_tokens"] == 10  # of this request; the run has the sum
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.text, run.usage["total_tokens"]) == ("completed", "One moment.Found it.", 20)
+    sent = model.calls[1].messages
+    assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool"]
+    assert [message["tool_call_id"] for message in sent[-2:]] == [call["id"] for call in called(first)]
+    # The next turn is found by content, whatever stands between the texts of the steps.
+    third = await ask(
+        alice_api, USER, *tail, {"role": "assistant", "content": "Found it."}, {"role": "user", "content": "Good"}
+    )
+    assert third.session == first.session
+    assert (await in_thread(Session.objects.get)).turns == 2
+
+
+async def test_a_stream_ends_with_the_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST, SECOND))
+    chunks = await stream(alice_api, USER, tools=[LOOKUP])
+    made = [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls", [])]
+    assert [(call["index"], call["function"]["name"]) for call in made] == [(0, "lookup"), (1, "lookup")]
+    assert len({call["id"] for call in made}) == 2
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_ours_run_first_and_stay_hidden_when_calls_are_mixed(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD, FIRST), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    assert [call["function"]["name"] for call in called(first)] == ["lookup"]
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
+    second = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    assert second.text == "Done."
+    step = model.calls[1].messages[-3:]
+    assert [call["function"]["name"] for call in step[0]["tool_calls"]] == ["add_memory", "lookup"]
+    assert '"ok": true' in step[1]["content"]
+    assert step[2]["content"] == "A"
+
+
+async def test_several_rounds_keep_their_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    one = results(first, "A")
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    assert called(second)[0]["id"] != called(first)[0]["id"]
+    third = await ask(alice_api, USER, *one, *results(second, "B"), tools=[LOOKUP])
+    assert (third.text, third.run) == ("Done.", first.run)
+    roles = [message["role"] for message in model.calls[2].messages[1:]]
+    assert roles == ["user", "assistant", "tool", "assistant", "tool"]
+
+
+async def test_results_may_come_without_the_conversation(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    second = await ask(alice_api, *results(first, "A"))
+    assert second.run == first.run
+    assert model.calls[1].messages[1]["content"] == "Look it up"
+
+
+async def test_results_that_come_again_are_the_same_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), UpstreamError("no"), "Done.", "Done again.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    tail = results(first, "A")
+    assert (await ask(alice_api, USER, *tail)).status == 502
+    for expected in ("Done.", "Done again."):
+        again = await ask(alice_api, USER, *tail)
+        assert (again.text, again.session) == (expected, first.session)
+    session = await in_thread(Session.objects.get)
+    assert (session.turns, session.turns_since_memory_review) == (1, 1)
+
+
+async def test_results_of_somebody_else_continue_nothing(
+    alice_api: Api, charlie_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), "Hm.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    tail = results(first, "A")
+    theirs = await ask(charlie_api, USER, *tail)
+    assert theirs.session != first.session
+    assert (await in_thread(Run.objects.get, pk=first.run)).state == "awaiting_client_tools"
+    nothing = await ask(charlie_api, *tail)
+    assert (nothing.status, nothing.code) == (400, "invalid_request")
+
+
+async def test_results_without_the_agent_s_permission_continue_nothing(
+    alice_api: Api, agent: Agent, model: ScriptedModel, alice: Any
+) -> None:
+    model.script(calls(FIRST))
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    limited, plain = await in_thread(key_make, alice, agents=["assistant"])
+    await in_thread(type(limited).objects.filter(pk=limited.pk).update, agents=["other"])
+    got = await ask(Api(plain), USER, *results(first, "A"))
+    assert (got.status, got.code) == (404, "model_not_found")
+
+
+async def test_results_for_a_session_that_is_busy_with_something_else_are_a_conflict(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(openai, "BUSY_SECONDS", 0.05)
+    model.script(calls(FIRST), "Fine.")
+    chat = Chat(alice_api, model, headers={"x_daybook_session": "mine"})
+    first = await ask(alice_api, USER, tools=[LOOKUP], headers=chat.headers)
+    await ask(alice_api, "Never mind", headers=chat.headers)
+    newest = await in_thread(Run.objects.latest, "id")
+    soon = timezone.now() + timedelta(minutes=5)
+    await in_thread(Run.objects.filter(pk=newest.pk).update, state="running", lease_expires_at=soon)
+    got = await ask(alice_api, USER, *results(first, "A"))
+    assert (got.status, got.code) == (409, "conflict")
+
+
+async def test_a_run_that_waits_too_long_ends_as_completed(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Yes.")
+    await ask(alice_api, USER, tools=[LOOKUP])
+    assert await in_thread(complete_waiting, timezone.now()) == 0
+    assert await in_thread(complete_waiting, timezone.now() + timedelta(minutes=61)) == 1
+    run, session = await in_thread(Run.objects.get), await in_thread(Session.objects.get)
+    assert (run.state, session.turns, session.turns_since_memory_review) == ("completed", 1, 1)
+    assert await in_thread(ThreadRecord.objects.filter(run_id=run.pk).exists)
+    assert (await in_thread(Message.objects.filter(role="assistant").count)) == 1
+    after = await ask(alice_api, USER, "One moment.", "And?")
+    assert after.session == str(session.pk)

@@ -1,0 +1,233 @@
+"""POST /v1/chat/completions: what goes to the model and what comes back."""
+
+from typing import Any
+
+from gateway.models import Agent, Message, Run
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Memory, Owner
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make
+from tests.gateway.v1 import PATH, ask, stream
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
+from tests.waiting import eventually_async
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+
+
+async def test_it_answers_in_one_piece(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    got = await ask(alice_api, "Hi")
+    assert (got.status, got.text) == (200, "Hello.")
+    assert got.json["object"] == "chat.completion"
+    assert got.json["model"] == "assistant"
+    assert got.json["choices"][0]["finish_reason"] == "stop"
+    assert got.json["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    run = await in_thread(Run.objects.get)
+    assert (got.run, got.session) == (str(run.pk), str(run.session_id))
+
+
+async def test_it_streams_and_ends_after_the_commit(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    chunks = await stream(alice_api, "Hi")
+    choices = [chunk["choices"][0] for chunk in chunks]
+    assert [choice["delta"].get("content") for choice in choices] == ["", "Hel", "lo.", None]
+    assert choices[0]["delta"]["role"] == "assistant"
+    assert [choice["finish_reason"] for choice in choices] == [None, None, None, "stop"]
+    assert {(chunk["object"], chunk["model"], chunk["id"]) for chunk in chunks} == {
+        ("chat.completion.chunk", "assistant", chunks[0]["id"])
+    }
+    assert (await in_thread(Run.objects.get)).state == "completed"
+
+
+async def test_usage_is_streamed_when_asked_for(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.", "Hello.")
+    chunks = await stream(alice_api, "Hi", stream_options={"include_usage": True})
+    assert (chunks[-1]["choices"], chunks[-1]["usage"]["total_tokens"]) == ([], 10)
+    assert all(chunk["choices"] for chunk in await stream(alice_api, "Hi there"))
+
+
+async def test_exactly_instructions_and_transcript_when_memory_is_off(
+    alice_api: Api, alice: Owner, model: ScriptedModel
+) -> None:
+    await in_thread(agent_make, tools=[], inject_memories=False)
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script("Fine.")
+    await ask(alice_api, "Hi", "Hello.", "Tea?")
+    assert model.calls[0].body(stream=False) == {
+        "model": "gpt-4o-mini",
+        "messages": [
+            {"role": "system", "content": "You are terse."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello."},
+            {"role": "user", "content": "Tea?"},
+        ],
+    }
+
+
+async def test_the_clients_leading_system_text_is_joined_into_ours(
+    alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script("Fine.")
+    await ask(
+        alice_api,
+        {"role": "system", "content": "Talk like a pirate."},
+        {"role": "developer", "content": [{"type": "text", "text": "Be brief."}]},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "developer", "content": "It is Monday."},
+        {"role": "user", "content": "Well?"},
+    )
+    system, *others = model.calls[0].messages
+    assert system["content"].startswith("You are terse.\n\nTalk like a pirate.\n\nBe brief.\n\n")
+    assert "<memories>" in system["content"]
+    assert [message["role"] for message in others] == ["user", "assistant", "developer", "user"]
+
+
+async def test_parts_that_are_no_text_pass_through(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    parts = [
+        {"type": "text", "text": "What is this?"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+    ]
+    model.script("A dot.", "Nothing.")
+    await ask(alice_api, {"role": "user", "content": parts})
+    assert model.calls[0].messages[-1]["content"] == parts
+    stored = await in_thread(Message.objects.get, role="user")
+    assert (stored.text, stored.parts) == ("What is this?", parts)
+    only = [{"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}]
+    assert (await ask(alice_api, {"role": "user", "content": only})).status == 200
+
+
+async def test_parameters_pass_through_and_ours_do_not(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Fine.")
+    await ask(
+        alice_api,
+        "Hi",
+        temperature=0.1,
+        response_format={"type": "json_object"},
+        something_new={"x": [1]},
+        metadata={"session_id": "s"},
+        user="me",
+        store=True,
+    )
+    body = model.calls[0].body(stream=False)
+    assert (body["temperature"], body["something_new"]) == (0.1, {"x": [1]})
+    assert body["response_format"] == {"type": "json_object"}
+    assert not body.keys() & {"metadata", "user", "store"}
+
+
+async def test_odd_parameters_are_never_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Fine.")
+    odd: dict[str, Any] = {"stream_options": "yes", "metadata": [], "tools": {"a": 1}, "tool_choice": None}
+    assert (await ask(alice_api, "Hi", **odd)).status == 200
+
+
+async def test_our_tools_run_here_and_are_never_shown(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
+    got = await ask(alice_api, "I'm vegetarian")
+    assert got.text == "One moment. Noted."
+    assert "tool_calls" not in got.json["choices"][0]["message"]
+    assert got.json["choices"][0]["finish_reason"] == "stop"
+    assert got.json["usage"]["total_tokens"] == 20
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
+
+
+async def test_our_tools_run_within_a_stream(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment. ",), calls=(ADD,)), "Noted.")
+    chunks = await stream(alice_api, "I'm vegetarian", stream_options={"include_usage": True})
+    choices = [chunk["choices"][0] for chunk in chunks[:-1]]
+    assert "".join(choice["delta"].get("content") or "" for choice in choices) == "One moment. Noted."
+    assert [choice["finish_reason"] for choice in choices if choice["finish_reason"]] == ["stop"]
+    assert chunks[-1]["usage"]["total_tokens"] == 20
+
+
+async def test_a_client_tool_with_the_name_of_ours_replaces_ours(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    theirs = {"type": "function", "function": {"name": "add_memory", "description": "The client's own."}}
+    model.script(calls(ADD))
+    got = await ask(alice_api, "I'm vegetarian", tools=[theirs])
+    offered = [tool["function"]["name"] for tool in model.calls[0].tools]
+    assert offered.count("add_memory") == 1
+    assert theirs in model.calls[0].tools
+    assert got.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "add_memory"
+    assert not await in_thread(Memory.objects.exists)
+
+
+async def test_further_choices_are_the_clients_own_affair(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
+) -> None:
+    async def two(request: Any) -> Any:
+        for index in (0, 1):
+            yield {"choices": [{"index": index, "delta": {"content": f"answer {index}"}, "finish_reason": None}]}
+        for index in (0, 1):
+            yield {"choices": [{"index": index, "delta": {}, "finish_reason": "stop"}]}
+
+    monkeypatch.setattr(model, "stream", two)
+    chunks = await stream(alice_api, "Hi", n=2)
+    second = [chunk["choices"][0] for chunk in chunks if chunk["choices"][0]["index"] == 1]
+    assert [(choice["delta"].get("content"), choice["finish_reason"]) for choice in second] == [
+        ("answer 1", None),
+        (None, "stop"),
+    ]
+    assert (await in_thread(Run.objects.get)).text == "answer 0"
+
+
+async def test_what_a_database_cannot_take_is_cleaned(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("A\x00B", "\ud83d"))
+    chunks = await stream(alice_api, "with\x00nul")
+    assert "".join(chunk["choices"][0]["delta"].get("content") or "" for chunk in chunks) == "AB?"
+    texts = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
+    assert texts == ["withnul", "AB?"]
+
+
+async def test_an_error_before_the_first_chunk_has_a_status(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(UpstreamError("no"))
+    got = await ask(alice_api, "Hi", stream=True)
+    assert (got.status, got.code) == (502, "upstream_error")
+    assert (await in_thread(Run.objects.get)).state == "failed"
+
+
+async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")))
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    response = await alice_api.raw("POST", PATH, body)
+    for _ in range(3):
+        await anext(response.source)
+    await response.source.aclose()
+
+    async def stopped() -> bool:
+        return await in_thread(Run.objects.filter(state="stopped", text="Hello").exists)
+
+    await eventually_async(stopped, within=5)
+    kept = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
+    assert kept == ["Hi", "Hello"]
+
+
+async def test_a_stream_that_nobody_reads_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel",)))
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    response = await alice_api.raw("POST", PATH, body)
+    await response.source.aclose()
+    assert await in_thread(Run.objects.filter(state="stopped").exists)
+
+
+async def test_models_are_agents(alice_api: Api, agent: Agent) -> None:
+    status, listed = await alice_api.get("/v1/models")
+    assert (status, [row["id"] for row in listed["data"]]) == (200, ["assistant"])
+    for path in ("/v1/models/assistant", "/v1/models/assistant/"):
+        status, one = await alice_api.get(path)
+        assert (status, one) == (200, listed["data"][0])
+    assert one["object"] == "model"
+
+
+async def test_every_address_works_with_a_trailing_slash(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    assert (await alice_api.get("/v1/models/"))[0] == 200
+    status, _ = await alice_api.post(
+        PATH + "/", {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
+    )
+    assert status == 200
+    assert (await alice_api.get("/api/sessions/"))[0] == 200

@@ -1,0 +1,384 @@
+"""Which session is it? Requests to /v1 that resend their conversation."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from gateway.api import openai
+from gateway.models import Agent, Message, Run, Session
+from gateway.services import session_end
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import agent_make, session_make
+from tests.gateway.v1 import Chat, ask
+from tests.scripted_model import ScriptedModel, says
+
+
+@pytest.fixture
+def chat(alice_api: Api, agent: Agent, model: ScriptedModel) -> Chat:
+    return Chat(alice_api, model)
+
+
+@pytest.fixture
+def another(alice_api: Api, model: ScriptedModel) -> Chat:
+    return Chat(alice_api, model)
+
+
+async def session_of(session_id: str) -> Session:
+    return await in_thread(Session.objects.get, pk=session_id)
+
+
+async def states() -> list[tuple[int, str, bool, bool]]:
+    rows = Run.objects.order_by("id").values_list("turn", "state", "counted", "superseded")
+    return await in_thread(lambda: list(rows))
+
+
+async def run_with(**fields: Any) -> None:
+    """Change the newest run, as another process or a crash would have left it."""
+    newest = await in_thread(Run.objects.latest, "id")
+    await in_thread(Run.objects.filter(pk=newest.pk).update, **fields)
+
+
+async def test_a_conversation_goes_on_in_its_session(chat: Chat) -> None:
+    first = await chat.say("hi", "Hello.")
+    second = await chat.say("How are you?", "Fine.")
+    third = await chat.say("Good.", "Yes.")
+    assert first.session == second.session == third.session
+    session = await session_of(first.session)
+    assert (session.turns, session.turns_since_memory_review) == (3, 3)
+    texts = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
+    assert texts == ["hi", "Hello.", "How are you?", "Fine.", "Good.", "Yes."]
+
+
+async def test_white_space_parts_and_system_messages_do_not_matter(chat: Chat, alice_api: Api) -> None:
+    first = await chat.say("hi  there", "Hello,\n\nyou.")
+    chat.model.script("Fine.")
+    second = await ask(
+        alice_api,
+        {"role": "system", "content": "Other instructions today."},
+        {"role": "user", "content": [{"type": "text", "text": "hi there "}]},
+        {"role": "assistant", "content": " Hello, you."},
+        {"role": "system", "content": "It is Monday."},
+        {"role": "user", "content": "And?"},
+    )
+    assert second.session == first.session
+
+
+async def test_two_chats_that_open_with_hi_stay_two(chat: Chat, another: Chat) -> None:
+    one, two = await chat.say("hi", "Hello."), await another.say("hi", "Good day.")
+    assert one.session != two.session
+    assert (await chat.say("more", "Yes.")).session == one.session
+    assert (await another.say("more", "No.")).session == two.session
+
+
+async def test_a_conversation_of_another_owner_is_another_session(
+    chat: Chat, charlie_api: Api, model: ScriptedModel
+) -> None:
+    mine = await chat.say("hi", "Hello.")
+    theirs = Chat(charlie_api, model, messages=list(chat.messages))
+    assert (await theirs.say("more", "Yes.")).session != mine.session
+
+
+async def test_a_conversation_with_another_agent_is_another_session(chat: Chat, alice_api: Api) -> None:
+    await in_thread(agent_make, "other")
+    mine = await chat.say("hi", "Hello.")
+    other = Chat(alice_api, chat.model, messages=list(chat.messages), body={"model": "other"})
+    assert (await other.say("more", "Yes.")).session != mine.session
+
+
+async def test_regenerating_is_not_counted_twice(chat: Chat) -> None:
+    await chat.say("hi", "Hello.")
+    first = await chat.say("A joke?", "Knock, knock.")
+    again = await chat.again("A horse walks in.")
+    once_more = await chat.again("Why the long face?")
+    assert first.session == again.session == once_more.session
+    assert [row[0] for row in await states()] == [1, 2, 2, 2]
+    assert [row[3] for row in await states()] == [False, True, True, False]
+    session = await session_of(first.session)
+    assert (session.turns, session.turns_since_memory_review) == (2, 2)
+    assert (await chat.say("Ha.", "Ha.")).session == first.session
+
+
+async def test_regenerating_an_earlier_turn_leaves_what_followed(chat: Chat) -> None:
+    first = await chat.say("one", "1")
+    await chat.say("two", "2")
+    await chat.say("three", "3")
+    del chat.messages[-2:]
+    assert (await chat.again("II")).session == first.session
+    assert [row[3] for row in await states()] == [False, True, True, False]
+    assert (await session_of(first.session)).turns == 2
+    after = await chat.say("three", "III")
+    assert after.session == first.session
+    assert (await session_of(first.session)).turns_since_memory_review == 4  # "three" was said twice
+
+
+async def test_a_failed_regeneration_does_not_count_the_turn_again(chat: Chat, alice_api: Api) -> None:
+    first = await chat.say("hi", "Hello.")
+    await chat.say("more", "Yes.")
+    chat.model.script(UpstreamError("no"))
+    failed = await ask(alice_api, *chat.messages[:-1])
+    assert failed.status == 502
+    again = await chat.again("Certainly.")
+    assert again.session == first.session
+    assert (await session_of(first.session)).turns_since_memory_review == 2
+
+
+async def test_another_message_at_an_earlier_place_is_a_fork(chat: Chat, alice_api: Api) -> None:
+    first = await chat.say("hi", "Hello.")
+    fork = Chat(alice_api, chat.model, messages=list(chat.messages))
+    await chat.say("left", "Left it is.")
+    forked = await fork.say("right", "Right it is.")
+    assert forked.session != first.session
+    assert str((await session_of(forked.session)).parent_id) == first.session
+    # Both go on where they are, and the original can still be regenerated.
+    assert (await fork.say("more", "Yes.")).session == forked.session
+    assert (await chat.again("Left, then.")).session == first.session
+    stored = Message.objects.filter(session_id=forked.session).order_by("seq")
+    kinds = await in_thread(lambda: list(stored.values_list("text", "kind")))
+    assert kinds[:3] == [("hi", "history"), ("Hello.", "history"), ("right", "chat")]
+
+
+async def test_a_client_that_cuts_off_older_messages_stays_in_its_session(chat: Chat) -> None:
+    first = await chat.say("one", "1")
+    for number in range(2, 5):
+        await chat.say(f"number {number}", f"It is {number}")
+        chat.messages = chat.messages[-4:]
+    assert (await chat.say("last", "Done.")).session == first.session
+    assert (await session_of(first.session)).turns == 5
+
+
+async def test_a_cut_off_history_that_fits_two_sessions_is_a_new_one(chat: Chat, another: Chat) -> None:
+    sessions = set()
+    for one in (chat, another):
+        await one.say(f"I am {one is chat}", "Hello.")
+        sessions.add((await one.say("continue", "Go on.")).session)
+        one.messages = one.messages[-2:]
+    assert (await chat.say("more", "Yes.")).session not in sessions
+
+
+async def test_an_old_pair_is_not_recognised_for_ever(chat: Chat) -> None:
+    await chat.say("one", "1")
+    first = await chat.say("continue", "Go on.")
+    chat.messages = chat.messages[-2:]
+    with time_machine.travel(timezone.now() + timedelta(days=31), tick=False):
+        assert (await chat.say("more", "Yes.")).session != first.session
+
+
+@pytest.mark.parametrize("kept", ["Hel", "Hello, th", "Hello, there my"])
+@pytest.mark.parametrize("state", ["stopped", "failed"])
+async def test_an_aborted_answer_matches_by_its_beginning(chat: Chat, kept: str, state: str) -> None:
+    first = await chat.say("hi", "Hello, there")
+    await run_with(state=state)
+    await in_thread(Session.objects.update, chain="", last_pair="", turns=0)
+    chat.messages[-1]["content"] = kept
+    second = await chat.say("more", "Yes.")
+    assert second.session == first.session
+    assert (await chat.say("and more", "No.")).session == first.session
+
+
+async def test_an_aborted_answer_that_says_something_else_is_another_conversation(chat: Chat) -> None:
+    first = await chat.say("hi", "Hello, there")
+    await run_with(state="stopped")
+    await in_thread(Session.objects.update, chain="", last_pair="", turns=0)
+    chat.messages[-1]["content"] = "Good day"
+    assert (await chat.say("more", "Yes.")).session != first.session
+
+
+async def test_a_message_that_was_never_answered_stays_in_the_session(chat: Chat, alice_api: Api) -> None:
+    chat.model.script(UpstreamError("no"), "Fine.", "Good.")
+    failed = await ask(alice_api, "hi")
+    assert failed.status == 502
+    second = await ask(alice_api, {"role": "user", "content": "hi"}, {"role": "user", "content": "Are you there?"})
+    run = await in_thread(Run.objects.earliest, "id")
+    assert second.session == str(run.session_id)
+    third = await ask(
+        alice_api,
+        {"role": "user", "content": "hi"},
+        {"role": "user", "content": "Are you there?"},
+        {"role": "assistant", "content": "Fine."},
+        {"role": "user", "content": "Good."},
+    )
+    assert third.session == second.session
+    assert (await session_of(second.session)).turns == 2
+
+
+async def test_a_first_message_that_failed_may_be_sent_again(chat: Chat, alice_api: Api) -> None:
+    chat.model.script(UpstreamError("no"))
+    await ask(alice_api, "hi")
+    again = await chat.say("hi", "Hello.")
+    run = await in_thread(Run.objects.earliest, "id")
+    assert again.session == str(run.session_id)
+    assert await states() == [(1, "failed", True, True), (1, "completed", True, False)]
+
+
+@pytest.mark.parametrize("header", [{"idempotency_key": "k1"}, {"x_stainless_retry_count": "1"}])
+async def test_a_retry_of_a_first_message_is_the_same_turn(chat: Chat, header: dict[str, str]) -> None:
+    chat.headers = header
+    first = await chat.say("hi", "Hello.")
+    again = await chat.again("Good day.")
+    assert again.session == first.session
+    assert (await session_of(first.session)).turns_since_memory_review == 1
+
+
+async def test_another_idempotency_key_is_another_chat(chat: Chat, another: Chat) -> None:
+    chat.headers, another.headers = {"idempotency_key": "k1"}, {"idempotency_key": "k2"}
+    assert (await chat.say("hi", "Hello.")).session != (await another.say("hi", "Hello.")).session
+
+
+async def test_an_old_hi_is_no_retry(chat: Chat, another: Chat) -> None:
+    first = await chat.say("hi", "Hello.")
+    another.headers = {"x_stainless_retry_count": "1"}  # its first attempt never arrived
+    with time_machine.travel(timezone.now() + timedelta(hours=1), tick=False):
+        assert (await another.say("hi", "Hello.")).session != first.session
+
+
+@pytest.mark.parametrize("by", ["header", "metadata", "chat id"])
+async def test_an_explicit_id_makes_and_finds_a_session(chat: Chat, by: str) -> None:
+    if by == "metadata":
+        chat.body = {"metadata": {"session_id": "mine"}}
+    else:
+        chat.headers = {"x_daybook_session" if by == "header" else "x_openwebui_chat_id": "mine"}
+    first = await chat.say("hi", "Hello.")
+    chat.messages.clear()
+    second = await chat.say("Something else entirely", "Yes.")
+    assert first.session == second.session
+    session = await session_of(first.session)
+    assert (session.external_id, session.turns) == ("mine", 2)
+
+
+async def test_the_header_wins_over_the_metadata_and_the_chat_id(chat: Chat) -> None:
+    chat.headers = {"x_daybook_session": "a", "x_openwebui_chat_id": "c"}
+    chat.body = {"metadata": {"session_id": "b"}}
+    assert (await session_of((await chat.say("hi", "Hello.")).session)).external_id == "a"
+
+
+async def test_our_own_id_names_a_session(chat: Chat, session: Session) -> None:
+    chat.headers = {"x_daybook_session": str(session.pk)}
+    assert (await chat.say("hi", "Hello.")).session == str(session.pk)
+
+
+async def test_an_id_of_somebody_else_is_not_known(chat: Chat, charlie: Owner, agent: Agent) -> None:
+    theirs = await in_thread(session_make, charlie, agent)
+    chat.headers = {"x_daybook_session": str(theirs.pk)}
+    got = await chat.say("hi", "Hello.")
+    assert got.session != str(theirs.pk)
+    assert (await session_of(got.session)).owner_id != charlie.pk
+
+
+async def test_a_named_session_counts_messages_that_are_sent_alone(chat: Chat) -> None:
+    chat.headers = {"x_daybook_session": "mine"}
+    for text in ("yes", "no", "yes"):
+        chat.messages.clear()
+        got = await chat.say(text, "Good.")
+    assert (await session_of(got.session)).turns == 3
+
+
+async def test_a_named_session_regenerates_and_edits(chat: Chat) -> None:
+    chat.headers = {"x_openwebui_chat_id": "mine"}
+    await chat.say("one", "1")
+    await chat.say("two", "2")
+    got = await chat.again("II")
+    assert (await session_of(got.session)).turns_since_memory_review == 2
+    del chat.messages[-2:]
+    edited = await chat.say("deux", "2!")
+    assert edited.session == got.session
+    assert [row[3] for row in await states()] == [False, True, True, False]
+    session = await session_of(got.session)
+    assert (session.turns, session.turns_since_memory_review) == (2, 2)
+
+
+async def test_an_explicit_id_of_another_agents_session_is_refused(chat: Chat, session: Session) -> None:
+    await in_thread(agent_make, "other")
+    got = await ask(chat.api, "hi", model="other", headers={"x_daybook_session": str(session.pk)})
+    assert (got.status, got.code) == (400, "invalid_request")
+
+
+async def test_a_chat_may_ask_several_agents(chat: Chat) -> None:
+    await in_thread(agent_make, "other")
+    chat.headers = {"x_openwebui_chat_id": "mine"}
+    one = await chat.say("hi", "Hello.")
+    chat.body = {"model": "other"}
+    two, three = await chat.say("hi", "Hello."), await chat.say("more", "Yes.")
+    assert one.session != two.session == three.session
+
+
+async def test_an_id_that_is_too_long_is_refused(chat: Chat) -> None:
+    got = await ask(chat.api, "hi", headers={"x_daybook_session": "x" * 191})
+    assert (got.status, got.json["error"]["param"]) == (400, "session_id")
+
+
+async def test_an_ended_session_is_a_conflict_by_id_and_a_new_one_by_content(chat: Chat) -> None:
+    first = await chat.say("hi", "Hello.")
+    await in_thread(session_end, await session_of(first.session))
+    named = await ask(chat.api, *chat.messages, "more", headers={"x_daybook_session": first.session})
+    assert (named.status, named.code) == (409, "conflict")
+    second = await chat.say("more", "Yes.")
+    assert second.session != first.session
+    assert (await chat.say("more", "Yes.")).session == second.session
+
+
+async def test_a_busy_session_is_waited_for(chat: Chat, settings: Settings) -> None:
+    first = await chat.say("hi", "Hello.")
+    await run_with(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+
+    async def finish() -> None:
+        await asyncio.sleep(0)
+        await run_with(state="completed")
+
+    chat.messages.append({"role": "user", "content": "more"})
+    chat.model.script("Yes.")
+    got, _ = await asyncio.gather(ask(chat.api, *chat.messages), finish())
+    assert got.session == first.session
+
+
+async def test_a_session_that_stays_busy_is_forked(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "BUSY_SECONDS", 0.05)
+    first = await chat.say("hi", "Hello.")
+    await run_with(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
+    second = await chat.say("more", "Yes.")
+    assert second.session != first.session
+    assert str((await session_of(second.session)).parent_id) == first.session
+
+
+async def test_a_run_of_a_dead_process_does_not_block_its_session(chat: Chat) -> None:
+    first = await chat.say("hi", "Hello.")
+    await run_with(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1))
+    assert (await chat.say("more", "Yes.")).session == first.session
+    assert [row[1] for row in await states()] == ["failed", "completed"]
+
+
+async def test_a_temporary_conversation_is_a_temporary_session(chat: Chat) -> None:
+    chat.body = {"metadata": {"temporary": "true"}}
+    first = await chat.say("hi", "Hello.")
+    second = await chat.say("more", "Yes.")
+    session = await session_of(first.session)
+    assert first.session == second.session
+    assert (session.temporary, session.turns_since_memory_review) == (True, 0)
+    chat.body = {}
+    assert (await chat.say("and more", "No.")).session != first.session
+
+
+async def test_a_temporary_request_in_a_lasting_session_leaves_nothing(chat: Chat) -> None:
+    chat.headers = {"x_daybook_session": "mine"}
+    first = await chat.say("hi", "Hello.")
+    chat.body = {"metadata": {"temporary": "true"}}
+    second = await chat.say("I am vegetarian", "Noted?")
+    assert second.session == first.session
+    runs = await in_thread(lambda: list(Run.objects.order_by("id").values_list("temporary", flat=True)))
+    assert runs == [False, True]
+    assert (await session_of(first.session)).turns_since_memory_review == 1
+    assert "tools" not in chat.model.calls[1].body(stream=False)
+
+
+async def test_history_that_began_elsewhere_is_kept_and_not_counted(alice_api: Api, chat: Chat) -> None:
+    chat.model.script(says("Fine."))
+    got = await ask(alice_api, "hi", "Hello from elsewhere.", "How are you?")
+    session = await session_of(got.session)
+    assert (session.turns, session.reviewed_through) == (1, 2)

@@ -1,0 +1,138 @@
+"""/api/reviews and /api/sessions/{id}/review"""
+
+from typing import Any
+
+import pytest
+
+from gateway.models import Session
+from memories.database import in_thread
+from memories.models import Memory, Owner
+from reviews.models import ReviewRun
+from tests.conftest import Api
+from tests.factories import key_make
+from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.scripted_model import ScriptedModel
+
+
+def make_review(owner: Owner, model: ScriptedModel, **settings: Any) -> ReviewRun:
+    say(reviewed_session(owner, **settings))
+    model.script(adds("Is vegetarian.", "Likes tea."), DONE)
+    return run_review(newest_review())
+
+
+async def test_a_review_is_shown_with_its_writes(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    review = await in_thread(make_review, alice, model)
+    status, found = await alice_api.get(f"/api/reviews/{review.pk}")
+    assert status == 200
+    assert {name: found[name] for name in ("id", "object", "session_id", "state", "trigger", "attempts", "model")} == {
+        "id": str(review.pk),
+        "object": "review",
+        "session_id": str(review.session_id),
+        "state": "saved",
+        "trigger": "interval",
+        "attempts": 1,
+        "model": "scripted",
+    }
+    assert (found["error"], found["dropped_calls"], found["change_set"]) == (None, {}, str(review.change_set))
+    assert found["usage"]["total_tokens"] == 20
+    assert found["started_at"]
+    assert found["finished_at"]
+    assert found["writes"][0] == {
+        "index": 0,
+        "action": "add",
+        "memory_id": "1",
+        "target": "user",
+        "category": "general",
+        "keywords": [],
+        "before": None,
+        "after": "Is vegetarian.",
+        "state": "applied",
+        "reason": "",
+    }
+
+
+async def test_they_are_listed_newest_first_by_state_and_session(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
+    first = await in_thread(make_review, alice, model)
+    await in_thread(say, await in_thread(Session.objects.get))
+    _, found = await alice_api.get("/api/reviews")
+    assert [row["state"] for row in found["data"]] == ["scheduled", "saved"]
+    _, found = await alice_api.get(f"/api/reviews?state=saved&session_id={first.session_id}")
+    assert [row["id"] for row in found["data"]] == [str(first.pk)]
+    status, refused = await alice_api.get("/api/reviews?state=lost")
+    assert (status, refused["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_a_review_is_asked_for(alice: Owner, alice_api: Api) -> None:
+    session = await in_thread(reviewed_session, alice, memory_review_interval=0)
+    path = f"/api/sessions/{session.pk}/review"
+    status, refused = await alice_api.post(path)
+    assert (status, refused["error"]["code"]) == (409, "conflict")
+    await in_thread(say, session)
+    status, review = await alice_api.post(path)
+    assert (status, review["state"], review["trigger"]) == (202, "scheduled", "request")
+
+
+async def test_undo_answers_what_it_did_and_undoing_that_puts_it_back(
+    alice: Owner, alice_api: Api, model: ScriptedModel
+) -> None:
+    review = await in_thread(make_review, alice, model)
+    status, undone = await alice_api.post(f"/api/reviews/{review.pk}/undo")
+    assert (status, undone["undone"], undone["left_alone"]) == (200, ["1", "2"], [])
+    assert (await alice_api.get(f"/api/reviews/{review.pk}"))[1]["state"] == "undone"
+    status, _ = await alice_api.post(f"/api/changes/{undone['change_set']}/undo")
+    assert status == 200
+    assert (await alice_api.get(f"/api/reviews/{review.pk}"))[1]["state"] == "saved"
+    status, undone = await alice_api.post(f"/api/reviews/{review.pk}/undo", {"writes": [1]})
+    assert undone["undone"] == ["2"]
+
+
+async def test_writes_are_approved_edited_and_rejected(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:
+    review = await in_thread(make_review, alice, model, memory_review_approval=True)
+    path = f"/api/reviews/{review.pk}"
+    status, found = await alice_api.post(f"{path}/approve", {"writes": [1], "edits": {"1": "Likes green tea."}})
+    assert (status, found["state"]) == (200, "awaiting_approval")
+    status, found = await alice_api.post(f"{path}/reject")
+    assert (status, found["state"], [w["state"] for w in found["writes"]]) == (200, "saved", ["rejected", "applied"])
+    assert await in_thread(lambda: Memory.objects.get().content) == "Likes green tea."
+    status, refused = await alice_api.post(f"{path}/approve")
+    assert (status, refused["error"]["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize(
+    ("verb", "body"),
+    [
+        ("undo", {"writes": [9]}),
+        ("undo", {"writes": "all"}),
+        ("undo", {"write": [0]}),
+        ("approve", {"edits": {"x": "y"}}),
+        ("approve", {"writes": [9]}),
+    ],
+)
+async def test_a_wrong_body_is_refused(
+    alice: Owner, alice_api: Api, model: ScriptedModel, verb: str, body: dict[str, Any]
+) -> None:
+    review = await in_thread(make_review, alice, model, memory_review_approval=verb == "approve")
+    status, refused = await alice_api.post(f"/api/reviews/{review.pk}/{verb}", body)
+    assert (status, refused["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_somebody_elses_review_does_not_exist(alice: Owner, charlie_api: Api, model: ScriptedModel) -> None:
+    review = await in_thread(make_review, alice, model)
+    assert (await charlie_api.get("/api/reviews"))[1]["data"] == []
+    assert (await charlie_api.get(f"/api/reviews/{review.pk}"))[0] == 404
+    for verb in ("undo", "approve", "reject"):
+        assert (await charlie_api.post(f"/api/reviews/{review.pk}/{verb}"))[0] == 404
+    assert (await charlie_api.post(f"/api/changes/{review.change_set}/undo"))[0] == 404
+    assert (await charlie_api.post(f"/api/sessions/{review.session_id}/review"))[0] == 404
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 2
+
+
+async def test_a_key_that_may_only_read_decides_nothing(alice: Owner, model: ScriptedModel) -> None:
+    review = await in_thread(make_review, alice, model)
+    reader = Api((await in_thread(key_make, alice, read_only=True))[1])
+    assert (await reader.get(f"/api/reviews/{review.pk}"))[0] == 200
+    for verb in ("undo", "approve", "reject"):
+        assert (await reader.post(f"/api/reviews/{review.pk}/{verb}"))[0] == 403
+    assert (await reader.post(f"/api/sessions/{review.session_id}/review"))[0] == 403

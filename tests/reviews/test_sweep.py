@@ -1,0 +1,116 @@
+"""What the worker's sweep finds: lost jobs, full queues, sessions that are gone"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings as django_settings
+from django.utils import timezone
+from django_q.brokers import get_broker
+
+from gateway.models import Session
+from gateway.services import session_delete
+from memories.models import Owner
+from reviews import schedule, sweep
+from reviews.models import ReviewRun
+from reviews.sweep import enqueue_lost, reviews_sweep
+from tests.reviews.talk import newest_review, reviewed_session, say
+
+
+@pytest.fixture(autouse=True)
+def jobs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Ids of the runs that were handed to the queue."""
+    handed: list[str] = []
+    for module in (schedule, sweep):
+        monkeypatch.setattr(module, "enqueue", lambda run_id, **_: handed.append(str(run_id)))
+    return handed
+
+
+def later(seconds: float) -> Any:
+    return time_machine.travel(timezone.now() + timedelta(seconds=seconds), tick=False)
+
+
+def test_a_lost_job_is_handed_over_again_after_a_minute(alice: Owner, jobs: list[str]) -> None:
+    say(reviewed_session(alice))
+    jobs.clear()
+    with later(59):
+        assert enqueue_lost() == 0
+    with later(61):
+        assert (enqueue_lost(), jobs) == (1, [str(newest_review().pk)])
+        assert enqueue_lost() == 0
+    with later(122):
+        assert enqueue_lost() == 1
+
+
+def test_a_retry_is_handed_over_when_it_is_due(alice: Owner, jobs: list[str]) -> None:
+    say(reviewed_session(alice))
+    jobs.clear()
+    ReviewRun.objects.update(not_before=timezone.now() + timedelta(seconds=30), enqueued_at=None)
+    with later(29):
+        assert enqueue_lost() == 0
+    with later(31):
+        assert enqueue_lost() == 1
+
+
+def test_a_review_behind_a_running_one_is_left_to_it(alice: Owner, jobs: list[str]) -> None:
+    session = reviewed_session(alice)
+    say(session)
+    ReviewRun.objects.update(state="running", lease_expires_at=timezone.now() + timedelta(hours=1))
+    say(session)
+    with later(61):
+        assert enqueue_lost() == 0
+
+
+def test_a_full_queue_is_not_made_longer(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        say(reviewed_session(alice))
+    broker = type(get_broker())
+    with later(61):
+        monkeypatch.setattr(broker, "queue_size", lambda _: 100)
+        assert enqueue_lost() == 0
+        monkeypatch.setattr(broker, "queue_size", lambda _: 98)
+        assert enqueue_lost() == 2
+
+
+def test_a_dead_workers_review_is_handed_over_again(alice: Owner, jobs: list[str]) -> None:
+    say(reviewed_session(alice))
+    jobs.clear()
+    ReviewRun.objects.update(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1), attempts=1)
+    reviews_sweep()
+    assert (newest_review().state, jobs) == ("scheduled", [str(newest_review().pk)])
+
+
+@pytest.mark.parametrize("state", ["scheduled", "running", "awaiting_approval"])
+def test_a_review_whose_session_was_deleted_is_cancelled(alice: Owner, state: str) -> None:
+    say(reviewed_session(alice))
+    ReviewRun.objects.update(state=state, writes=[{"index": 0, "after": "Likes tea.", "state": "waiting"}])
+    session_delete(Session.objects.get())
+    reviews_sweep()
+    assert (newest_review().state, newest_review().writes) == ("cancelled", [])
+
+
+def test_a_second_sweep_changes_nothing(alice: Owner, jobs: list[str]) -> None:
+    say(reviewed_session(alice))
+    with later(61):
+        reviews_sweep()
+        before = ReviewRun.objects.values().get()
+        jobs.clear()
+        reviews_sweep()
+    assert (ReviewRun.objects.values().get(), jobs) == (before, [])
+
+
+def test_a_job_is_part_of_the_turns_transaction_or_follows_its_commit(
+    alice: Owner, monkeypatch: pytest.MonkeyPatch, django_capture_on_commit_callbacks: Any
+) -> None:
+    monkeypatch.undo()
+    sent: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(schedule, "async_task", lambda *args, **_: sent.append(args))
+    session = reviewed_session(alice)
+    with django_capture_on_commit_callbacks() as after_commit:
+        say(session)
+        at_once = len(sent)
+    for callback in after_commit:
+        callback()
+    assert at_once == (0 if django_settings.REDIS_URL else 1)
+    assert sent == [("reviews.tasks.review_execute", str(newest_review().pk))]

@@ -1,0 +1,201 @@
+"""Taking back what a review wrote, putting it back, and doing the same to any other group of writes"""
+
+from typing import Any
+
+import pytest
+
+from memories import scanning
+from memories.changes import Undone, change_set_get, undo_changes
+from memories.errors import Conflict, InvalidRequest
+from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.models import ReviewRun
+from reviews.services import review_undo
+from tests.factories import memory_make
+from tests.reviews.talk import (
+    DONE,
+    adds,
+    deletes,
+    newest_review,
+    reviewed_session,
+    reviewing_agent,
+    run_review,
+    say,
+    updates,
+)
+from tests.scripted_model import Says, ScriptedModel
+
+
+def saved(owner: Owner, model: ScriptedModel, *steps: Says) -> ReviewRun:
+    """A review that wrote what its model asked for."""
+    say(reviewed_session(owner))
+    model.script(*(steps or (adds("Is vegetarian.", "Likes tea."),)), DONE)
+    return run_review(newest_review())
+
+
+def by_person(owner: Owner) -> Source:
+    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
+
+
+def edit(owner: Owner, number: int, content: str) -> None:
+    with book_writing(book_get_or_create(owner.pk, "main"), by_person(owner)) as writer:
+        writer.update(number, MemoryFields(content=content))
+
+
+def undo(review: ReviewRun, *only: int) -> Undone:
+    chosen = frozenset(only) if only else None
+    undone = review_undo(review, actor="user:1", origin=WriteOrigin.USER, only=chosen)
+    review.refresh_from_db()
+    return undone
+
+
+def undo_set(owner: Owner, change_set: Any) -> Undone:
+    return undo_changes(change_set_get(owner.pk, change_set), by_person(owner))
+
+
+def contents() -> list[str]:
+    return list(Memory.objects.filter(deleted_at=None).order_by("number").values_list("content", flat=True))
+
+
+def states(review: ReviewRun) -> list[str]:
+    return [write["state"] for write in review.writes]
+
+
+def test_everything_comes_back_as_it_was(alice: Owner, model: ScriptedModel) -> None:
+    leeds, job = memory_make(alice, "Lives in Leeds."), memory_make(alice, "Works at Halvorsen.")
+    review = saved(alice, model, updates(leeds.number, "Lives in York."), deletes(job.number), adds("Likes tea."))
+    assert contents() == ["Lives in York.", "Likes tea."]
+    undone = undo(review)
+    assert contents() == ["Lives in Leeds.", "Works at Halvorsen."]
+    assert (undone.undone, undone.left_alone, review.state) == ((1, 2, 3), (), "undone")
+    newest = Revision.objects.filter(memory=leeds).latest("version")
+    assert (newest.version, newest.actor, newest.change_set_id) == (3, "user:1", undone.change_set)
+
+
+def test_a_memory_that_was_touched_several_times_goes_back_to_before_the_first(
+    alice: Owner, model: ScriptedModel
+) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    review = saved(alice, model, updates(leeds.number, "Lives in York."), updates(leeds.number, "Lives in Hull."))
+    undo(review)
+    assert contents() == ["Lives in Leeds."]
+    assert Revision.objects.filter(memory=leeds).count() == 4
+
+
+def test_what_was_changed_since_is_left_alone_and_listed(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    edit(alice, 1, "Is vegan.")
+    undone = undo(review)
+    assert (undone.undone, undone.left_alone, review.state) == ((2,), (1,), "undone")
+    assert (contents(), states(review)) == (["Is vegan."], ["left_alone", "undone"])
+
+
+def test_when_all_was_changed_since_the_review_stays_saved(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model, adds("Likes tea."))
+    edit(alice, 1, "Likes coffee.")
+    undone = undo(review)
+    assert (undone.undone, undone.left_alone, review.state, undone.change_set) == ((), (1,), "saved", None)
+
+
+def test_single_writes_are_taken_back(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    assert undo(review, 1).undone == (2,)
+    assert (contents(), review.state, states(review)) == (["Is vegetarian."], "saved", ["applied", "undone"])
+    assert undo(review, 0).undone == (1,)
+    assert (contents(), review.state) == ([], "undone")
+
+
+def test_undoing_twice_changes_nothing_more(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    undo(review)
+    again = undo(review)
+    assert (again.undone, again.left_alone, review.state, Revision.objects.count()) == ((), (), "undone", 4)
+
+
+def test_the_undo_of_the_undo_puts_it_back_and_so_on(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    seen = []
+    newest = review.change_set
+    for _ in range(4):
+        newest = undo_set(alice, newest).change_set
+        review.refresh_from_db()
+        seen.append((review.state, len(contents()), states(review)[0]))
+    assert seen == [("undone", 0, "undone"), ("saved", 2, "applied")] * 2
+
+
+def test_what_was_put_back_can_be_undone_again_from_the_review(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    undo_set(alice, undo(review).change_set)
+    assert len(contents()) == 2
+    assert undo(review).undone == (1, 2)
+    assert (contents(), review.state) == ([], "undone")
+
+
+def test_a_partial_undo_is_completed(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    undo(review, 0)
+    assert undo(review).undone == (2,)
+    assert (contents(), review.state) == ([], "undone")
+
+
+def test_a_change_made_after_putting_back_is_left_alone(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model, adds("Likes tea."))
+    undo_set(alice, undo(review).change_set)
+    edit(alice, 1, "Likes coffee.")
+    assert undo(review).left_alone == (1,)
+
+
+def test_its_owner_is_told_once(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    before = Notification.objects.latest("seq").seq
+    undo(review)
+    told = Notification.objects.filter(seq__gt=before).order_by("seq")
+    assert [(n.kind, n.memory_numbers) for n in told] == [("memory.changed", [1, 2]), ("review.undone", [1, 2])]
+
+
+@pytest.mark.parametrize("state", ["nothing_to_save", "failed", "timed_out", "scheduled", "cancelled"])
+def test_a_review_that_wrote_nothing_has_nothing_to_undo(alice: Owner, state: str) -> None:
+    say(reviewed_session(alice))
+    ReviewRun.objects.update(state=state)
+    with pytest.raises(Conflict):
+        undo(newest_review())
+
+
+def test_a_write_that_does_not_exist_is_refused(alice: Owner, model: ScriptedModel) -> None:
+    with pytest.raises(InvalidRequest):
+        undo(saved(alice, model), 7)
+
+
+@pytest.mark.parametrize("kind", ["tool", "import", "clear"])
+def test_other_groups_of_writes_are_undone_and_put_back(alice: Owner, kind: str) -> None:
+    kept = memory_make(alice, "Likes soup.")
+    source = Source(actor="model", origin=WriteOrigin.TOOL, kind=ChangeSet.Kind(kind))
+    with book_writing(kept.book, source) as writer:
+        writer.delete(kept.number)
+        if kind != "clear":
+            writer.add(MemoryFields(content="Likes tea."))
+    after = contents()
+    assert writer.change_set is not None
+    undone = undo_set(alice, writer.change_set.pk)
+    assert contents() == ["Likes soup."]
+    undo_set(alice, undone.change_set)
+    assert contents() == after
+
+
+def test_an_undo_ignores_budgets(alice: Owner, model: ScriptedModel) -> None:
+    old = memory_make(alice, "x" * 1000)
+    review = saved(alice, model, deletes(old.number))
+    reviewing_agent(user_char_limit=10)
+    assert undo(review).undone == (1,)
+    assert contents() == ["x" * 1000]
+
+
+def test_an_undo_marks_what_is_blocked_instead_of_refusing(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = memory_make(alice, "Likes tea.")
+    review = saved(alice, model, deletes(old.number))
+    blocked = scanning.Verdict(blocked=True, rule="a_new_rule", kind="injection", reason="is an order")
+    monkeypatch.setattr(scanning, "scan", lambda *_: blocked)
+    assert undo(review).undone == (1,)
+    assert Memory.objects.get().blocked
