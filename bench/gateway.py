@@ -153,9 +153,7 @@ def daybook_complaints(reports: dict[Cell, list[Loaded]], upstream: Server, dayb
     for (name, stream, clients), cell in reports.items():
         session = str(cell[-1]["last_session"])
         if name.startswith("daybook") and session and daybook.stored_turns(session) != 1:
-            found.append(
-                f"{name}, {clients} clients, stream={stream}: session {session} holds no stored turn"
-            )
+            found.append(f"{name}, {clients} clients, stream={stream}: session {session} holds no stored turn")
     seen = injected(upstream)
     if seen["with_memories"] < seen["completions"]:
         found.append(f"memory was injected in {seen['with_memories']} of {seen['completions']} requests only")
@@ -245,9 +243,7 @@ def bench(args: argparse.Namespace) -> int:
         for variant in variants
     }
     print(table(results))
-    print(
-        f"times in ms; {len(others)} rounds of {args.seconds:g} s per cell; streams of {args.chunks} chunks"
-    )
+    print(f"times in ms; {len(others)} rounds of {args.seconds:g} s per cell; streams of {args.chunks} chunks")
     if daybook is not None and memory["completions"]:
         blocks = memory["memory_blocks"] / memory["completions"]
         print(f"Daybook: {blocks:.2f} memory blocks per upstream request")

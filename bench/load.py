@@ -214,9 +214,7 @@ class LoadRun:
             if exchange is not None:
                 self.exchanges.append(exchange)
 
-    async def exchange(
-        self, connection: LoadConnection, request: bytes
-    ) -> tuple[LoadConnection, Exchange | None]:
+    async def exchange(self, connection: LoadConnection, request: bytes) -> tuple[LoadConnection, Exchange | None]:
         """Send one request; a broken answer is counted and gives None, and a lost connection is renewed."""
         try:
             if connection.transport is None or connection.transport.is_closing():

@@ -197,9 +197,7 @@ class UpstreamProtocol(asyncio.Protocol):
         nothing = b',"usage":null}' if usage else b"}"
         choice = b'"choices":[{"index":0,"delta":{%s},"finish_reason":%s}]'
         payloads = [head + choice % (b'"role":"assistant","content":""', b"null") + nothing]
-        payloads += [
-            head + choice % (b'"content":' + word, b"null") + nothing for word in self.upstream.words
-        ]
+        payloads += [head + choice % (b'"content":' + word, b"null") + nothing for word in self.upstream.words]
         payloads.append(head + choice % (b"", b'"stop"') + nothing)
         if usage:
             payloads.append(head + b'"choices":[],"usage":' + self.usage() + b"}")
@@ -218,9 +216,7 @@ class UpstreamProtocol(asyncio.Protocol):
         # Event 0 is the role; the pause belongs between content events 1, 2, …, chunks.
         paused = self.script.chunk_ms and 1 <= number < len(self.upstream.words)
         if paused:
-            self.timer = self.loop.call_later(
-                self.script.chunk_ms / 1000, self.stream_step, events, number + 1
-            )
+            self.timer = self.loop.call_later(self.script.chunk_ms / 1000, self.stream_step, events, number + 1)
         else:
             self.timer = self.loop.call_soon(self.stream_step, events, number + 1)
 

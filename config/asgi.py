@@ -8,11 +8,11 @@ import django
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 django.setup(set_prefix=False)
 
-from channels.routing import ProtocolTypeRouter  # noqa: E402 - models can be imported only after the set-up
+from channels.routing import ProtocolTypeRouter
 
-from config.asgi_handler import HttpApplication  # noqa: E402
-from config.warm import warm_up  # noqa: E402
-from gateway.routing import websocket_application  # noqa: E402
+from config.asgi_handler import HttpApplication
+from config.warm import warm_up
+from gateway.routing import websocket_application
 
 # The scanner's rules and the search's embeddings load while the server starts, not in somebody's first turn.
 threading.Thread(target=warm_up, name="daybook-warm-up", daemon=True).start()

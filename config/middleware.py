@@ -22,7 +22,8 @@ logger = logging.getLogger("daybook.http")
 GetResponse = Callable[[HttpRequest], Any]
 
 _STRICT = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'; manifest-src 'self'"
 )
 # The admin theme ships Alpine's eval build and inline styles; the API docs page loads nothing from elsewhere either.

@@ -7,6 +7,7 @@ from django.urls import path
 from config import health
 from config.api import api, v1
 from gateway import views as chat
+from gateway.mcp.api import mcp
 
 urlpatterns = [
     path("", chat.chat, name="chat"),
@@ -25,6 +26,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/", api.urls),
     path("v1/", v1.urls),
+    path("mcp", mcp.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
 ]

@@ -8,14 +8,14 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
-        from gateway.portability import erase_traces, export_conversations  # noqa: PLC0415
-        from gateway.session_names import names  # noqa: PLC0415
-        from gateway.sockets import close_login  # noqa: PLC0415
-        from gateway.thread_reader import read_turns  # noqa: PLC0415
-        from memories.forgetting import register_eraser  # noqa: PLC0415
-        from memories.portability import register_exporter  # noqa: PLC0415
-        from memories.threads import register_reader  # noqa: PLC0415
-        from memories.whence import register_names  # noqa: PLC0415
+        from gateway.portability import erase_traces, export_conversations
+        from gateway.session_names import names
+        from gateway.sockets import close_login
+        from gateway.thread_reader import read_turns
+        from memories.forgetting import register_eraser
+        from memories.portability import register_exporter
+        from memories.threads import register_reader
+        from memories.whence import register_names
 
         register_reader(read_turns)
         register_names(names)

@@ -1,5 +1,5 @@
-"""Who asks: an API key or, for the native API, a session cookie with CSRF. Authentication ends in a Caller with an owner;
-nothing below knows a Django user."""
+"""Who asks: an API key or, for the native API, a session cookie with CSRF.
+Authentication ends in a Caller with an owner; nothing below knows a Django user."""
 
 import time
 from collections import OrderedDict

@@ -9,7 +9,8 @@ from typing import Any
 COMMAND = "/memory"
 VERBS = ("view", "clear", "reset", "enqueue", "rebuild", "help")
 _WHOLE = re.compile(
-    r"/memory(?:[ \t]+(?P<verb>view|clear|reset|enqueue|rebuild|help))?(?:(?<=clear|reset)[ \t]+confirm[ \t]+(?P<code>[A-Za-z0-9]{4,32}))?",
+    rf"{COMMAND}(?:[ \t]+(?P<verb>{'|'.join(VERBS)}))?"
+    r"(?:(?<=clear|reset)[ \t]+confirm[ \t]+(?P<code>[A-Za-z0-9]{4,32}))?",
     re.IGNORECASE,
 )
 

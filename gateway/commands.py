@@ -100,8 +100,7 @@ def command_in(messages: Any) -> ParsedCommand | None:
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
     """Carry a command out in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
-    command = parse_command(content)
-    assert command is not None
+    command = parse_command(content) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id)
     require_active(session)
@@ -113,8 +112,7 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Comm
 
 def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
     """The same for a request that carries its whole context. Raises ModelNotFound, Unauthorized, InvalidRequest."""
-    command = command_in(request.messages)
-    assert command is not None
+    command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = _carry_out(caller, agent, command, temporary=request.temporary)
     with transaction.atomic():
@@ -131,6 +129,8 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
 
 def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None) -> dict[str, Any] | None:
     """A command's turn from its rows, or None."""
+    if session_id is None or turn_id is None:
+        return None
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND)
     said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
     answer = rows.filter(seq=said.seq + 1).first() if said else None

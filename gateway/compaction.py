@@ -115,7 +115,7 @@ def store(session_id: UUID, *, epoch: int, up_to: int, summary: str) -> bool:
 
 
 def compact_session(session_id: str) -> None:
-    """Compact a session in the worker. A fault is logged; the next turn tries again, before its model step if need be."""
+    """Compact a session in the worker. A fault is logged; the next turn tries again before its model step."""
     session = Session.objects.select_related("agent").filter(pk=session_id).first()
     if session is None:
         return

@@ -114,7 +114,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                 caller = await in_thread(find_caller, key_hash(key), *end_user(headers.get))
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
-            assert caller.key_id is not None  # noqa: S101 - it was found by its key
+            assert caller.key_id is not None
             return _Admission(caller.owner_id, partial(key_valid, caller.key_id), (owner_group(caller.owner_id),))
         if not (user.is_authenticated and user.is_active):
             return None

@@ -64,4 +64,4 @@ def session_forgotten(event: SessionForgotten) -> None:
 
 def turn_completed(event: TurnCompleted) -> bool:
     """Tell every listener. True when one of them says that the counter is to be reset."""
-    return any([listener(event) for listener in _listeners])
+    return any([listener(event) for listener in _listeners])  # noqa: C419 - every one of them is told

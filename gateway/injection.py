@@ -20,8 +20,8 @@ from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
 from memories.search.keywords import extract_keywords
 from memories.snapshot import BookState, SessionSnapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
-from prompts.conversation import earlier_block
 from prompts.consolidation import guidance
+from prompts.conversation import earlier_block
 from prompts.files import prompt_file
 
 _SEPARATORS = re.compile(r"[,\s]+")

@@ -82,7 +82,7 @@ class LiveTurn:
         except asyncio.CancelledError:
             row = await in_thread(runs.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
             self.final = ("done", await in_thread(run_json, row))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
             self.failure = as_domain_error(error)
             self.final = ("error", self.failure.as_json()["error"] | {"run_id": str(self.context.run_id)})
         finally:

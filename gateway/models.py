@@ -76,7 +76,7 @@ class Session(models.Model):
     title = models.CharField(max_length=200, blank=True)
     state = models.CharField(max_length=6, choices=State.choices, default=State.ACTIVE)
     temporary = models.BooleanField(default=False)
-    external_id = models.CharField(max_length=255, null=True, blank=True, help_text="The name a client gave it.")
+    external_id = models.CharField(max_length=255, null=True, blank=True)  # noqa: DJ001 - NULL is outside its constraint
     parent_id = models.UUIDField(null=True, blank=True, help_text="The session it was forked from.")
     turns = models.PositiveIntegerField(default=0)
     turns_since_memory_review = models.PositiveIntegerField(default=0)

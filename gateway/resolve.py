@@ -107,7 +107,7 @@ def _find(
 ) -> _Place:
     if request.session_ref:
         return _named(caller, agent, request, conversation)
-    found = _by_call_ids(caller, agent, run_id) or _after_unanswered(caller, agent, request, conversation)
+    found = _by_call_ids(caller, agent, conversation, run_id) or _after_unanswered(caller, agent, request, conversation)
     if found is None and conversation.turns_before == 0:
         found = _retried(caller, agent, request, conversation)
     elif found is None:
@@ -151,10 +151,20 @@ def _said_before(session: Session, conversation: identity.Conversation) -> Run |
     return runs.filter(chain_before=conversation.chain_before, state=Run.State.COMPLETED).order_by("-id").first()
 
 
-def _by_call_ids(caller: Caller, agent: Agent, run_id: UUID | None) -> _Place | None:
+def _by_call_ids(
+    caller: Caller, agent: Agent, conversation: identity.Conversation, run_id: UUID | None
+) -> _Place | None:
     """Tool results for a run that waits no more: the same request again, or the run was given up."""
-    run = _runs(caller, agent).filter(pk=run_id, session__state=Session.State.ACTIVE).first() if run_id else None
-    return _Place(_lock(run.session), run) if run else None
+    if run_id is None:
+        return None
+    named = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE, runs=run_id)
+    session = named.first()
+    if session is None:
+        return None
+    same_turn = _runs(caller, agent).filter(
+        session=session, chain_before=conversation.chain_before, user_key=conversation.user_key
+    )
+    return _Place(_lock(session), same_turn.first())
 
 
 def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:

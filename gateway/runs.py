@@ -299,7 +299,9 @@ def require_agent(caller: Caller, name: str) -> None:
 
 
 def agent_find(caller: Caller, name: str) -> Agent:
-    """The agent a client named as `model`; looks at the key again in the same query. Raises ModelNotFound, Unauthorized."""
+    """The agent a client named as `model`; looks at the key again in the same query.
+
+    Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name)
     rows = Agent.objects.filter(name=name)
     if caller.key_id:

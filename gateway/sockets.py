@@ -41,9 +41,7 @@ def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
     user = (
         get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()
     )
-    return (
-        user is not None and user.logged_in and constant_time_compare(user.get_session_auth_hash(), auth_hash)
-    )
+    return user is not None and user.logged_in and constant_time_compare(user.get_session_auth_hash(), auth_hash)
 
 
 def key_valid(key_id: UUID) -> bool:

@@ -1,4 +1,5 @@
-"""One model step: what came over the wire, gathered. Text goes on as it comes; tool calls are kept until they are whole."""
+"""One model step: what came over the wire, gathered.
+Text goes on as it comes; tool calls are kept until they are whole."""
 
 import asyncio
 from collections.abc import AsyncGenerator

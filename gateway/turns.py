@@ -1,6 +1,6 @@
 """The turn engine: one user message and all that follows until the final answer.
-Called by gateway.api (both APIs) with an open TurnContext; asks gateway.injection what to send, streams model steps from
-gateway.upstream, runs our tools, and hands what was said to gateway.runs.close before the last event goes out."""
+Called by gateway.api (both APIs) with an open TurnContext; asks gateway.injection what to send, streams model steps
+from gateway.upstream, runs our tools, and hands what was said to gateway.runs.close before the last event goes out."""
 
 import asyncio
 import logging

@@ -1,7 +1,7 @@
 """The seam to the model server: one request in, OpenAI chunks (or one completion) out, as plain dictionaries.
 
-The openai SDK carries the request; its typed objects are passed by, since a pydantic model per chunk costs more than the
-rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
+The openai SDK carries the request; its typed objects are passed by, since a pydantic model per chunk costs more than
+the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
 
 import asyncio
 import json

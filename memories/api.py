@@ -13,8 +13,8 @@ from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound
-from memories.health import health_of_books
 from memories.forgetting import forget_memories
+from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after

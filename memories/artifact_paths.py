@@ -13,7 +13,7 @@ ROOT = "memory://root"
 
 
 def is_skill_name(name: str) -> bool:
-    """Whether a skill may be called so: 1 to 64 ASCII letters, digits, - and _, beginning and ending with the former."""
+    """Whether a skill may be called so: 1 to 64 ASCII letters, digits, - and _; the first and last no - or _."""
     return _SKILL_NAME.fullmatch(name) is not None
 
 
@@ -21,7 +21,7 @@ def skill_path(name: str) -> str:
     """The path of a skill's document. Raises InvalidRequest for a name that is not allowed."""
     if not is_skill_name(name):
         raise InvalidRequest(
-            f"A skill's name has 1 to {MAX_SKILL_NAME} letters, digits, - and _, and begins and ends with one of the first two."
+            f"A skill's name has 1 to {MAX_SKILL_NAME} letters, digits, - and _, the first and last a letter or digit."
         )
     return f"skills/{name}/SKILL.md"
 
@@ -46,9 +46,9 @@ def resolve_uri(uri: str) -> str:
     if uri in {ROOT, f"{ROOT}/"}:
         return SUMMARY_PATH
     path = uri.removeprefix(f"{ROOT}/")
-    if path == uri or path not in {MEMORY_PATH, SUMMARY_PATH} and not skill_name(path):
+    if path == uri or (path not in {MEMORY_PATH, SUMMARY_PATH} and not skill_name(path)):
         raise InvalidRequest(
-            f"read knows {ROOT} (the summary), {ROOT}/{MEMORY_PATH} and {ROOT}/skills/<name>/SKILL.md, and nothing else.",
+            f"read knows {ROOT} (the summary), {ROOT}/{MEMORY_PATH}, {ROOT}/skills/<name>/SKILL.md, and nothing else.",
             param="path",
         )
     return path

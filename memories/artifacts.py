@@ -62,7 +62,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
 
 
 def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
-    """A person's edit of a document; empty content removes it. `version` guards against lost updates (0: not there yet).
+    """A person's edit of a document; empty content removes it. `version` guards against lost updates (0: not there).
 
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)

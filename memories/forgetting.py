@@ -1,6 +1,6 @@
 """Forgetting: physical, everywhere, not undoable; it leaves a receipt without content.
 (Delete and clear are tombstones, undoable for some days: memories.services.) The floors above register what they have
-to erase when Django starts. Raising the epoch of the books keeps background work of before from writing anything back."""
+to erase when Django starts. Raising the epoch of the books keeps background work from writing anything back."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ def forget_memories(owner_id: UUID, *, book: str | None = None) -> Receipt:
 
 @transaction.atomic
 def forget_owner(owner: Owner) -> Receipt:
-    """Erase an owner with everything that hangs off it, sessions, keys and end users too; the login is left to who asks."""
+    """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
     receipt = forget_memories(owner.pk)
     _, counts = owner.delete()
     erased = receipt.erased | {name.rpartition(".")[2].lower(): count for name, count in counts.items()}

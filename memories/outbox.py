@@ -64,7 +64,7 @@ def next_number(owner_id: UUID, column: str) -> int:
         raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)
     field = Owner._meta.get_field("id")
-    sql = f"UPDATE {table} SET {column} = {column} + 1 WHERE id = %s RETURNING {column}"
+    sql = f"UPDATE {table} SET {column} = {column} + 1 WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours
     with connection.cursor() as cursor:
         cursor.execute(sql, [field.get_db_prep_value(owner_id, connection)])
         row = cursor.fetchone()

@@ -28,6 +28,7 @@ _ICONS = {
     WriteOrigin.IMPORT: "import",
     WriteOrigin.SYSTEM: "clock",
 }
+_CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORDS = re.compile(r"([^\W_]+)")
 _SHORT_NAME = 40
 _STEM = 4
@@ -189,5 +190,4 @@ def _changed(memory: Memory, reader: Reader) -> str:
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
     word = mark_of(origin).word
-    who = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}.get(word, word.lower())
-    return f"Changed by {who}, {reader.day(memory.content_changed_at)}"
+    return f"Changed by {_CHANGERS.get(word, word.lower())}, {reader.day(memory.content_changed_at)}"

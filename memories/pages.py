@@ -21,7 +21,7 @@ def list_json(
     parse: Callable[[str], Any],
     oldest_first: bool = False,
 ) -> dict[str, Any]:
-    """One page of `rows`, ordered by `key`; `after` is the id of the last one of the page before. Raises InvalidRequest."""
+    """One page of `rows`, ordered by `key`; `after` is the id of the last one before it. Raises InvalidRequest."""
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidRequest(f"limit is a number from 1 to {MAX_LIMIT}.", param="limit")
     if after:

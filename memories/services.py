@@ -1,5 +1,5 @@
 """Memories, write side: the only module that saves Book, Memory, ChangeSet and Revision rows.
-Called by memories.tools, memories.api, memories.views, memories.admin, memories.changes and reviews; reads live in selectors.
+Called by memories.tools, api, views, admin and changes, and by reviews; reads live in selectors.
 All writes of one group go through a BookWriter: it holds the book's row lock, and commits the changes, their
 revisions, the new generation and the notification together, or raises and commits none of them."""
 
@@ -386,7 +386,8 @@ def clean_content(content: str) -> str:
         raise InvalidRequest("A memory needs some words.", param="content")
     if len(content) > settings.MAX_ENTRY:
         raise TooLarge(
-            f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. Shorten it or split it.",
+            f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. "
+            "Shorten it or split it.",
             param="content",
             limit=settings.MAX_ENTRY,
         )

@@ -21,7 +21,10 @@ from memories.snapshot import BookState, snapshots
 
 SEARCH_LIMIT = 10
 NEARLY_FULL = 0.9
-_KEYWORDS = "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, occasions, other languages."
+_KEYWORDS = (
+    "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, "
+    "occasions, other languages."
+)
 
 
 class _Arguments(BaseModel):
@@ -98,12 +101,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScope:
-    """Whose book the tools of a run work on."""
+    """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor."""
 
     book: BookState
     search: str
-    session_id: UUID
-    run_id: UUID
+    session_id: UUID | None
+    run_id: UUID | None
+    actor: str = "model"
 
 
 @dataclass(slots=True)
@@ -118,7 +122,7 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> StepResult:
     """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
     step = StepResult()
     source = Source(
-        actor="model",
+        actor=scope.actor,
         origin=WriteOrigin.TOOL,
         kind=ChangeSet.Kind.TOOL,
         session_id=scope.session_id,

@@ -1,4 +1,4 @@
-"""The memories page and its fragments. Everything that changes something goes through the native API; these only show."""
+"""The memories page and its fragments. What changes something goes through the native API; these only show."""
 
 from typing import Any
 

@@ -26,7 +26,8 @@ class Snippet:
 
 def memory_line(memory: MemoryLine) -> str:
     """`<memory id="12" category="preference">…</memory>`; no content can end the tag."""
-    return f"  <memory id={_attribute(str(memory.number))} category={_attribute(memory.category)}>{escape(memory.content)}</memory>"
+    attributes = f"id={_attribute(str(memory.number))} category={_attribute(memory.category)}"
+    return f"  <memory {attributes}>{escape(memory.content)}</memory>"
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:

@@ -80,7 +80,8 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     run = _locked(review_id)
     if run.session_id is None:
         raise Conflict("The session of this review was deleted; nothing of it can be saved any more.")
-    usual = ("waiting",) if run.state == State.AWAITING_APPROVAL else _PENDING
+    # Without indexes, what was turned down beside others that were kept stays so.
+    usual = _PENDING if run.state == State.CANCELLED else ("waiting",)
     chosen = _chosen(run, only, usual if only is None else _PENDING)
     _edit(chosen, edits)
     source = Source(

@@ -7,13 +7,13 @@ class ReviewsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
-        from gateway.hooks import on_turn_completed  # noqa: PLC0415
-        from memories.changes import UndoListener, on_undone  # noqa: PLC0415
-        from memories.health import on_health  # noqa: PLC0415
-        from reviews.consolidation.connections import consolidation_connect  # noqa: PLC0415
-        from reviews.health import review_facts  # noqa: PLC0415
-        from reviews.schedule import after_turn  # noqa: PLC0415
-        from reviews.undo import lock_review, note_undone  # noqa: PLC0415
+        from gateway.hooks import on_turn_completed
+        from memories.changes import UndoListener, on_undone
+        from memories.health import on_health
+        from reviews.consolidation.connections import consolidation_connect
+        from reviews.health import review_facts
+        from reviews.schedule import after_turn
+        from reviews.undo import lock_review, note_undone
 
         on_turn_completed(after_turn)
         consolidation_connect()

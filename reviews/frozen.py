@@ -20,7 +20,7 @@ CONTEXT_MESSAGES = 4
 _MOST_MESSAGES = 2000
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4
-_STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False)
+_STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -301,8 +301,8 @@ class UpstreamServer:
 
     def _call(self, method: str, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.url.removesuffix("/v1") + path, data=data, method=method)  # noqa: S310 - loopback
-        with urllib.request.urlopen(request, timeout=10) as response:  # noqa: S310 - loopback
+        request = urllib.request.Request(self.url.removesuffix("/v1") + path, data=data, method=method)
+        with urllib.request.urlopen(request, timeout=10) as response:
             return json.load(response)
 
 

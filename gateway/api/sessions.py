@@ -186,7 +186,8 @@ def _check_content(content: str) -> None:
         raise InvalidRequest("The message is empty. Write something first.", param="content")
     if len(content) > settings.DAYBOOK_MAX_MESSAGE:
         raise TooLarge(
-            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(content)}. Send it in parts.",
+            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(content)}. "
+            "Send it in parts.",
             param="content",
             limit=settings.DAYBOOK_MAX_MESSAGE,
         )

@@ -26,7 +26,8 @@ _STATEMENTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
     )
 )
 _PASSING = re.compile(
-    r"^(?:not |just |so |very |going|trying|looking|asking|sorry|sure|fine|good|happy|glad|back|done|here|wondering|curious|afraid)",
+    r"^(?:not |just |so |very |going|trying|looking|asking|sorry|sure|fine|good|happy|glad|back|done|here|wondering"
+    r"|curious|afraid)",
     re.IGNORECASE,
 )
 _TWO = re.compile(r",? and (?=I (?:prefer|like|love|hate|live|work)\b)", re.IGNORECASE)
@@ -104,12 +105,14 @@ def _keywords(note: str) -> list[str]:
 def _reply(user: str, injected: Sequence[tuple[str, str]]) -> str:
     if injected and _ASKED.search(user):
         listed = "\n".join(f"- {content}" for _, content in injected)
-        return f"This is what I remember about you:\n\n{listed}\n\nThis is the demo model, so I only read my notes back to you."
+        closing = "This is the demo model, so I only read my notes back to you."
+        return f"This is what I remember about you:\n\n{listed}\n\n{closing}"
     opening = "I am the demo model, so my answers are canned."
     if noted := notes(user):
         opening = f"Noted: {' '.join(note for note, _ in noted)} {opening}"
     if injected:
-        return f"{opening} I was given {len(injected)} {'memory' if len(injected) == 1 else 'memories'} with your message. Ask me what I know about you."
+        count = f"{len(injected)} {'memory' if len(injected) == 1 else 'memories'}"
+        return f"{opening} I was given {count} with your message. Ask me what I know about you."
     return f"{opening} Tell me something lasting about yourself, such as what you prefer, and it will be remembered."
 
 

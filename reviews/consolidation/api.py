@@ -1,4 +1,4 @@
-"""/api/consolidations: what consolidation did and does; asking for a run, looking first, stopping; forgetting a session."""
+"""/api/consolidations: what consolidation does; asking for a run, looking first, stopping; forgetting a session."""
 
 from typing import Any
 

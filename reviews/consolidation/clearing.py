@@ -180,9 +180,7 @@ def _pass_over(book: Book, change_set: UUID | None, now: datetime) -> None:
         row.before_clear = {name: getattr(row, name) for name in _MARKED}
         row.cleared_at, row.cleared_by = now, change_set
         _mark(row, sessions[row.session_id])
-    Extraction.objects.bulk_update(
-        rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500
-    )
+    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
     known = {row.session_id for row in rows}
     before = {"state": Extraction.State.PASSED.value, "through_seq": 0, "floor_seq": 0}
     made = [
@@ -237,4 +235,3 @@ def _extractions(book: Book) -> "QuerySet[Extraction]":
 
 def _hash(code: str) -> str:
     return hashlib.sha256(code.encode()).hexdigest()
-

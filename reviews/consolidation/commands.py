@@ -59,7 +59,7 @@ def _rebuild(call: CommandCall) -> CommandReply:
     except Conflict as refused:
         return CommandReply(text=str(refused))
     if run.state == ConsolidationRun.State.SCHEDULED and not run.selected:
-        return CommandReply(text=f"Consolidation of book {call.book.name} is scheduled. Its progress is under Memories.")
+        return CommandReply(text=f"Consolidation of book {call.book.name} is scheduled. Memories shows its progress.")
     done = f"{run.sessions_done} of {run.sessions_total} sessions"
     return CommandReply(text=f"Consolidation of book {call.book.name} is under way: {done}.")
 

@@ -23,8 +23,8 @@ from reviews.models import ConsolidationRun
 logger = logging.getLogger("daybook.consolidation")
 
 
-class CeilingOfDay(DomainError):
-    """The owner's day is used up; the run goes on tomorrow."""
+class CeilingHit(DomainError):
+    """A ceiling of the run or of the owner's day."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
 
@@ -44,7 +44,7 @@ def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]
     job = Job(claim)
     try:
         run_async(job.work())
-    except Exception as error:  # whatever it was, the run must not stay open without a word
+    except Exception as error:  # noqa: BLE001 - logged there; the run must not stay open without a word
         _end(job.claim, _first(error))
 
 
@@ -112,10 +112,14 @@ class Job:
     def _ceiling(self, scope: str) -> None:
         """The day's ceiling: on tomorrow. The run's: over, and what is done stays."""
         if scope == "day":
-            runs.pause(self.claim, tomorrow(), CeilingOfDay("Today's requests or tokens are used up; it goes on tomorrow."))
+            runs.pause(
+                self.claim, tomorrow(), CeilingHit("Today's requests or tokens are used up; it goes on tomorrow.")
+            )
         else:
             ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
-            runs.fail(self.claim, CeilingOfDay("This run's requests or tokens are used up before the documents were written."))
+            runs.fail(
+                self.claim, CeilingHit("The run's requests or tokens were used up before the documents were done.")
+            )
 
 
 def _end(claim: Claim, error: BaseException) -> None:

@@ -20,7 +20,6 @@ from gateway.agents import MemorySettings
 from gateway.memory_settings import memory_settings
 from memories import leases
 from memories.errors import Conflict, DomainError, NotFound
-from memories.leases import LeaseLost
 from memories.models import Book, Notification
 from memories.outbox import notify
 from prompts.consolidation import prompts_sha256
@@ -229,7 +228,7 @@ def cancel_all(which: Q, reason: str) -> int:
 
 
 def recover() -> int:
-    """Runs whose worker died, and due ones whose job is missing, go to the queue again. Idempotent. Returns how many."""
+    """Runs whose worker died, and due ones whose job is missing, go to the queue again. Returns how many."""
     now = timezone.now()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
         if not leases.is_held(lease_name(run.book_id, run.phase)):
@@ -248,8 +247,8 @@ def recover() -> int:
 
 def run_get(owner_id: UUID, run_id: UUID | None) -> ConsolidationRun:
     """The owner's run, with its book. Raises NotFound."""
-    rows = ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id, pk=run_id)
-    found = rows.first() if run_id else None
+    rows = ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id)
+    found = rows.filter(pk=run_id).first() if run_id else None
     if found is None:
         raise NotFound("There is no such consolidation.")
     return found
@@ -261,7 +260,7 @@ def finished_text(run: ConsolidationRun) -> str:
     count = len(run.written)
     if count:
         return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
-    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new to consolidate."
+    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 
 def _join_open(book: Book, *, rebuild: bool, force: bool) -> ConsolidationRun:

@@ -47,7 +47,7 @@ def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: boo
     person = _said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor"))
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(floor=floor).annotate(has_words=Exists(person)).select_related("agent", "extraction")
-    found = []
+    found: list[Session] = []
     for session in rows[: limits.scan_limit]:
         if len(found) == limits.max_rollouts_per_startup:
             break
@@ -86,7 +86,7 @@ def current_versions(book: Book) -> dict[str, int]:
 
 def _said_in(session: OuterRef) -> "QuerySet[Message]":
     """Messages that count, as in reviews.frozen: of completed turns that stand, and history; no commands."""
-    standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False)
+    standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
     return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
 
 

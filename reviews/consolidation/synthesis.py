@@ -87,7 +87,7 @@ async def synthesize(claim: Claim, meter: Meter) -> None:
 
 
 def read_sources(claim: Claim) -> Sources | None:
-    """What the model is given, or None when it is not time: nothing changed, the cool-down, or nothing to write from."""
+    """What the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write from."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
     # The count first: what changes after this reading is noticed when the answer is stored.
@@ -116,7 +116,7 @@ def notes_of(claim: Claim) -> tuple[SessionNotes, ...]:
     rows = Extraction.objects.filter(owner_id=claim.run.owner_id, book_id=claim.run.book_id, cleared_at=None)
     rows = rows.exclude(Q(raw_memory="") & Q(synopsis="")).order_by("-said_at", "-session_id")
     left = claim.limits.synthesis_token_limit
-    notes = []
+    notes: list[SessionNotes] = []
     for row in rows[: claim.limits.max_extractions]:
         left -= tokens_of(row.raw_memory) + tokens_of(row.synopsis)
         if left < 0 and notes:

@@ -1,4 +1,4 @@
-"""The main job, end to end: `up`, ten turns, background writes, a notification over a real websocket, the admin, stop."""
+"""The main job, end to end: `up`, ten turns, background writes, a notification over a real websocket, the admin."""
 
 import json
 from collections.abc import Callable

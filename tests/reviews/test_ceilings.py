@@ -10,8 +10,8 @@ from gateway.models import Session
 from memories.models import Owner
 from reviews.ceilings import day_of
 from reviews.models import ReviewRun
-from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
 from tests.factories import session_make
+from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
 from tests.scripted_model import ScriptedModel
 
 

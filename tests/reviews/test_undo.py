@@ -195,7 +195,8 @@ def test_an_undo_marks_what_is_blocked_instead_of_refusing(
 ) -> None:
     old = memory_make(alice, "Likes tea.")
     review = saved(alice, model, deletes(old.number))
-    blocked = scanning.Verdict(blocked=True, rule="a_new_rule", kind="injection", reason="is an order")
+    finding = scanning.Finding(kind="injection", rule="a_new_rule", start=0, end=1, reason="is an order")
+    blocked = scanning.Verdict(findings=(finding,))
     monkeypatch.setattr(scanning, "scan", lambda *_: blocked)
     assert undo(review).undone == (1,)
     assert Memory.objects.get().blocked

@@ -1,0 +1,75 @@
+"""JSON-RPC 2.0 as the Model Context Protocol uses it (pure functions): bodies in, answers out."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+HEADER_MISMATCH = -32020
+UNSUPPORTED_VERSION = -32022
+MOST_MESSAGES = 20  # of one batch
+
+Id = str | int
+
+
+class RpcError(Exception):
+    """A refusal that the client gets as a JSON-RPC error. `id` is None where the request's own could not be read."""
+
+    def __init__(self, code: int, message: str, *, id: Id | None = None, data: Any = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.id = id
+        self.data = data
+
+    def as_json(self, id: Id | None) -> dict[str, Any]:
+        """The answer to the request `id`."""
+        error: dict[str, Any] = {"code": self.code, "message": str(self)}
+        if self.data is not None:
+            error["data"] = self.data
+        return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One message of a client. `id` is None for what wants no answer: a notification, or an answer to us."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict)
+    id: Id | None = None
+
+
+def read_messages(body: bytes) -> tuple[list[Message], bool]:
+    """The messages of a body, and whether it was a batch (which versions up to 2025-03-26 may send). Raises RpcError."""
+    try:
+        data = json.loads(body)
+    except (ValueError, RecursionError):
+        raise RpcError(PARSE_ERROR, "The body is not valid JSON.") from None
+    if not isinstance(data, list):
+        return [_read(data)], False
+    if not 1 <= len(data) <= MOST_MESSAGES:
+        raise RpcError(INVALID_REQUEST, f"A batch has 1 to {MOST_MESSAGES} messages.")
+    return [_read(item) for item in data], True
+
+
+def result_json(id: Id, result: dict[str, Any]) -> dict[str, Any]:
+    """The answer to the request `id`."""
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def _read(data: Any) -> Message:
+    if not isinstance(data, dict) or data.get("jsonrpc") != "2.0":
+        raise RpcError(INVALID_REQUEST, "Each message is a JSON-RPC 2.0 object.")
+    if "method" not in data and ("result" in data or "error" in data):
+        return Message(method="")  # an answer to something we never asked
+    id = data.get("id")
+    if "id" in data and (isinstance(id, bool) or not isinstance(id, str | int)):
+        raise RpcError(INVALID_REQUEST, "id is a string or a whole number.")
+    if not isinstance(data.get("method"), str):
+        raise RpcError(INVALID_REQUEST, "method is missing.", id=id)
+    params = data.get("params", {})
+    if not isinstance(params, dict):
+        raise RpcError(INVALID_PARAMS, "params is an object.", id=id)
+    return Message(method=data["method"], params=params, id=id)
