@@ -3,7 +3,7 @@
     python bench/turn_start.py --memories 1000
 
 Works on a database of its own in a temporary home, through the shipped code. Prints a table and, as its last line,
-one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `cold_p95_ms` (the first turn after a write)."""
+one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `cold_p95_ms` (first turn after a write)."""
 
 import argparse
 import asyncio

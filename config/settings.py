@@ -1,5 +1,6 @@
 """Django settings. The only place that knows whether Daybook runs embedded or at scale."""
 
+import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -171,6 +172,11 @@ LANGUAGE_CODE = "en"
 USE_I18N = False
 USE_TZ = True
 TIME_ZONE = "UTC"
+
+# numpy is used on small arrays: more threads of its linear algebra only take the cores from other turns.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Where the scanner keeps its compiled rules: with everything else of ours, not in the user's cache folder.
+os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]

@@ -6,6 +6,7 @@ from django.urls import path
 
 from config import health
 from config.api import api, v1
+from config.metrics import metrics
 from gateway import views as chat
 from gateway.mcp.api import mcp
 
@@ -29,4 +30,5 @@ urlpatterns = [
     path("mcp", mcp.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("metrics", metrics),
 ]

@@ -10,7 +10,6 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends.db import SessionStore
-from django.db import close_old_connections
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security.base import AuthBase
@@ -121,7 +120,6 @@ def _owner_of(key: ApiKey, namespace: str, external_id: str) -> tuple[UUID, bool
 
 def find_caller_by_cookie(request: HttpRequest) -> Caller:
     """The caller of a session cookie. Raises Unauthorized."""
-    close_old_connections()
     request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     user = get_user(request)
     if not user.is_authenticated or not user.is_active:

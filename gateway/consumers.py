@@ -18,8 +18,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import Error as DatabaseError
 
 from gateway.authentication import end_user, find_caller, given_key
-from gateway.keys import key_hash
-from gateway.sockets import key_valid, login_group, login_valid
+from gateway.keys import key_hash, key_valid
+from gateway.metrics import open_websockets
+from gateway.sockets import login_group, login_valid
 from memories.database import in_thread
 from memories.errors import DomainError
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
@@ -58,12 +59,14 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         if given.isdecimal():
             self.sent = min(int(given), self.sent)  # a number of the future would keep back what is still to come
         await self.accept()
+        open_websockets.inc()
         self._looking = asyncio.create_task(self._look_again())
         await self._send_rows(admission.owner_id)
 
     async def disconnect(self, code: int) -> None:
         if self._looking is not None:
             self._looking.cancel()
+            open_websockets.dec()
         for group in self.admission.groups if self.admission else ():
             await self.channel_layer.group_discard(group, self.channel_name)
 

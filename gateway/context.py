@@ -1,6 +1,7 @@
 """What a turn is executed with: plain frozen values, read in the opening transaction; no model instance leaves it."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -42,6 +43,7 @@ class TurnContext:
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     chain_before: str = ""
     request_id: str
+    started_at: datetime
     # What an earlier part of this run said before it waited for the client's tools.
     resumed_text: str = ""
     resumed_usage: dict[str, int] = field(default_factory=dict)

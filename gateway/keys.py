@@ -3,12 +3,14 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
+from gateway.sockets import look_again
 from memories.errors import InvalidRequest
 from memories.models import Owner
 
@@ -50,13 +52,19 @@ def api_key_create(
 
 @transaction.atomic
 def api_key_revoke(key: ApiKey) -> None:
-    """Revoke a key; it stays listed."""
+    """Revoke a key; it stays listed. From this commit on no process takes it any more."""
     ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+    look_again(key.owner_id)
 
 
 def valid_keys() -> QuerySet[ApiKey]:
     """Keys that may be used: not revoked, and their user is active."""
     return ApiKey.objects.filter(revoked_at__isnull=True, owner__user__is_active=True)
+
+
+def key_valid(key_id: UUID) -> bool:
+    """Whether a key may still be used. One query."""
+    return valid_keys().filter(pk=key_id).exists()
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:

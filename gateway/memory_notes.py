@@ -127,7 +127,7 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
     grouped: dict[UUID, dict[UUID, list[Revision]]] = defaultdict(lambda: defaultdict(list))
     for revision in revisions:
         grouped[revision.change_set_id][revision.memory_id].append(revision)
-    tips = _undo_tips(owner_id, ids)
+    tips = undo_tips(owner_id, ids)
     return [
         (change_set, _note(change_set, list(grouped[change_set.pk].values()), *tips[change_set.pk]))
         for change_set in sets
@@ -135,7 +135,7 @@ def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, M
     ]
 
 
-def _undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
+def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet | None, bool]]:
     """For each change set the newest of undo, put back, … (None: untouched), and whether it is undone now."""
     tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
     root_of = {pk: pk for pk in ids}

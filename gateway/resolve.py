@@ -79,7 +79,8 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
     place = _find(caller, agent, request, conversation, run_id)
     try:
-        release_expired(place.session)
+        if not place.session._state.adding:
+            release_expired(place.session)
     except SessionBusy:
         if not fork_if_busy:
             raise

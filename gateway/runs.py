@@ -31,7 +31,7 @@ from memories.ids import uuid7
 from memories.models import Book, ThreadRecord
 from memories.services import book_expire, book_get_or_create
 from memories.snapshot import BookState
-from memories.threads import record_run
+from memories.threads import ThreadTurn, record_run, thread_cache
 
 LEASE_MARGIN = timedelta(seconds=30)
 KEY_REVOKED = "This API key was revoked."
@@ -152,16 +152,30 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
     Only a completed run counts, is recorded and is told to the hook.
 
     Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
-    turns_since_review = _close(context, said, state=state, error=error)
-    if turns_since_review is None:
+    closed = _close(context, said, state=state, error=error)
+    if closed is None:
         raise RunSuperseded(
             "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
         )
+    turns_since_review, record_id = closed
+    if record_id and context.agent.settings.inject_memories:
+        turn = ThreadTurn(
+            record_id=record_id,
+            run_id=context.run_id,
+            turn=context.turn,
+            user=context.user_text,
+            assistant=said.text,
+            said_at=context.started_at,
+        )
+        thread_cache.append(context.session_id, turn, after=context.newest_record)
     return turns_since_review
 
 
 @transaction.atomic
-def _close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None) -> int | None:
+def _close(
+    context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None
+) -> tuple[int, UUID | None] | None:
+    """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
     now = timezone.now()
     session = Session.objects.select_for_update().filter(pk=context.session_id).first()
     chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
@@ -184,11 +198,10 @@ def _close(context: TurnContext, said: Said, *, state: Run.State, error: dict[st
         return None
     if said.messages:
         _insert_messages(session, context.run_id, said.messages)
-    if state == Run.State.COMPLETED:
-        _complete(context, session, said, chain_after, now)
+    record_id = _complete(context, session, said, chain_after, now) if state == Run.State.COMPLETED else None
     session.last_active_at = now
     session.save()
-    return session.turns_since_memory_review
+    return session.turns_since_memory_review, record_id
 
 
 def heartbeat(context: TurnContext, text: str) -> bool:
@@ -511,6 +524,7 @@ def _context(
         newest_record=newest,
         chain_before=chain_before,
         request_id=run.request_id,
+        started_at=run.started_at,
         resumed_text=run.text,
         resumed_usage=run.usage,
     )
@@ -539,17 +553,18 @@ def _chain_after(context: TurnContext, said: Said) -> str:
     return identity.chain_next(context.chain_before, context.user_canonical, identity.squeeze(said.text))
 
 
-def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> None:
+def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> UUID | None:
     session.turns = max(session.turns, context.turn)
     session.chain = chain_after
     session.last_pair = identity.pair_key(context.user_canonical, identity.squeeze(said.text))
     _compact_if_large(context, said)
     if context.temporary or context.book is None:
-        return
+        return None
+    record_id = None
     if context.user_text.strip() and said.text.strip():
-        record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id)
+        record_id = record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id).pk
     if not context.counted:
-        return
+        return record_id
     session.turns_since_memory_review += 1
     event = TurnCompleted(
         owner_id=context.owner_id,
@@ -566,6 +581,7 @@ def _complete(context: TurnContext, session: Session, said: Said, chain_after: s
     )
     if turn_completed(event):
         session.turns_since_memory_review = 0
+    return record_id
 
 
 def _compact_if_large(context: TurnContext, said: Said) -> None:

@@ -64,6 +64,9 @@ def agents_apply(file: AgentsFile) -> list[str]:
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store one of the file's other sections. Raises InvalidRequest."""
     settings_check(AgentsFile, {section: value}, where="")
+    row = Configuration.objects.filter(section=section).first()
+    if row is not None and row.value == value:
+        return row
     row, _ = Configuration.objects.update_or_create(
         section=section, defaults={"value": value, "updated_at": timezone.now()}
     )

@@ -13,7 +13,6 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
-from gateway.keys import valid_keys
 from memories.outbox import owner_group, send_hint
 
 
@@ -42,8 +41,3 @@ def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
         get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()
     )
     return user is not None and user.logged_in and constant_time_compare(user.get_session_auth_hash(), auth_hash)
-
-
-def key_valid(key_id: UUID) -> bool:
-    """Whether a key may still be used. One query."""
-    return valid_keys().filter(pk=key_id).exists()

@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 def event(name: str, data: Any, *, id: int | None = None) -> bytes:
     """One event of the native API."""
     head = f"id: {id}\n" if id is not None else ""
-    return f"{head}event: {name}\ndata: ".encode() + encode(data) + b"\n\n"
+    return f"{head}event: {name}\ndata: ".encode() + encode(data, (", ", ": ")) + b"\n\n"
 
 
 def data_line(data: Any) -> bytes:
@@ -18,12 +18,12 @@ def data_line(data: Any) -> bytes:
     return b"data: " + encode(data) + b"\n\n"
 
 
-def encode(data: Any) -> bytes:
-    """Compact JSON; readable in every script."""
+def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
+    """JSON; readable in every script."""
     try:
-        return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=str).encode()
+        return json.dumps(data, ensure_ascii=False, separators=separators, default=str).encode()
     except UnicodeEncodeError:  # half a character, which a model server may send in two chunks: escapes can carry it
-        return json.dumps(data, separators=(",", ":"), default=str).encode()
+        return json.dumps(data, separators=separators, default=str).encode()
 
 
 DONE_LINE = b"data: [DONE]\n\n"

@@ -16,6 +16,7 @@ from gateway.compaction import fit
 from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare, provider_scope
+from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
@@ -90,6 +91,7 @@ class Turn:
         self._noted = len(self.said.text)  # how much of the text is in said.messages already
         self.changes: list[dict[str, Any]] = []
         self._closed = False
+        self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
 
     async def events(self) -> AsyncGenerator[Event]:
@@ -139,6 +141,8 @@ class Turn:
             self.said.trace["steps"] = number
             async for choice, text in self._step(request, step):
                 self.said.text += text
+                if text and self.options.stream:
+                    self._clock.text()
                 yield Delta(text, choice)
             result = step.result()
             self.said.model = result.model or self.said.model
@@ -254,6 +258,7 @@ class Turn:
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True
+        self._clock.closed(state, self.said.usage)
         return await in_thread(runs.close, self.context, self.said, state=state, error=error)
 
 

@@ -35,4 +35,4 @@ def count_usage() -> int:
 
 
 def _can_skip() -> bool:
-    return transaction.get_connection().features.has_select_for_update_skip_locked
+    return bool(transaction.get_connection().features.has_select_for_update_skip_locked)

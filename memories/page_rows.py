@@ -31,7 +31,8 @@ _ICONS = {
 _CHANGERS = {"You": "you", "Agent": "the agent", "Review": "a review", "Admin": "an administrator"}
 _WORDS = re.compile(r"([^\W_]+)")
 _SHORT_NAME = 40
-_STEM = 4
+_SHORTEST = 3
+_ENDINGS = frozenset({"s", "es", "d", "ed", "ing", "er", "ers", "n", "en", "e"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +160,7 @@ def _same_word(text: str, wanted: str) -> bool:
     if text == wanted:
         return True
     shorter, longer = sorted((text, wanted), key=len)
-    return len(shorter) >= _STEM and longer.startswith(shorter) and len(longer) - len(shorter) <= _STEM - 1
+    return len(shorter) >= _SHORTEST and longer.startswith(shorter) and longer[len(shorter) :] in _ENDINGS
 
 
 def _why(hit: Hit, memory: Memory) -> str:

@@ -22,6 +22,7 @@ class Meter:
     """How full one budget is, in characters. `look`: "", near or full; `fill` is the bar's width out of 100."""
 
     label: str
+    words: str
     used: int
     limit: int
     look: str
@@ -71,7 +72,8 @@ def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Map
 def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     """A meter with its words. `number`: how many memories use the budget."""
     if not limit:
-        return Meter(label=target.label, used=used, limit=0, look="", fill=0, hint="No limit")
+        words = f"{used:,} characters"
+        return Meter(label=target.label, words=words, used=used, limit=0, look="", fill=0, hint="No limit")
     share = min(1.0, used / limit)
     look = "full" if used >= limit else "near" if share >= NEARLY else ""
     if look == "full":
@@ -81,7 +83,9 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     else:
         usual = used / number if number else _USUAL_LENGTH
         hint = f"Room for about {max(1, int((limit - used) / max(usual, 1)))} more."
-    return Meter(label=target.label, used=used, limit=limit, look=look, fill=round(_BAR * share, 1), hint=hint)
+    words = f"{used:,} of {limit:,} characters"
+    fill = round(_BAR * share, 1)
+    return Meter(label=target.label, words=words, used=used, limit=limit, look=look, fill=fill, hint=hint)
 
 
 def _numbers(book: Book) -> dict[str, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
+from memories.counts import recall_lanes
 from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
@@ -168,6 +169,7 @@ async def _guarded(
     except Exception as error:
         entry |= {"state": "failed", "kind": type(error).__name__}
         logger.exception("recall lane %s failed", name)
+    recall_lanes[name, entry["state"]] += 1
     entry |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
     return found
 

@@ -20,6 +20,7 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import scanning
+from memories.counts import scan_blocks
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget, TooLarge
 from memories.models import (
     Book,
@@ -425,7 +426,8 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
 
 def check_scan(content: str, keywords: Sequence[str]) -> str:
     """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
-    if is_prompt_copy(" ".join([content, *keywords])):
+    if is_prompt_copy(content) or is_prompt_copy(" ".join(keywords)):
+        scan_blocks["prompt_copy"] += 1
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
@@ -433,6 +435,7 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
         )
     verdict = scanning.scan(content, keywords)
     if verdict.blocked:
+        scan_blocks[verdict.rule] += 1
         raise BlockedByScan(
             f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,

@@ -149,6 +149,12 @@ class Snapshots:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def sizes(self) -> tuple[int, int, int]:
+        """Sessions, book views, and what the views weigh in bytes."""
+        with self._lock:
+            sessions, views = len(self._sessions), list(self._views.values())
+        return sessions, len(views), sum(view.nbytes for view in views)
+
     def fresh_view(self, state: BookState) -> BookView:
         """A view of the rows as this transaction sees them; not kept, since they may be rolled back."""
         return load_view(state)

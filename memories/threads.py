@@ -103,9 +103,19 @@ class ThreadCache:
         with self._lock:
             self._turns[session_id] = turns
             self._turns.move_to_end(session_id)
-            while len(self._turns) > settings.SNAPSHOT_SESSIONS:
-                self._turns.popitem(last=False)
+            self._trim()
         return turns
+
+    def append(self, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
+        """Add the turn that was just recorded, if what is kept ends with the record `after` (None: the session had no
+        record). A turn that replaces an earlier one takes its place, and that of what followed it."""
+        with self._lock:
+            turns = self._turns.get(session_id, ()) if after else ()
+            if after and (not turns or turns[-1].record_id != after):
+                return
+            self._turns[session_id] = (*(known for known in turns if known.turn < turn.turn), turn)
+            self._turns.move_to_end(session_id)
+            self._trim()
 
     def clear(self) -> None:
         """Forget everything."""
@@ -116,6 +126,10 @@ class ThreadCache:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:
             self._turns.pop(session_id, None)
+
+    def _trim(self) -> None:
+        while len(self._turns) > settings.SNAPSHOT_SESSIONS:
+            self._turns.popitem(last=False)
 
 
 thread_cache = ThreadCache()

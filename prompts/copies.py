@@ -15,6 +15,7 @@ _RUN = 3
 # A copy shares half of its runs with a prompt, or so many that a whole passage of it must be inside.
 _SHARE = 0.5
 _FEWEST = 5
+_SENTENCE = 4  # where every run is the prompt's
 _PASSAGE = 25
 
 
@@ -22,7 +23,8 @@ def is_prompt_copy(text: str) -> bool:
     """Whether a text is a close copy of a prompt of ours, of a part of one, or holds a passage of one."""
     runs = _runs(text)
     shared = len(runs & _prompt_runs())
-    return shared >= _PASSAGE or (shared >= _FEWEST and shared >= _SHARE * len(runs))
+    needed = _SENTENCE if shared == len(runs) else max(_FEWEST, _SHARE * len(runs))
+    return shared >= min(needed, _PASSAGE)
 
 
 @cache

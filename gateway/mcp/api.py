@@ -1,5 +1,5 @@
 """The HTTP edge of `/mcp`: POST one message (or a batch), get one JSON answer. No streams, so GET answers 405; no
-sessions, so DELETE does, too. Keys only, and no foreign web page: a browser's Origin must be this host or a trusted one."""
+sessions, so DELETE does, too. Keys only, and no foreign web page: an Origin must be this host or a trusted one."""
 
 import json
 from typing import Any

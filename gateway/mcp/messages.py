@@ -42,7 +42,7 @@ class Message:
 
 
 def read_messages(body: bytes) -> tuple[list[Message], bool]:
-    """The messages of a body, and whether it was a batch (which versions up to 2025-03-26 may send). Raises RpcError."""
+    """The messages of a body, and whether it was a batch (as in versions up to 2025-03-26). Raises RpcError."""
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):

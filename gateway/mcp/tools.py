@@ -49,7 +49,7 @@ def offered(caller: Caller) -> list[dict[str, Any]]:
 def call_tool(caller: Caller, book: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """Run one tool; `book` is the one that was asked for ("": the key's own). A refusal is a result that the model can
     act on. Raises Unauthorized for a key that was revoked meanwhile."""
-    key = valid_keys().filter(pk=caller.key_id).first()
+    key = valid_keys().filter(pk=caller.key_id).first() if caller.key_id else None
     if key is None:  # what authentication remembers may be a minute old
         raise Unauthorized(KEY_REVOKED)
     try:

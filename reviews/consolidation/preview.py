@@ -58,7 +58,8 @@ class Preview:
         cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
         return (
             f"A rebuild would read {count} {'session' if count == 1 else 'sessions'}: "
-            f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. Your edits to the documents are kept."
+            f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. "
+            "Your edits to the documents are kept."
         )
 
 

@@ -31,7 +31,8 @@ async function refusal(response) {
 export async function request(method, path, body, { headers = {}, signal } = {}) {
   const options = { method, signal, credentials: "same-origin", headers: { ...headers } };
   if (method !== "GET") options.headers["X-CSRFToken"] = csrfToken();
-  if (body !== undefined) {
+  if (body instanceof Blob) options.body = body; // a file, sent as the type it has
+  else if (body !== undefined) {
     options.headers["Content-Type"] = "application/json";
     options.body = JSON.stringify(body);
   }

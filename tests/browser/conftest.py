@@ -75,7 +75,10 @@ class LiveServer:
     def run(self) -> None:
         """Serve until told to exit; the thread's whole life."""
         asyncio.set_event_loop(self.loop)
-        self.loop.run_until_complete(self.server.serve())
+        try:
+            self.loop.run_until_complete(self.server.serve())
+        finally:
+            self.loop.close()
 
     def do(self, coroutine: Any) -> Any:
         """Run a coroutine in the server's loop and wait for it."""
@@ -109,7 +112,6 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     finally:
         live_server.server.should_exit = True
         thread.join(timeout=20)
-        live_server.loop.close()
         pool.submit(connections.close_all).result(timeout=10)
         pool.shutdown()
 
@@ -195,6 +197,19 @@ def alices(visitor: NewVisitor) -> Visitor:
 def chat(alices: Visitor) -> Page:
     """Alice's chat page, at its first start."""
     return alices.open("/")
+
+
+def in_a_worker(job: Callable[..., Any], *given: Any) -> None:
+    """Do something where no loop of Playwright's runs, as another process would, and wait for it."""
+
+    def work() -> Any:
+        try:
+            return job(*given)
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(max_workers=1) as worker:
+        worker.submit(work).result(timeout=30)
 
 
 def owner_of(name: str) -> Owner:

@@ -1,7 +1,6 @@
 """The chat in a real browser: from signing in to the toast of a review, and what survives a reload."""
 
 import re
-import threading
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -12,16 +11,10 @@ from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.asking import ask, send, status_is
-from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
-
-
-def in_a_worker(job: threading.Thread) -> None:
-    job.start()
-    job.join(timeout=30)
-    assert not job.is_alive()
 
 
 def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visitor: NewVisitor) -> None:
@@ -38,7 +31,7 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     ask(page, "That is all")
     expect(page.get_by_text("Reviewing this conversation")).to_be_visible()
     review = ReviewRun.objects.get()
-    in_a_worker(threading.Thread(target=review_execute, args=(str(review.pk),)))
+    in_a_worker(review_execute, str(review.pk))
 
     toast = page.locator(".toast")
     expect(toast).to_contain_text("Saved 2 memories from your last conversation.")
@@ -155,6 +148,7 @@ def test_the_last_message_can_be_edited_and_its_answer_asked_for_again(chat: Pag
     chat.get_by_role("button", name="Answer again").click()
     expect(chat.get_by_text("Answer three.")).to_be_visible()
     expect(chat.locator(".turn")).to_have_count(1)
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
     assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["question"]
     assert Session.objects.get().turns == 1
 

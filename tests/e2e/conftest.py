@@ -4,7 +4,7 @@ import os
 import secrets
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -32,6 +32,13 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage() -> Iterator[dict[str, str]]:
+    """Variables of the storage of this test."""
+    with new_storage() as variables:
+        yield variables
+
+
+@contextmanager
+def new_storage() -> Iterator[dict[str, str]]:
     """Variables of the storage of this test run: none (SQLite), or a new PostgreSQL database, and Redis."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from django.contrib.auth.models import User
 from django.test import AsyncClient
 from pytest_django.fixtures import Settings
 
@@ -99,7 +100,7 @@ async def test_a_broken_body_is_refused(alice_api: Api, agent: Agent, raw: bytes
     assert await refused(response) == (400, "invalid_request")
 
 
-@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded", ""])
+@pytest.mark.parametrize("kind", ["text/plain", "application/x-www-form-urlencoded"])
 @pytest.mark.parametrize("path", [PATH, "/api/sessions"])
 async def test_a_body_that_is_not_json_is_refused(alice_api: Api, agent: Agent, kind: str, path: str) -> None:
     response = await alice_api.client.post(path, data=b"{}", content_type=kind, headers=alice_api.headers)
@@ -147,14 +148,11 @@ async def test_a_key_that_another_process_revoked_is_refused_at_once(
 
 
 async def test_a_key_of_a_deactivated_user_is_refused_at_once(
-    alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel
+    alice_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
     model.script("Fine.")
     assert (await ask(alice_api, "Hi")).status == 200
-    user = alice.user
-    assert user is not None
-    user.is_active = False
-    await in_thread(user.save)
+    await in_thread(User.objects.update, is_active=False)
     assert (await ask(alice_api, "Hi")).status == 401
 
 

@@ -25,9 +25,7 @@ LIBRECHAT = (
     "Provide a concise, 5-word-or-less title for the conversation, using title case conventions. "
     "Only return the title itself.\n\nConversation:\nUser: hi\nAI: Hello."
 )
-LIBRECHAT_STRUCTURED = (
-    "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A title"
-)
+LIBRECHAT_STRUCTURED = "Analyze this conversation and provide:\n1. The detected language of the conversation\n2. …"
 NEXTCHAT = "Please generate a four to five word title summarizing our conversation without any lead-in, punctuation, …"
 
 
@@ -80,9 +78,7 @@ async def test_a_client_may_say_so(alice_api: Api, agent: Agent, model: Scripted
     assert await nothing_kept()
 
 
-async def test_they_are_passed_through_in_a_named_session_too(
-    alice_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
+async def test_a_named_session_keeps_nothing_of_them(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     chat = Chat(alice_api, model, headers={"x_openwebui_chat_id": "mine"})
     await chat.say("hi", "Hello.")
     model.script("Greeting")

@@ -34,7 +34,7 @@ def say(
     replaces: Run | None = None,
     steps: list[dict[str, Any]] | None = None,
 ) -> Run:
-    """One turn: opened and closed in its two transactions. `steps`: messages before the answer (tool calls, results)."""
+    """One turn, opened and closed in its two transactions. `steps`: messages before the answer, of tools."""
     owner = Owner.objects.get(pk=session.owner_id)
     context = runs.open_native(
         caller_make(owner),

@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand
 
 from config.processes import die_with_parent
 from config.serve import listening_socket, serve
+from config.warm import warm_up
 
 
 class Command(BaseCommand):
@@ -26,5 +27,6 @@ class Command(BaseCommand):
     ) -> None:
         if parent is not None:
             die_with_parent(parent)
+        warm_up()
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
             serve(settings.DAYBOOK_SERVER, listening)

@@ -1,0 +1,134 @@
+"""/metrics: what this process counts (gateway.metrics) and what the database knows of all processes.
+The database is asked at most every few seconds, for figures that partial indexes or recent keys bound. Off unless
+DAYBOOK_METRICS; open like /healthz, and without a label that names anybody."""
+
+import asyncio
+import logging
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from django.conf import settings
+from django.db import Error as DatabaseError
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django_q.brokers import get_broker
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from config import heartbeat
+from gateway.api.errors import error_response
+from gateway.metrics import registry
+from gateway.models import Run, Worker
+from memories.database import in_thread
+from memories.errors import NotFound
+from memories.models import Revision, WriteOrigin
+from reviews.models import ReviewRun
+
+logger = logging.getLogger("daybook.metrics")
+State = ReviewRun.State
+WINDOW = timedelta(minutes=5)
+MOST_ROWS = 10_000  # that one figure looks at; a busier installation sees this many at most
+KEPT_SECONDS = 5.0
+DATABASE_SECONDS = 5.0
+_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
+
+_last: tuple[float, list[Metric]] | None = None
+
+
+async def metrics(request: HttpRequest) -> HttpResponse:
+    """The figures in Prometheus' text format; 404 while DAYBOOK_METRICS is off."""
+    if not settings.METRICS:
+        return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."))
+    facts = await _facts()
+    body = await in_thread(lambda: generate_latest(registry) + _render(facts))
+    return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
+
+
+def forget_facts() -> None:
+    """Ask the database again at the next scrape (tests)."""
+    global _last
+    _last = None
+
+
+async def _facts() -> list[Metric]:
+    global _last
+    if _last is not None and time.monotonic() - _last[0] < KEPT_SECONDS:
+        return _last[1]
+    try:
+        async with asyncio.timeout(DATABASE_SECONDS):
+            found = await in_thread(lambda: [*database_facts(), _gauge("database_up", "Whether it answers.", 1)])
+    except (TimeoutError, DatabaseError):
+        logger.warning("The database did not answer a scrape.", exc_info=True)
+        found = [_gauge("database_up", "Whether it answers.", 0)]
+    _last = (time.monotonic(), found)
+    return found
+
+
+def database_facts() -> Iterator[Metric]:
+    """Figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
+    now = timezone.now()
+    yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
+    yield _gauge("open_runs", "Turns that are being answered.", _at_most(Run.objects.filter(state=Run.State.RUNNING)))
+    alive = Worker.objects.filter(beat_at__gte=now - heartbeat.stale_after()).count()
+    yield _gauge("workers", "Worker commands that were heard lately.", alive)
+    open_reviews = {state.value: _at_most(ReviewRun.objects.filter(state=state)) for state in _OPEN}
+    yield _labelled("open_reviews", "Reviews that are still to come or to be decided.", "state", open_reviews)
+    recent = list(_recent(ReviewRun, "state", "usage"))
+    states = Counter(state for state, _ in recent)
+    yield _labelled(
+        "recent_reviews",
+        "Reviews of the last five minutes, by state.",
+        "state",
+        {state.value: states[state.value] for state in State},
+    )
+    tokens = sum(int((usage or {}).get("total_tokens") or 0) for _, usage in recent)
+    yield _gauge("recent_review_tokens", "Model tokens of these reviews.", tokens)
+    origins = Counter(origin for (origin,) in _recent(Revision, "write_origin"))
+    yield _labelled(
+        "recent_memory_writes",
+        "Changes of memories in the last five minutes, by origin.",
+        "origin",
+        {origin.value: origins[origin.value] for origin in WriteOrigin},
+    )
+
+
+def _recent(model: type[Model], *fields: str) -> Iterable[tuple[Any, ...]]:
+    """Fields of the rows made in the window, newest first. Keys are UUIDv7: the primary index finds them."""
+    since = int((timezone.now() - WINDOW).timestamp() * 1000)
+    first = UUID(int=since << 80)
+    return model._default_manager.filter(pk__gte=first).order_by("-pk").values_list(*fields)[:MOST_ROWS]
+
+
+def _at_most(rows: "QuerySet[Any]") -> int:
+    return rows.order_by()[:MOST_ROWS].count()
+
+
+def _gauge(name: str, about: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"daybook_{name}", about, value=value)
+
+
+def _labelled(name: str, about: str, label: str, values: dict[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"daybook_{name}", about, labels=[label])
+    for value, count in values.items():
+        family.add_metric([value], count)
+    return family
+
+
+class _Given(Collector):
+    def __init__(self, facts: list[Metric]) -> None:
+        self._facts = facts
+
+    def collect(self) -> list[Metric]:
+        return self._facts
+
+
+def _render(facts: list[Metric]) -> bytes:
+    once = CollectorRegistry()
+    once.register(_Given(facts))
+    return generate_latest(once)

@@ -1,0 +1,96 @@
+"""What a web process counts of itself, for Prometheus: turns, their time, model tokens, open websockets, and what the
+memory floor counts in plain counters. Told by gateway.turns and gateway.consumers; served by config.metrics, which adds
+what the database knows. No label names an owner, a session or anything that was said."""
+
+import time
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+from prometheus_client.registry import Collector
+
+from gateway.models import Run
+from memories.counts import recall_lanes, scan_blocks
+from memories.providers import failures
+from memories.snapshot import snapshots
+
+_TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
+_FIRST_TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+registry = CollectorRegistry()
+ProcessCollector(registry=registry)
+GCCollector(registry=registry)
+
+_turns = Counter("daybook_turns", "Turns that ended, by state.", ["state"], registry=registry)
+_turn_seconds = Histogram(
+    "daybook_turn_seconds", "From an open run to its end.", ["state"], buckets=_TURN_SECONDS, registry=registry
+)
+_first_token_seconds = Histogram(
+    "daybook_first_token_seconds",
+    "From an open run to the first text of a streamed answer.",
+    buckets=_FIRST_TOKEN_SECONDS,
+    registry=registry,
+)
+_model_tokens = Counter(
+    "daybook_model_tokens", "Tokens of turns, as the upstream counts them, by kind.", ["kind"], registry=registry
+)
+open_websockets = Gauge("daybook_open_websockets", "Notification websockets of this process.", registry=registry)
+
+for _state in (Run.State.COMPLETED, Run.State.FAILED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS):
+    _turns.labels(_state.value)  # a counter that stands at 0 can be told from one that is missing
+_PROMPT, _COMPLETION = _model_tokens.labels("prompt"), _model_tokens.labels("completion")
+
+
+class TurnClock:
+    """The figures of one turn; made when its run is open. `usage` is what a turn that was taken up again had used."""
+
+    def __init__(self, usage: Mapping[str, int]) -> None:
+        self._started = time.perf_counter()
+        self._used_before = dict(usage)
+        self._spoke = False
+
+    def text(self) -> None:
+        """Text of a streamed answer came; the first time counts."""
+        if not self._spoke:
+            self._spoke = True
+            _first_token_seconds.observe(time.perf_counter() - self._started)
+
+    def closed(self, state: Run.State, usage: Mapping[str, int]) -> None:
+        """The turn is over, or waits for the client's tools."""
+        _turns.labels(state.value).inc()
+        _turn_seconds.labels(state.value).observe(time.perf_counter() - self._started)
+        for counter, name in ((_PROMPT, "prompt_tokens"), (_COMPLETION, "completion_tokens")):
+            counter.inc(max(0, usage.get(name, 0) - self._used_before.get(name, 0)))
+
+
+class _MemoryFloor(Collector):
+    """What the memory floor counts without knowing of Prometheus."""
+
+    def collect(self) -> Iterator[Metric]:
+        lanes = CounterMetricFamily(
+            "daybook_recall_lanes", "Lanes of recall that ran, by lane and outcome.", labels=["lane", "state"]
+        )
+        for (lane, state), count in list(recall_lanes.items()):
+            lanes.add_metric([lane, state], count)
+        yield lanes
+        blocked = CounterMetricFamily(
+            "daybook_scan_blocks", "Writes that the scan refused in this process, by rule.", labels=["rule"]
+        )
+        for rule, count in list(scan_blocks.items()):
+            blocked.add_metric([rule], count)
+        yield blocked
+        failed = CounterMetricFamily(
+            "daybook_provider_failures", "Runs that another memory provider did not record.", labels=["provider"]
+        )
+        for provider, count in list(failures.items()):
+            failed.add_metric([provider], count)
+        yield failed
+        sessions, views, nbytes = snapshots.sizes()
+        yield GaugeMetricFamily("daybook_snapshot_sessions", "Session snapshots in memory.", value=sessions)
+        yield GaugeMetricFamily("daybook_snapshot_books", "Book views in memory.", value=views)
+        yield GaugeMetricFamily("daybook_snapshot_bytes", "What the book views weigh.", value=nbytes)
+
+
+registry.register(_MemoryFloor())

@@ -1,0 +1,98 @@
+"""One document in the page's drawer: rendered, with its history as lines that changed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from django.utils.safestring import SafeString, mark_safe
+
+from gateway.markdown import render_markdown
+from memories.models import Artifact, ArtifactRevision, WriteOrigin
+from memories.page_rows import Mark, mark_of
+from memories.readers import Reader
+from memories.word_diff import Piece, word_diff
+from reviews.page_panel import document_name
+
+MOST_REVISIONS = 30
+_VERBS = {
+    ArtifactRevision.Action.WRITE: "changed it",
+    ArtifactRevision.Action.REMOVE: "removed it",
+    ArtifactRevision.Action.UNDO: "undid a change",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A document as the drawer shows it."""
+
+    artifact: Artifact
+    name: str
+    html: SafeString
+    about: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DocumentStep:
+    """One revision of a document: the lines it changed, each as a row of pieces."""
+
+    revision: ArtifactRevision
+    mark: Mark
+    verb: str
+    when: str
+    lines: Sequence[Sequence[Piece]]
+    now: bool
+
+
+def shown_document(artifact: Artifact, reader: Reader) -> Shown:
+    """The document, rendered; what comes out of the renderer is sanitised."""
+    html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.markdown
+    return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, reader))
+
+
+def document_history(artifact: Artifact, reader: Reader) -> list[DocumentStep]:
+    """The newest revisions, newest first. One query."""
+    rows = ArtifactRevision.objects.filter(owner_id=reader.owner.pk, artifact=artifact).order_by("-version")
+    return [
+        DocumentStep(
+            revision=revision,
+            mark=mark_of(revision.write_origin),
+            verb=_VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it",
+            when=reader.minute(revision.created_at),
+            lines=changed_lines(_content(revision.before), _content(revision.after)),
+            now=revision.version == artifact.version,
+        )
+        for revision in rows[:MOST_REVISIONS]
+    ]
+
+
+def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
+    """Only the lines that changed, each with its words compared; of a new text all of them."""
+    old, new = before.splitlines(), after.splitlines()
+    found: list[tuple[Piece, ...]] = []
+    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "equal":
+            continue
+        if kind == "replace" and b - a == d - c:
+            found += [word_diff(one, other) for one, other in zip(old[a:b], new[c:d], strict=True)]
+        else:
+            found += [(Piece("del", line),) for line in old[a:b] if line.strip()]
+            found += [(Piece("ins" if before else "same", line),) for line in new[c:d] if line.strip()]
+    return found
+
+
+def _about(artifact: Artifact, reader: Reader) -> str:
+    day = reader.day(artifact.updated_at)
+    mine = len(artifact.person_lines) + len(artifact.struck_lines)
+    if artifact.scan_rule:
+        return f"Rule {artifact.scan_rule} blocks this document: no model is given it until the words are changed."
+    if mine:
+        lines = f"{mine} line{'' if mine == 1 else 's'}"
+        return f"Last changed on {day}. You changed {lines}; the next consolidation keeps them."
+    writer = "consolidation" if artifact.write_origin == WriteOrigin.CONSOLIDATION else "you"
+    return f"Written by {writer} on {day}."
+
+
+def _content(state: dict[str, object] | None) -> str:
+    if not state or state.get("deleted_at"):
+        return ""
+    return str(state.get("content", ""))

@@ -1,0 +1,156 @@
+"""The panel beside the reviews: how consolidation stands in one book, and the documents it keeps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gateway.agents import MemorySettings
+from gateway.memory_settings import memory_settings, price_of
+from gateway.roles import model_of_role
+from memories.artifact_paths import SUMMARY_PATH, skill_name
+from memories.artifacts import artifact_usage, live_artifacts
+from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
+from memories.readers import Reader
+from reviews.consolidation.asking import ANSWER_TOKENS
+from reviews.consolidation.runs import finished_text
+from reviews.models import ConsolidationRun
+
+State = ConsolidationRun.State
+Phase = ConsolidationRun.Phase
+_BAR = 99.6
+_MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a run. `fill` is the bar's width out of 100, None where there is no bar."""
+
+    name: str
+    state: Literal["done", "now", "next"]
+    count: str
+    fill: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """One document of the list."""
+
+    artifact: Artifact
+    name: str
+    meta: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """How a book's consolidation stands. `said`: how the last run ended, or why the open one waits."""
+
+    book: str
+    books: Sequence[str]
+    enabled: bool
+    idle: str
+    run: ConsolidationRun | None = None
+    open: bool = False
+    steps: Sequence[Step] = field(default_factory=tuple)
+    ceilings: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    said: str = ""
+    documents: Sequence[Document] = field(default_factory=tuple)
+
+
+def panel_of(reader: Reader, name: str) -> Panel:
+    """The panel of one book, also one that is not there yet."""
+    limits = memory_settings()
+    books = {book.name: book for book in Book.objects.filter(owner_id=reader.owner.pk).order_by("name")}
+    names = sorted({*books, name} if not books else books)
+    book = books.get(name)
+    if book is None:
+        return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
+    run = ConsolidationRun.objects.filter(owner_id=reader.owner.pk, book=book).order_by("-id").first()
+    open_ = run is not None and run.state in ConsolidationRun.OPEN
+    return Panel(
+        book=name,
+        books=names,
+        enabled=limits.enabled,
+        idle=_idle(limits),
+        run=run,
+        open=open_,
+        steps=_steps(run) if run and open_ else (),
+        ceilings=_ceilings(run, limits) if run and open_ else (),
+        said=_said(run, reader) if run else "",
+        documents=_documents(reader, book),
+    )
+
+
+def document_name(path: str) -> str:
+    """How a document is called on the page: `skills/restore-a-dump` for a skill."""
+    skill = skill_name(path)
+    return f"skills/{skill}" if skill else path
+
+
+def _idle(limits: MemorySettings) -> str:
+    hours = limits.min_rollout_idle_hours
+    return f"once they rest for {hours:g} hour{'' if hours == 1 else 's'}" if hours else "as soon as they rest"
+
+
+def _steps(run: ConsolidationRun) -> list[Step]:
+    total, done = run.sessions_total, run.sessions_done
+    reading = run.phase == Phase.EXTRACTION
+    chosen = Step(
+        name="Choose sessions",
+        state="done" if run.selected else "now",
+        count=f"{total} found" if run.selected else "",
+    )
+    read = Step(
+        name="Read each one",
+        state="next" if not run.selected else "now" if reading else "done",
+        count=f"{done} of {total}" if run.selected else "next",
+        fill=round(_BAR * done / total, 1) if run.selected and reading and total else None,
+    )
+    written = Step(name="Write the documents", state="next" if reading else "now", count="next" if reading else "")
+    return [chosen, read, written]
+
+
+def _ceilings(run: ConsolidationRun, limits: MemorySettings) -> list[tuple[str, str]]:
+    rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
+    price = price_of(model_of_role("default"))
+    if price is not None:
+        written = min(run.tokens, run.requests * ANSWER_TOKENS)
+        cost = ((run.tokens - written) * price.input + written * price.output) / _MILLION
+        most = limits.max_tokens_per_run * max(price.input, price.output) / _MILLION
+        rows.append(("Cost", f"about ${cost:.2f} of at most ${most:.2f}"))
+    return rows
+
+
+def _said(run: ConsolidationRun, reader: Reader) -> str:
+    problem = str((run.error or {}).get("message", ""))
+    if run.state == State.PAUSED:
+        return f"It rests until {reader.near_day(run.not_before)}, {reader.local(run.not_before):%H:%M}. {problem}".strip()
+    if run.state in ConsolidationRun.OPEN or run.finished_at is None:
+        return ""
+    when = f"{reader.near_day(run.finished_at)}, {reader.local(run.finished_at):%H:%M}"
+    if run.state in {State.FAILED, State.CANCELLED}:
+        verb = "failed" if run.state == State.FAILED else "was stopped"
+        return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")
+    ceiling = " It reached its ceiling; the next one goes on." if run.ceiling else ""
+    return f"Last run {when}. {finished_text(run)}{ceiling}"
+
+
+def _documents(reader: Reader, book: Book) -> list[Document]:
+    artifacts = list(live_artifacts(reader.owner.pk, book.pk))
+    usage = artifact_usage(reader.owner.pk, artifacts)
+    return [
+        Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), reader)) for a in artifacts
+    ]
+
+
+def _meta(artifact: Artifact, usage: ArtifactUsage | None, reader: Reader) -> str:
+    parts = [reader.day(artifact.updated_at)]
+    if artifact.scan_rule:
+        parts.append("blocked, given to no model")
+    elif artifact.person_lines or artifact.struck_lines or artifact.write_origin == WriteOrigin.USER:
+        parts.append("edited by you")
+    if artifact.path == SUMMARY_PATH:
+        parts.append("given to every new session")
+    else:
+        reads = usage.reads if usage else 0
+        parts.append({0: "not read yet", 1: "read once", 2: "read twice"}.get(reads, f"read {reads} times"))
+    return ", ".join(parts)

@@ -1,0 +1,211 @@
+"""Rows of the reviews page: each run with what it changed, in words. Read for many runs at once: the number of queries
+does not grow with the number of rows."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import reduce
+from operator import or_
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Q
+from django.utils import timezone
+
+from gateway.memory_notes import undo_tips
+from gateway.models import Message, Session
+from gateway.session_list import title_of, titled
+from gateway.words import day_words
+from memories.models import ChangeSet, Target
+from memories.page_rows import Mark
+from memories.readers import Reader
+from memories.word_diff import Piece, word_diff
+from reviews.models import ReviewRun
+from reviews.page_words import action_words, outcome_words, span_words
+
+State = ReviewRun.State
+_ICONS = {
+    State.SCHEDULED: "clock",
+    State.RUNNING: "dot",
+    State.AWAITING_APPROVAL: "clock",
+    State.SAVED: "check",
+    State.NOTHING_TO_SAVE: "check",
+    State.TIMED_OUT: "alert",
+    State.FAILED: "alert",
+    State.CANCELLED: "off",
+    State.UNDONE: "undo",
+}
+_VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
+_LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alone": "changed since, left alone"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """The turns a review read, and the run of the first one, to link to."""
+
+    first: int
+    last: int
+    run_id: UUID
+
+    @property
+    def words(self) -> str:
+        """`turns 2 to 4`."""
+        return f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """One write of a review. `verb` is what is to be done while it waits, what was done afterwards."""
+
+    index: int
+    action: str
+    verb: str
+    pieces: Sequence[Piece]
+    content: str
+    about: str
+    state: str
+    struck: bool
+    note: str
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a person is to decide about it."""
+        return self.state == "waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One review of the timeline. `version` differs when anything that is shown of it does."""
+
+    review: ReviewRun
+    version: str
+    new_day: str
+    day: date
+    time: str
+    mark: Mark
+    title: str
+    turns: Turns | None
+    span: str
+    outcome: str
+    changes: Sequence[Change]
+    waiting: Sequence[Change]
+    undo: str
+    put_back: UUID | None
+    undone: str
+    later: Sequence[int]
+    again: bool
+    open: bool
+
+
+def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
+    """Rows in the given order, with a day where another one begins."""
+    sessions = _sessions(reader, {review.session_id for review in reviews if review.session_id})
+    turns = _turns(reader, reviews)
+    sets = [review.change_set for review in reviews if review.change_set]
+    tips = undo_tips(reader.owner.pk, sets) if sets else {}
+    today = reader.local(timezone.now()).date()
+    rows: list[Row] = []
+    for review in reviews:
+        day = reader.local(review.created_at).date()
+        begins = not rows or rows[-1].day != day
+        session = sessions.get(review.session_id) if review.session_id else None
+        rows.append(
+            _row(
+                review,
+                reader,
+                day=day,
+                new_day=day_words(day, today) if begins else "",
+                session=session,
+                turns=turns.get(review.pk),
+                tip=tips.get(review.change_set, (None, False)) if review.change_set else (None, False),
+            )
+        )
+    return rows
+
+
+def _row(
+    review: ReviewRun,
+    reader: Reader,
+    *,
+    day: date,
+    new_day: str,
+    session: Session | None,
+    turns: Turns | None,
+    tip: tuple[ChangeSet | None, bool],
+) -> Row:
+    changes = [_change(write) for write in review.writes if write.get("state") not in {"refused", "known"}]
+    applied = [change for change in changes if change.state == "applied"]
+    step, is_undone = tip
+    undone = review.state == State.UNDONE and step is not None and is_undone
+    state = State(review.state)
+    return Row(
+        review=review,
+        version=f"{review.state}.{review.attempts}.{step.pk if step else ''}.{''.join(c.state[0] for c in changes)}",
+        new_day=new_day,
+        day=day,
+        time=f"{reader.local(review.created_at):%H:%M}",
+        mark=Mark(_ICONS[state], str(state.label)),
+        title=title_of(session) if session else "A session that was deleted",
+        turns=turns if session else None,
+        span=span_words(review, turns.last - turns.first + 1 if turns else 0),
+        outcome=outcome_words(review, reader),
+        changes=[change for change in changes if not change.waiting],
+        waiting=[change for change in changes if change.waiting],
+        undo=action_words("Undo", len(applied)) if applied and review.change_set else "",
+        put_back=step.pk if undone and step else None,
+        undone=_undone(step, reader) if undone and step else "",
+        later=[c.index for c in changes if c.state in {"rejected", "expired"}] if session else (),
+        again=session is not None and state in {State.FAILED, State.TIMED_OUT},
+        open=state in {State.SCHEDULED, State.RUNNING},
+    )
+
+
+def _change(write: Mapping[str, Any]) -> Change:
+    action, state = str(write.get("action", "")), str(write.get("state", ""))
+    before, after = str(write.get("before") or ""), str(write.get("after") or "")
+    verbs = _VERBS.get(action, ("Change", "Changed"))
+    pieces = word_diff(before, after) if action == "update" and before else (Piece("same", after or before),)
+    target = write.get("target")
+    about = str(Target(target).label).lower() if target in Target.values else ""
+    return Change(
+        index=int(write.get("index", 0)),
+        action=action,
+        verb=verbs[state not in {"waiting", "rejected", "expired"}],
+        pieces=pieces,
+        content=after,
+        about=" · ".join(part for part in (about, str(write.get("category") or "")) if part),
+        state=state,
+        struck=state in {"undone", "rejected", "expired"} or action == "delete",
+        note=_LATER.get(state, "edited by you" if write.get("edited") and state == "applied" else ""),
+    )
+
+
+def _undone(step: ChangeSet, reader: Reader) -> str:
+    who = "you" if step.actor == reader.actor else "somebody else"
+    near = reader.near_day(step.created_at)
+    day = "" if near == "today" else f" {near}"
+    return f"Undone by {who}{day}, {reader.local(step.created_at):%H:%M}"
+
+
+def _sessions(reader: Reader, ids: Collection[UUID]) -> dict[UUID, Session]:
+    rows = titled(Session.objects.filter(owner_id=reader.owner.pk, pk__in=ids)) if ids else ()
+    return {session.pk: session for session in rows}
+
+
+def _turns(reader: Reader, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns]:
+    """By review: the turns that its range of messages belongs to. One query."""
+    ranges = [Q(session=r.session_id, seq__gte=r.first_seq, seq__lte=r.last_seq) for r in reviews if r.session_id]
+    if not ranges:
+        return {}
+    said = Message.objects.filter(reduce(or_, ranges), owner_id=reader.owner.pk, role=Message.Role.USER)
+    found = list(said.exclude(run=None).order_by("seq").values_list("session_id", "seq", "run__turn", "run_id"))
+    turns = {}
+    for review in reviews:
+        mine = [
+            (turn, run_id)
+            for session_id, seq, turn, run_id in found
+            if session_id == review.session_id and review.first_seq <= seq <= review.last_seq
+        ]
+        if mine:
+            turns[review.pk] = Turns(first=mine[0][0], last=mine[-1][0], run_id=mine[0][1])
+    return turns

@@ -1,0 +1,163 @@
+// Writing a memory: a new one, or one of the list in place. A change that somebody else made meanwhile is shown beside.
+
+import { ApiError, call } from "../gateway/api.js";
+import { shown } from "./list.js";
+
+const zone = document.querySelector("[data-memories]").dataset.zone;
+
+export function installAdd(form, list) {
+  const opener = document.querySelector(".page__acts [data-add]");
+  let pressed = opener;
+  const show = (open) => {
+    form.hidden = !open;
+    opener.setAttribute("aria-expanded", String(open));
+    if (open) form.elements.content.focus();
+    else pressed.focus();
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-add]");
+    if (!button) return;
+    pressed = button.closest(".page__acts") ? button : opener;
+    show(true);
+  });
+  watch(form, () => show(false));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    await attempt(form, async () => {
+      await call("POST", "/api/memories", { ...values(form), book: list.book });
+      form.reset();
+      form.querySelector("[data-count]").textContent = "0";
+      show(false);
+      await list.refresh();
+    });
+  });
+}
+
+export async function openEditor(row, button, list) {
+  if (row.querySelector("[data-editor]")) return;
+  const nodes = await shown(`/fragments/memories/${row.dataset.memory}/edit/`);
+  if (!nodes) {
+    await list.refreshRow(row.dataset.memory);
+    return;
+  }
+  const form = nodes.querySelector("form");
+  const body = row.querySelector(".entry__body");
+  const before = [...body.children];
+  for (const child of before) child.hidden = true;
+  body.append(form);
+  form.elements.content.focus();
+  form.scrollIntoView({ block: "nearest" });
+  const close = () => {
+    form.remove();
+    for (const child of before) child.hidden = child.matches("[data-error]");
+    if (button.isConnected) button.focus();
+  };
+  watch(form, async () => {
+    close();
+    if (form.dataset.version !== row.dataset.version || form.querySelector("[data-conflict]")) await list.refreshRow(row.dataset.memory);
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(form, () => save(form, list));
+  });
+}
+
+async function save(form, list) {
+  const number = form.dataset.editor;
+  try {
+    await call("PATCH", `/api/memories/${number}`, values(form), { headers: { "If-Match": `"${form.dataset.version}"` } });
+  } catch (error) {
+    if (error instanceof ApiError && error.code === "conflict") return showConflict(form, number, list);
+    throw error;
+  }
+  const fresh = await list.refreshRow(number);
+  fresh?.querySelector("[data-edit]")?.focus();
+  return list.refreshSummary();
+}
+
+// Yours, theirs, or both to edit: nothing is lost, and nothing is overwritten unseen.
+async function showConflict(form, number, list) {
+  const nodes = await shown(`/fragments/memories/${number}/edit/?mine=1`);
+  if (!nodes) throw new ApiError("not_found", "It was deleted meanwhile. Cancel, and find it in the list with Undo.");
+  const conflict = nodes.querySelector("[data-conflict]");
+  const area = form.elements.content;
+  conflict.querySelector("[data-mine]").textContent = area.value.trim();
+  form.querySelector("[data-conflict]")?.remove();
+  form.prepend(conflict);
+  conflict.querySelector("button").focus();
+  conflict.addEventListener("click", async (event) => {
+    const take = event.target.closest("[data-take]")?.dataset.take;
+    if (!take) return;
+    const theirs = conflict.querySelector("[data-theirs]").textContent.trim();
+    form.dataset.version = conflict.dataset.version;
+    if (take === "theirs") {
+      const fresh = await list.refreshRow(number);
+      fresh?.querySelector("[data-edit]")?.focus();
+      return;
+    }
+    if (take === "both") area.value = `${theirs}\n${area.value.trim()}`;
+    conflict.remove();
+    if (take === "mine") form.requestSubmit();
+    else area.focus();
+  });
+}
+
+// Counting, Escape, Ctrl+Enter and Cancel.
+function watch(form, close) {
+  const area = form.elements.content;
+  area.addEventListener("input", () => {
+    form.querySelector("[data-count]").textContent = [...area.value.trim()].length;
+  });
+  form.querySelector("[data-cancel]").addEventListener("click", close);
+  form.addEventListener("keydown", (event) => {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      close();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+}
+
+async function attempt(form, write) {
+  const said = form.querySelector("[data-error]");
+  const button = form.querySelector("[type=submit]");
+  said.hidden = true;
+  button.disabled = true;
+  try {
+    await write();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    said.textContent = error.message;
+    said.hidden = false;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function values(form) {
+  const { content, category, target, pinned, keywords, expires } = form.elements;
+  const found = {
+    content: content.value,
+    category: category.value,
+    target: target.value,
+    pinned: pinned.checked,
+    keywords: keywords.value.split(",").map((word) => word.trim()).filter(Boolean),
+  };
+  // An unchanged day keeps its hour.
+  if (expires.value !== expires.dataset.was) found.expires_at = expires.value ? beginningOf(expires.value) : null;
+  return found;
+}
+
+// When a day (2027-06-30) begins on the owner's clock.
+function beginningOf(day) {
+  const utc = Date.parse(`${day}T00:00:00Z`);
+  const parts = new Intl.DateTimeFormat("en", {
+    timeZone: zone, hourCycle: "h23", year: "numeric", month: "numeric", day: "numeric", hour: "numeric", minute: "numeric", second: "numeric",
+  });
+  const there = (moment) => {
+    const { year, month, day: date, hour, minute, second } = Object.fromEntries(parts.formatToParts(moment).map(({ type, value }) => [type, Number(value)]));
+    return Date.UTC(year, month - 1, date, hour, minute, second);
+  };
+  const guess = utc - (there(utc) - utc);
+  return new Date(guess - (there(guess) - utc)).toISOString(); // once more, where the clocks change that night
+}

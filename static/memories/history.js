@@ -1,0 +1,85 @@
+// The history drawer. Beside the list where there is room; over the page where there is not, and then the page behind
+// it rests. Escape closes, the focus goes back.
+
+import { ApiError, call } from "../gateway/api.js";
+import { shown } from "./list.js";
+
+const OVER = matchMedia("(max-width: 74.99rem)");
+
+export class History {
+  constructor(drawer, list) {
+    this.drawer = drawer;
+    this.list = list;
+    this.number = "";
+    this.opener = null;
+    drawer.addEventListener("click", (event) => {
+      if (event.target.closest("[data-close]")) this.close();
+      const restore = event.target.closest("[data-restore]");
+      if (restore) this.restore(restore);
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !drawer.hidden && (OVER.matches || drawer.contains(document.activeElement))) this.close();
+    });
+    OVER.addEventListener("change", () => this.#rest());
+  }
+
+  async open(number, button) {
+    this.opener?.setAttribute("aria-expanded", "false");
+    if (!(await this.#load(number))) return;
+    this.opener = button;
+    button.setAttribute("aria-expanded", "true");
+    this.drawer.hidden = false;
+    this.#rest();
+    this.drawer.querySelector("[data-close]").focus();
+  }
+
+  close() {
+    this.drawer.hidden = true;
+    this.number = "";
+    this.#rest();
+    const button = this.opener?.isConnected ? this.opener : document.querySelector("[data-history][aria-expanded=true]");
+    button?.setAttribute("aria-expanded", "false");
+    (button ?? document.getElementById("q")).focus();
+    this.drawer.replaceChildren();
+  }
+
+  // The memory whose history is open may have been changed elsewhere.
+  refresh(numbers) {
+    if (this.number && (!numbers.length || numbers.map(String).includes(this.number))) this.#load(this.number);
+  }
+
+  async restore(button) {
+    const number = this.number;
+    button.disabled = true;
+    try {
+      await call("POST", `/api/memories/${number}/restore`, { revision: button.dataset.restore });
+      await this.#load(number);
+      this.drawer.querySelector("[data-close]").focus();
+      const fresh = await this.list.refreshRow(number);
+      this.opener = fresh?.querySelector("[data-history]") ?? null;
+      this.opener?.setAttribute("aria-expanded", "true");
+      this.list.refreshSummary();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      button.disabled = false;
+      const said = this.drawer.querySelector("[data-error]");
+      said.textContent = error.message;
+      said.hidden = false;
+    }
+  }
+
+  async #load(number) {
+    const nodes = await shown(`/fragments/memories/${number}/history/`);
+    if (!nodes) return false;
+    const close = this.drawer.contains(document.activeElement) && document.activeElement.matches("[data-close]");
+    this.number = String(number);
+    this.drawer.replaceChildren(nodes);
+    if (close) this.drawer.querySelector("[data-close]").focus();
+    return true;
+  }
+
+  #rest() {
+    const over = OVER.matches && !this.drawer.hidden;
+    for (const part of [document.querySelector(".topbar"), this.drawer.previousElementSibling]) part.inert = over;
+  }
+}

@@ -1,0 +1,117 @@
+"""manage.py memories export | import"""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from memories.models import Memory, Owner, Revision
+from memories.services import owner_for_end_user
+from tests.factories import memory_make
+
+SECRET = "The password of the router is Tr0ub4dor-9x!k."
+
+
+def memories(*arguments: str) -> tuple[str, str]:
+    """Run the command: what it wrote to standard output and to standard error."""
+    out, err = io.StringIO(), io.StringIO()
+    call_command("memories", *arguments, stdout=out, stderr=err)
+    return out.getvalue(), err.getvalue()
+
+
+def typed(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def write_lines(path: Path, *lines: Any) -> str:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return str(path)
+
+
+def test_export_prints_memories_with_their_history(alice: Owner, charlie: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    memory_make(charlie, "Likes secrets.")
+    out, _ = memories("export", "--owner", "alice")
+    lines = typed(out)
+    assert [line["type"] for line in lines] == ["header", "memory", "revision"]
+    assert lines[1]["content"] == "Likes tea."
+    assert "secrets" not in out
+
+
+def test_export_of_one_book_leaves_out_the_others(alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    memory_make(alice, "Deploys on Fridays.", book="work")
+    out, _ = memories("export", "--owner", "alice", "--book", "work")
+    assert [line["content"] for line in typed(out) if line["type"] == "memory"] == ["Deploys on Fridays."]
+
+
+def test_what_was_exported_to_a_file_can_be_imported_by_another(alice: Owner, charlie: Owner, tmp_path: Path) -> None:
+    memory_make(alice, "Mag Tee mit Zitrone ☕.", keywords=["Getränk"])
+    file = tmp_path / "alice.jsonl"
+    memories("export", "--owner", "alice", str(file))
+    assert file.stat().st_mode & 0o077 == 0
+    out, _ = memories("import", "--owner", "charlie", str(file))
+    assert out.startswith("Imported: 1 new, 0 changed, 0 known already, 0 left out.")
+    memory = Memory.objects.get(owner=charlie)
+    assert (memory.content, memory.keywords) == ("Mag Tee mit Zitrone ☕.", ["Getränk"])
+    assert (memory.write_origin, Revision.objects.get(owner=charlie).actor) == ("import", "system")
+
+
+def test_a_second_import_writes_nothing(alice: Owner, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "facts.jsonl", {"content": "Likes tea."})
+    memories("import", "--owner", "alice", file)
+    out, _ = memories("import", "--owner", "alice", file)
+    assert out.startswith("Imported: 0 new, 0 changed, 1 known already")
+    assert Revision.objects.count() == 1
+
+
+def test_a_preview_writes_nothing(alice: Owner, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "facts.jsonl", {"content": "Likes tea."})
+    out, _ = memories("import", "--owner", "alice", "--preview", file)
+    assert out.startswith("Would import: 1 new")
+    assert not Memory.objects.exists()
+
+
+def test_a_line_that_the_scan_refuses_is_left_out_and_named_without_its_words(alice: Owner, tmp_path: Path) -> None:
+    file = write_lines(tmp_path / "facts.jsonl", {"content": "Likes tea."}, {"content": SECRET})
+    out, err = memories("import", "--owner", "alice", file)
+    assert "1 new" in out
+    assert "1 left out" in out
+    assert "Line 2 was left out: blocked_by_scan" in err
+    assert "Tr0ub4dor" not in out + err
+
+
+def test_import_reads_standard_input_into_the_named_book(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"content": "Deploys on Fridays."}\n'))
+    memories("import", "--owner", "alice", "--book", "work")
+    assert Memory.objects.get().book.name == "work"
+
+
+def test_an_end_user_is_named_by_the_id_of_their_owner(alice: Owner) -> None:
+    anna = owner_for_end_user(parent=alice, namespace="daybook", external_id="anna")
+    memory_make(anna, "Likes jazz.")
+    out, _ = memories("export", "--owner", str(anna.pk))
+    assert "Likes jazz." in out
+
+
+def test_a_file_that_is_no_json_stops_everything(alice: Owner, tmp_path: Path) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_text('{"content": "Likes tea."}\n{"content"\n')
+    with pytest.raises(CommandError, match="Line 2 is not valid JSON"):
+        memories("import", "--owner", "alice", str(file))
+    assert not Memory.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("export", "--owner", "nobody"), "There is no user nobody"),
+        (("import", "--owner", "alice", "/nowhere/facts.jsonl"), "No such file"),
+    ],
+)
+def test_what_is_not_there_is_one_line(alice: Owner, arguments: tuple[str, ...], complaint: str) -> None:
+    with pytest.raises(CommandError, match=complaint):
+        memories(*arguments)

@@ -1,0 +1,26 @@
+"""A worker cut down to its heart, cheap to kill: `python -m tests.e2e.review_forks` reads lines with a review's id and
+forks a child for each, which executes it as the queue's worker does. Prints the child's process id."""
+
+import os
+import signal
+import sys
+
+import django
+
+
+def main() -> None:
+    django.setup()
+    from reviews.tasks import review_execute  # noqa: PLC0415 - models can be imported only now
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave no zombies: a process id that answers is alive
+    for line in sys.stdin:
+        child = os.fork()
+        if child == 0:
+            review_execute(line.strip())
+            os._exit(0)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

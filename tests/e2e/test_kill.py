@@ -1,0 +1,294 @@
+"""SIGKILL for whoever executes a review, at random instants: no partial write, no double write, and every run ends.
+On the database of the test run, which the killed processes share: SQLite, or PostgreSQL and Redis."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from memories.models import ChangeSet, Memory, Notification, Owner, Revision
+from reviews.models import ReviewRun
+from reviews.services import expire_leases
+from tests.e2e.running import MANAGE, environment, none_left, processes_of
+from tests.factories import session_make
+from tests.reviews.talk import newest_review, reviewing_agent, say
+from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+
+KILLS = 36
+WRITES = 4
+ENDED = {"saved", "failed"}
+SEED = 20261120
+
+
+@pytest.fixture
+def upstream() -> Iterator[UpstreamServer]:
+    with serving_upstream() as server:
+        yield server
+
+
+@pytest.fixture
+def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
+    """The environment of a process that works on this test's own database and queue."""
+    home.mkdir()
+    env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_WORKERS": "2"}
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        (home / "daybook.sqlite3").symlink_to(name)
+    else:
+        url = urlsplit(os.environ["DATABASE_URL"])
+        env |= {"DATABASE_URL": urlunsplit(url._replace(path=f"/{name}")), "DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
+        env |= {"REDIS_URL": settings.REDIS_URL} if settings.REDIS_URL else {}
+    if not env.get("DAYBOOK_SECRET_KEY"):
+        env["DAYBOOK_SECRET_KEY"] = settings.SECRET_KEY  # jobs are signed with it
+    _empty_queue()
+    yield environment(home, env)
+    for pid in processes_of(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _empty_queue()
+
+
+@pytest.fixture
+def execute(shared: dict[str, str]) -> Iterator[Callable[[ReviewRun], int]]:
+    """Begin to execute a review in a process of its own; returns the process id."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.review_forks"],
+        env=shared | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        cwd=MANAGE.parent,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def begin(review: ReviewRun) -> int:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{review.pk}\n")
+        process.stdin.flush()
+        return int(process.stdout.readline())
+
+    yield begin
+    process.stdin.close()
+    process.wait(10)
+    process.stdout.close()
+
+
+def test_a_review_that_is_killed_at_random_instants_is_written_whole_or_not_at_all(
+    alice: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer
+) -> None:
+    chance = random.Random(SEED)  # noqa: S311 - no secret
+    usual = _time_of_a_whole_review(alice, execute, upstream)
+    kills, seen_running, deadline = 0, 0, time.monotonic() + 200
+    reviews = [ReviewRun.objects.get()]
+    while kills < KILLS:
+        assert time.monotonic() < deadline, f"only {kills} kills in time"
+        review = _scheduled_review(alice)
+        reviews.append(review)
+        for _ in range(settings.REVIEW_ATTEMPTS):
+            _script(upstream, review)
+            child = execute(review)
+            if not _ends_within(child, chance.uniform(0.0, 1.1 * usual)):
+                os.kill(child, signal.SIGKILL)
+                kills += 1
+                eventually(lambda child=child: not _alive(child), within=10)
+            review.refresh_from_db()
+            seen_running += review.state == "running"
+            _check_whole_or_nothing(review)
+            if review.state in ENDED:
+                break
+            _let_the_lease_run_out(review)
+        review.refresh_from_db()
+        if review.state == "scheduled":  # killed before it was claimed: its attempts are not used up
+            assert not _ends_in_time(execute, review, upstream)
+    for review in reviews:
+        review.refresh_from_db()
+        _check_whole_or_nothing(review)
+    assert {review.state for review in reviews} <= ENDED
+    assert seen_running > KILLS // 4, "too few kills came in the middle of a review"
+    assert any(review.attempts > 1 and review.state == "saved" for review in reviews)
+
+
+def test_the_real_worker_is_killed_and_takes_up_everything_again(
+    alice: Owner, shared: dict[str, str], upstream: UpstreamServer, home: Path
+) -> None:
+    reviews = [_scheduled_review(alice, number) for number in range(6)]
+    chance = random.Random(SEED)  # noqa: S311 - no secret
+    for _ in range(3):
+        upstream.reset()
+        for review in reviews:
+            _script(upstream, review, reset=False)
+        with _working(shared, home) as worker:
+            eventually(lambda: upstream.requests(), within=30, saying="A review's request")
+            _ends_within(worker.pid, chance.uniform(0.0, 0.3))
+            worker.kill()
+            worker.wait(10)
+            none_left(home)
+        for review in reviews:
+            review.refresh_from_db()
+            _check_whole_or_nothing(review)
+            _let_the_lease_run_out(review, sweep=False)
+    upstream.reset()
+    for review in reviews:
+        _script(upstream, review, reset=False)
+    with _working(shared, home):
+        eventually(
+            lambda: {run.state for run in ReviewRun.objects.all()} <= ENDED, within=60, saying="The end of every review"
+        )
+    for review in reviews:
+        review.refresh_from_db()
+        _check_whole_or_nothing(review)
+    assert any(review.state == "saved" for review in reviews)
+
+
+def test_two_workers_that_are_given_the_same_review_apply_it_once(
+    alice: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer
+) -> None:
+    for _ in range(5):
+        review = _scheduled_review(alice)
+        _script(upstream, review)
+        for child in [execute(review) for _ in range(3)]:
+            assert _ends_within(child, 20)
+        review.refresh_from_db()
+        assert (review.state, review.attempts, len(upstream.requests())) == ("saved", 1, 2)
+        _check_whole_or_nothing(review)
+
+
+def test_a_worker_that_comes_back_after_its_lease_writes_nothing_twice(
+    alice: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer
+) -> None:
+    review = _scheduled_review(alice)
+    upstream.reset()
+    late, quick = (_adds(review) | {"chunk_seconds": seconds} for seconds in (1.5, 0.0))
+    upstream.script(late, quick, {"text": "Nothing to save."}, {"text": "Nothing to save."})
+    first = execute(review)
+    eventually(lambda: len(upstream.requests()) == 1, within=10)
+    _let_the_lease_run_out(review)
+    second = execute(review)
+    assert _ends_within(second, 20)
+    assert _ends_within(first, 20)
+    review.refresh_from_db()
+    assert (review.state, review.attempts) == ("saved", 2)
+    _check_whole_or_nothing(review)
+
+
+def _time_of_a_whole_review(owner: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer) -> float:
+    """Seconds from the fork to the end, of a review that nobody disturbs."""
+    review = _scheduled_review(owner)
+    _script(upstream, review)
+    began = time.monotonic()
+    assert _ends_within(execute(review), 30)
+    review.refresh_from_db()
+    assert review.state == "saved"
+    return time.monotonic() - began
+
+
+def _ends_in_time(execute: Callable[[ReviewRun], int], review: ReviewRun, upstream: UpstreamServer) -> str:
+    """Execute it undisturbed; what is wrong then, "" when nothing is."""
+    _script(upstream, review)
+    if not _ends_within(execute(review), 30):
+        return "it did not end"
+    review.refresh_from_db()
+    return "" if review.state == "saved" else str(review.state)
+
+
+def _scheduled_review(owner: Owner, number: int = 0) -> ReviewRun:
+    agent = reviewing_agent(memory_review_model=f"reviewer-{number}", user_char_limit=0)
+    say(session_make(owner, agent), f"I have {number} goats.")
+    return newest_review()
+
+
+def _script(upstream: UpstreamServer, review: ReviewRun, *, reset: bool = True) -> None:
+    """What the review's model answers: some writes, then an end."""
+    if reset:
+        upstream.reset()
+    model = review.settings["memory_review_model"]
+    upstream.script(_adds(review) | {"chunk_seconds": 0.02}, {"model": model, "text": "Nothing to save."})
+
+
+def _adds(review: ReviewRun) -> dict[str, object]:
+    words = [f"Fact {n} of {review.pk}." for n in range(WRITES)]
+    calls = [{"name": "add_memory", "arguments": {"content": text, "target": "user"}} for text in words]
+    return {"model": review.settings["memory_review_model"], "calls": calls}
+
+
+def _check_whole_or_nothing(review: ReviewRun) -> None:
+    """All writes of a saved review are there exactly once, with everything that belongs to them; else none is."""
+    saved = review.state == "saved"
+    memories = Memory.objects.filter(review_id=review.pk)
+    revisions = Revision.objects.filter(change_set__review_id=review.pk)
+    sets = ChangeSet.objects.filter(review_id=review.pk)
+    told = Notification.objects.filter(review_id=review.pk).values_list("kind", flat=True)
+    assert (memories.count(), revisions.count(), sets.count(), sorted(told)) == (
+        (WRITES, WRITES, 1, ["memory.changed", "review.saved"]) if saved else (0, 0, 0, [])
+    ), f"{review.state} after {review.attempts} attempts"
+    assert review.session is not None
+    review.session.refresh_from_db()
+    assert review.session.reviewed_through == (review.last_seq if saved else 0)
+
+
+def _let_the_lease_run_out(review: ReviewRun, *, sweep: bool = True) -> None:
+    """What time would do; the process that held it is dead, or late."""
+    past = timezone.now() - timedelta(seconds=1)
+    ReviewRun.objects.filter(pk=review.pk, state="running").update(lease_expires_at=past)
+    if sweep:
+        expire_leases(timezone.now())
+    review.refresh_from_db()
+
+
+def _alive(pid: int) -> bool:
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return True
+    return False
+
+
+def _ends_within(pid: int, seconds: float) -> bool:
+    """Whether the process ends by itself in that time."""
+    try:
+        return eventually(lambda: not _alive(pid), within=seconds)
+    except AssertionError:
+        return False
+
+
+class _working:
+    """The real worker command, as long as the block lasts."""
+
+    def __init__(self, env: dict[str, str], home: Path) -> None:
+        self.env, self.home = env, home
+
+    def __enter__(self) -> "subprocess.Popen[bytes]":
+        log = self.home.with_name("worker.log")
+        with log.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(MANAGE), "worker"], env=self.env, stdout=output, stderr=output
+            )
+        return self.process
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait(10)
+        none_left(self.home)
+
+
+def _empty_queue() -> None:
+    if settings.REDIS_URL:
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.delete("django_q:daybook:q")

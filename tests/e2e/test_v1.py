@@ -1,0 +1,350 @@
+"""/v1 and its neighbours with the real OpenAI SDK, real servers, and a model server that does as it is told."""
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+import websockets
+
+from tests.e2e.conftest import new_storage
+from tests.e2e.running import RunningDaybook, manage, running_daybook
+from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.e2e
+KEY = "dbk_" + "e2e-v1-" * 4
+MAX_BODY = 1_000_000
+AGENTS = """
+agents:
+  assistant:
+    instructions: You are terse.
+    tools: [{type: memory}]
+    inject_memories: true
+  plain:
+    instructions: Be plain.
+"""
+USER: Any = {"role": "user", "content": "Hi"}
+LOOKUP: Any = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A Daybook, its model server, and what to talk to it with."""
+
+    daybook: RunningDaybook
+    upstream: UpstreamServer
+    variables: dict[str, str]
+
+    @property
+    def url(self) -> str:
+        return f"{self.daybook.address}v1"
+
+    def client(self, **more: Any) -> openai.OpenAI:
+        return openai.OpenAI(base_url=self.url, api_key=KEY, **{"max_retries": 0, "timeout": 30, **more})
+
+    def api(self, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
+        """A request of the native API, or a raw one: status, JSON, headers."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.daybook.port, timeout=30)
+        given = {"Authorization": f"Bearer {KEY}", **headers}
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else None
+        if raw is not None:
+            given.setdefault("Content-Type", "application/json")
+        try:
+            connection.request(method, path, raw, given)
+            response = connection.getresponse()
+            data = response.read()
+            return response.status, json.loads(data) if data else None, {k.lower(): v for k, v in response.getheaders()}
+        finally:
+            connection.close()
+
+    def turn(self, run: str, session: str) -> dict[str, Any]:
+        return dict(self.api("GET", f"/api/sessions/{session}/turns/{run}")[1])
+
+    def messages(self, session: str) -> list[tuple[str, str]]:
+        listed = self.api("GET", f"/api/sessions/{session}/messages")[1]["data"]
+        return [(row["role"], row["content"]) for row in listed]
+
+    def sessions(self) -> list[dict[str, Any]]:
+        return list(self.api("GET", "/api/sessions")[1]["data"])
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    folder: Path = tmp_path_factory.mktemp(request.param)
+    (folder / "agents.yaml").write_text(AGENTS)
+    with serving_upstream() as upstream, new_storage() as storage:
+        variables = storage | {
+            "OPENAI_BASE_URL": upstream.url,
+            "OPENAI_API_KEY": "sk-upstream",
+            "DAYBOOK_API_KEY": KEY,
+            "DAYBOOK_AGENTS": str(folder / "agents.yaml"),
+            "DAYBOOK_SERVER": request.param,
+            "DAYBOOK_MAX_BODY": str(MAX_BODY),
+            "DAYBOOK_UPSTREAM_IDLE_SECONDS": "1",
+        }
+        with running_daybook(folder / "home", variables) as daybook:
+            yield Stage(daybook, upstream, variables)
+
+
+@pytest.fixture
+def stage(running: Stage) -> Iterator[Stage]:
+    yield running
+    running.upstream.reset()
+
+
+def test_models_and_completions_with_the_sdk(stage: Stage) -> None:
+    client = stage.client()
+    assert {model.id for model in client.models.list()} == {"assistant", "plain"}
+    assert client.models.retrieve("assistant").owned_by == "daybook"
+    stage.upstream.script({"text": ["Hel", "lo."]}, {"text": ["Hel", "lo."]})
+    whole = client.chat.completions.with_raw_response.create(model="assistant", messages=[USER])
+    answer = whole.parse()
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("Hello.", "stop")
+    assert answer.usage
+    assert answer.usage.total_tokens == 10
+    assert whole.headers["x-daybook-session"]
+    chunks = list(
+        client.chat.completions.create(
+            model="assistant", messages=[USER], stream=True, stream_options={"include_usage": True}
+        )
+    )
+    assert [chunk.choices[0].delta.content for chunk in chunks[:-1]] == ["", "Hel", "lo.", None]
+    assert chunks[-1].usage
+    assert chunks[-1].usage.total_tokens == 10
+    sent = stage.upstream.last()
+    assert sent["authorization"] == "Bearer sk-upstream"
+    assert sent["body"]["messages"][0] == {"role": "system", "content": "You are terse."}
+
+
+async def test_the_async_client_talks_in_parallel(stage: Stage) -> None:
+    async with openai.AsyncOpenAI(base_url=stage.url, api_key=KEY, max_retries=0) as client:
+        answers = await asyncio.gather(
+            *(
+                client.chat.completions.create(model="plain", messages=[{"role": "user", "content": f"Hi {n}"}])
+                for n in range(8)
+            )
+        )
+    assert {answer.choices[0].message.content for answer in answers} == {"Hello."}
+    assert len({answer.id for answer in answers}) == 8
+
+
+def test_our_tools_and_the_clients_in_one_conversation(stage: Stage) -> None:
+    client = stage.client()
+    remember = {"name": "add_memory", "arguments": {"content": f"Owns a tuba {time.monotonic()}.", "target": "user"}}
+    stage.upstream.script({"calls": [remember, {"name": "lookup", "arguments": {"q": "a"}}]}, "Found.")
+    messages: list[Any] = [{"role": "developer", "content": "Be kind."}, USER]
+    first = client.chat.completions.create(model="assistant", messages=messages, tools=[LOOKUP])
+    (call,) = first.choices[0].message.tool_calls or []
+    assert first.choices[0].finish_reason == "tool_calls"
+    messages += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "A"}]
+    second = client.chat.completions.create(model="assistant", messages=messages, tools=[LOOKUP])
+    assert second.choices[0].message.content == "Found."
+    roles = [message["role"] for message in stage.upstream.last()["body"]["messages"]]
+    assert roles == ["system", "user", "assistant", "tool", "tool"]
+    memories = stage.api("GET", "/api/memories")[1]["data"]
+    assert remember["arguments"]["content"] in [memory["content"] for memory in memories]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("step", "kind", "code"),
+    [
+        ({"status": 500}, openai.InternalServerError, "upstream_error"),
+        ({"status": 429, "headers": {"Retry-After": "7"}}, openai.RateLimitError, "rate_limited"),
+        ({"status": 400, "error": "too long"}, openai.BadRequestError, "invalid_request"),
+        ({"hang": "before"}, openai.InternalServerError, "upstream_timeout"),
+        ({"break_off": "before"}, openai.InternalServerError, "upstream_error"),
+    ],
+)
+def test_what_goes_wrong_upstream_is_clear_and_the_conversation_goes_on(
+    stage: Stage, step: dict[str, Any], kind: type[openai.APIStatusError], code: str, stream: bool
+) -> None:
+    client = stage.client()
+    said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    stage.upstream.script(step, "Hello.")
+    with pytest.raises(kind) as raised:
+        client.chat.completions.create(model="plain", messages=[said], stream=stream)
+    assert raised.value.code == code
+    assert raised.value.response.headers["x-request-id"]
+    assert raised.value.response.headers.get("retry-after") == step.get("headers", {}).get("Retry-After")
+    session = stage.sessions()[0]
+    assert stage.messages(session["id"]) == [("user", said["content"])]
+    again = client.chat.completions.with_raw_response.create(model="plain", messages=[said])
+    assert again.headers["x-daybook-session"] == session["id"]
+
+
+@pytest.mark.parametrize("trouble", ["hang", "break_off"])
+def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_said(stage: Stage, trouble: str) -> None:
+    stage.upstream.script({"text": ["Hel", "lo"], trouble: "middle"}, "Yes.")
+    client = stage.client()
+    raw = client.chat.completions.with_raw_response.create(model="plain", messages=[USER], stream=True)
+    said = []
+    with pytest.raises(openai.APIError) as raised:
+        said.extend(chunk.choices[0].delta.content for chunk in raw.parse())
+    assert "".join(text or "" for text in said) == "Hello"
+    assert raised.value.code == ("upstream_timeout" if trouble == "hang" else "upstream_error")
+    turn = stage.turn(raw.headers["x-daybook-run"], raw.headers["x-daybook-session"])
+    assert (turn["state"], turn["content"], turn["error"]["code"]) == ("failed", "Hello", raised.value.code)
+    goes_on: list[Any] = [USER, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "more"}]
+    second = client.chat.completions.with_raw_response.create(model="plain", messages=goes_on)
+    assert second.headers["x-daybook-session"] == raw.headers["x-daybook-session"]
+
+
+def test_a_completion_that_breaks_off_is_an_error(stage: Stage) -> None:
+    stage.upstream.script({"text": "Hello", "break_off": "middle"}, {"text": "Hello", "hang": "middle"})
+    for code in ("upstream_error", "upstream_timeout"):
+        with pytest.raises(openai.InternalServerError) as raised:
+            stage.client().chat.completions.create(model="plain", messages=[USER])
+        assert raised.value.code == code
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_client_that_hangs_up_stops_the_upstream_at_once(stage: Stage, stream: bool) -> None:
+    said = f"Hi {time.monotonic()}"
+    stage.upstream.script({"text": ["Hel", "lo"], "hang": "middle" if stream else "before"})
+    connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
+    body = {"model": "plain", "messages": [{"role": "user", "content": said}], "stream": stream}
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    if stream:
+        response = connection.getresponse()
+        while b"lo" not in response.readline():
+            pass
+        response.close()
+    else:
+        eventually(stage.upstream.requests, within=10)
+    connection.close()
+    # Well before the idle time-out, which would say "failed".
+    eventually(lambda: stage.upstream.last()["state"] == "hung_up", within=0.9)
+    session = stage.sessions()[0]["id"]
+    kept = [("user", said), ("assistant", "Hello")] if stream else [("user", said)]
+    eventually(lambda: stage.messages(session) == kept, within=10)
+    stage.upstream.script("Hello again.")
+    again = stage.client().chat.completions.with_raw_response.create(model="plain", messages=body["messages"])  # type: ignore[arg-type]
+    assert again.headers["x-daybook-session"] == session
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    ("step", "status", "code"),
+    [
+        ({"status": 500}, 502, "upstream_error"),
+        ({"text": "Hel", "hang": "middle"}, 504, "upstream_timeout"),
+        ({"text": "Hel", "break_off": "middle"}, 502, "upstream_error"),
+    ],
+)
+def test_the_native_api_says_it_too(stage: Stage, step: dict[str, Any], status: int, code: str, stream: bool) -> None:
+    session = stage.api("POST", "/api/sessions", {"agent": "plain"})[1]["id"]
+    stage.upstream.script(step, "Fine.")
+    path = f"/api/sessions/{session}/turns"
+    if stream:
+        events = raw_stream(stage, path, {"content": "Hi", "stream": True})
+        assert events[-1][0] == "error"
+        assert events[-1][1]["code"] == code
+    else:
+        got, body, _ = stage.api("POST", path, {"content": "Hi"})
+        assert (got, body["error"]["code"]) == (status, code)
+    assert stage.messages(session)[0] == ("user", "Hi")
+    got, body, _ = stage.api("POST", path, {"content": "Again"})
+    assert (got, body["content"]) == (200, "Fine.")
+
+
+def raw_stream(stage: Stage, path: str, body: Any) -> list[tuple[str, Any]]:
+    connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    try:
+        connection.request("POST", path, json.dumps(body), headers)
+        text = connection.getresponse().read().decode()
+    finally:
+        connection.close()
+    blocks = [dict(line.split(": ", 1) for line in block.split("\n")) for block in text.strip().split("\n\n")]
+    return [(block["event"], json.loads(block["data"])) for block in blocks]
+
+
+def test_a_body_that_is_too_large_is_refused_with_and_without_its_length(stage: Stage) -> None:
+    too_much = b'{"model": "plain", "messages": [{"role": "user", "content": "' + b"x" * MAX_BODY + b'"}]}'
+    status, body, headers = stage.api("POST", "/v1/chat/completions", too_much)
+    assert (status, body["error"]["code"], body["error"]["details"]["limit"]) == (413, "too_large", MAX_BODY)
+    assert headers["x-request-id"]
+    connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
+    pieces = (too_much[start : start + 65536] for start in range(0, len(too_much), 65536))
+    given = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    connection.request("POST", "/v1/chat/completions", pieces, given, encode_chunked=True)
+    response = connection.getresponse()
+    assert (response.status, json.loads(response.read())["error"]["code"]) == (413, "too_large")
+    connection.close()
+
+
+def test_what_is_not_json_is_refused_without_a_length_too(stage: Stage) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", stage.daybook.port, timeout=30)
+    given = {"Authorization": f"Bearer {KEY}", "Content-Type": "text/plain"}
+    connection.request("POST", "/v1/chat/completions", iter([b"{}"]), given, encode_chunked=True)
+    response = connection.getresponse()
+    assert (response.status, json.loads(response.read())["error"]["code"]) == (415, "unsupported_media_type")
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/v1/nothing", 404), ("GET", "/api/nothing/", 404), ("GET", "/v1/chat/completions/", 405)],
+)
+def test_errors_are_json_and_never_a_page(stage: Stage, method: str, path: str, status: int) -> None:
+    got, body, headers = stage.api(method, path)
+    assert (got, headers["content-type"]) == (status, "application/json")
+    assert body["error"]["message"]
+    assert headers["x-request-id"]
+
+
+def test_a_host_name_that_is_not_ours_is_refused(stage: Stage) -> None:
+    status, body, _ = stage.api("GET", "/v1/models", Host="evil.example")
+    assert (status, body["error"]["code"]) == (400, "invalid_request")
+    assert stage.api("GET", "/healthz", Host="10.0.0.7")[0] == 200
+
+
+def test_a_key_revoked_by_a_command_is_refused_at_once(stage: Stage) -> None:
+    home = stage.daybook.home
+    made = manage(home, "apikey", "create", "--user", "admin", "--name", "short-lived", env=stage.variables)
+    plain = made.stdout.strip()
+    client = openai.OpenAI(base_url=stage.url, api_key=plain, max_retries=0)
+    assert client.chat.completions.create(model="plain", messages=[USER]).choices
+    listed = manage(home, "apikey", "list", env=stage.variables).stdout
+    (line,) = [line for line in listed.splitlines() if "short-lived" in line]
+    assert manage(home, "apikey", "revoke", line.split()[0], env=stage.variables).returncode == 0
+    with pytest.raises(openai.AuthenticationError):
+        client.chat.completions.create(model="plain", messages=[USER])
+
+
+def test_commands_say_what_is_wrong_in_one_line(stage: Stage) -> None:
+    for arguments in (
+        ("apikey", "create", "--user", "nobody", "--name", "x"),
+        ("agents", "apply", "/nonexistent.yaml"),
+        ("apikey", "create", "--name", "x"),
+    ):
+        ended = manage(stage.daybook.home, *arguments, env=stage.variables)
+        assert ended.returncode != 0
+        assert len(ended.stderr.strip().splitlines()) <= 2
+        assert "Traceback" not in ended.stderr
+
+
+async def test_a_websocket_hears_what_a_turn_writes(stage: Stage) -> None:
+    url = f"ws://127.0.0.1:{stage.daybook.port}/ws/notifications/"
+    remember = {"name": "add_memory", "arguments": {"content": f"Has a cat {time.monotonic()}.", "target": "user"}}
+    headers = {"Authorization": f"Bearer {KEY}"}
+    async with websockets.connect(url, additional_headers=headers) as listening:
+        stage.upstream.script({"calls": [remember]}, "Noted.")
+        async with openai.AsyncOpenAI(base_url=stage.url, api_key=KEY, max_retries=0) as client:
+            await client.chat.completions.create(model="assistant", messages=[USER])
+        async with asyncio.timeout(10):
+            row = json.loads(await listening.recv())
+    assert row["kind"] == "memory.changed"
+    with pytest.raises(websockets.InvalidStatus):
+        await websockets.connect(url)
+    with pytest.raises(websockets.InvalidStatus):
+        await websockets.connect(url, origin="https://evil.example", additional_headers=headers)  # type: ignore[arg-type]

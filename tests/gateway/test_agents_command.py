@@ -1,0 +1,100 @@
+"""manage.py agents"""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import CommandError, call_command
+
+from gateway.models import Agent, Configuration
+
+FILE = """
+agents:
+  helper:
+    instructions: Help.
+    tools: [{type: memory}]
+    memory_review_interval: 3
+memories: {enabled: true, maxRolloutAgeDays: 7}
+model_roles: {smol: small}
+prices: {small: {input: 1, output: 2.5}}
+"""
+
+
+def apply(folder: Path, text: str) -> None:
+    path = folder / "agents.yaml"
+    path.write_text(text)
+    call_command("agents", "apply", str(path))
+
+
+def exported(capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    call_command("agents", "export")
+    return capsys.readouterr().out
+
+
+def test_it_applies_a_file_and_leaves_other_agents(
+    agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apply(tmp_path, FILE)
+    assert capsys.readouterr().out == "Applied helper.\n"
+    assert set(Agent.objects.values_list("name", flat=True)) == {"assistant", "helper"}
+    assert Configuration.objects.get(section="memories").value["max_rollout_age_days"] == 7
+
+
+def test_what_it_prints_can_be_applied_and_changes_nothing(
+    agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    apply(tmp_path, FILE)
+    first = exported(capsys)
+    before = list(Agent.objects.order_by("name").values("name", "settings", "version"))
+    apply(tmp_path, first)
+    assert exported(capsys) == first
+    assert list(Agent.objects.order_by("name").values("name", "settings", "version")) == before
+    assert yaml.safe_load(first)["agents"]["helper"]["memory_review_interval"] == 3
+
+
+def test_the_packaged_file_can_be_applied(db: None) -> None:
+    call_command("agents", "apply", str(settings.DAYBOOK_PACKAGED_AGENTS))
+    assert Agent.objects.get().name == "assistant"
+
+
+def test_the_schema_describes_every_key(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("agents", "schema")
+    schema = json.loads(capsys.readouterr().out)
+    keys = schema["$defs"]["AgentSettings"]["properties"]
+    assert "memory_review_interval" in keys
+    assert all(key.get("description") for key in keys.values())
+    assert schema["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("agents: {helper: {nonsense: 1}}", "agents.helper.nonsense"),
+        ("agents: {helper: {memory_review_interval: -1}}", "agents.helper.memory_review_interval"),
+        ("agents: {helper: {memory_review_interval: many}}", "agents.helper.memory_review_interval"),
+        ("agents: {helper: {inject_memories: 1}}", "agents.helper.inject_memories"),
+        ("agents: {helper: {tools: [{type: rocket}]}}", "agents.helper.tools.0.type"),
+        ("agents: {fine: {}, helper: {context_token_limit: 1999}}", "agents.helper.context_token_limit"),
+        ("memories: {enabled: perhaps}", "memories.enabled"),
+        ("other: 1", "other"),
+        ("agents: [", "YAML"),
+        ("- a list", "mapping"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_the_path_and_nothing_is_applied(
+    db: None, tmp_path: Path, text: str, path: str
+) -> None:
+    with pytest.raises(CommandError) as raised:
+        apply(tmp_path, text)
+    said = str(raised.value)
+    assert path in said
+    assert "\n" not in said
+    assert not Agent.objects.exists()
+
+
+def test_a_file_that_is_not_there_is_said(db: None, tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="cannot be read"):
+        call_command("agents", "apply", str(tmp_path / "none.yaml"))

@@ -1,0 +1,73 @@
+"""manage.py apikey"""
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from gateway.keys import key_hash
+from gateway.models import Agent, ApiKey
+from memories.models import Owner
+
+
+def created(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    call_command("apikey", "create", "--user", "alice", "--name", "script", *arguments)
+    return capsys.readouterr().out.strip()
+
+
+def test_it_prints_a_new_key_once(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = created(capsys)
+    key = ApiKey.objects.get()
+    assert plain.startswith("dbk_")
+    assert (key.owner, key.name, key.sha256) == (alice, "script", key_hash(plain))
+    assert (key.read_only, key.trusted, key.agents, key.requests_per_minute) == (False, False, [], 0)
+
+
+def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+    created(capsys, "--read-only", "--trusted", "--agents", "assistant", "--requests-per-minute", "30")
+    key = ApiKey.objects.get()
+    assert (key.read_only, key.trusted, key.agents, key.requests_per_minute) == (True, True, ["assistant"], 30)
+    call_command("apikey", "list")
+    listed = capsys.readouterr().out
+    for word in ("alice", "script", "valid", "read-only", "trusted", "agents assistant", "30 requests a minute"):
+        assert word in listed
+    assert key.sha256 not in listed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("create", "--user", "nobody", "--name", "x"), "There is no user nobody."),
+        (("create", "--user", "alice", "--name", " "), "--name"),
+        (("create", "--user", "alice", "--name", "x", "--agents", "none"), "There is no agent none."),
+        (("create", "--user", "alice", "--name", "x", "--requests-per-minute", "-1"), "--requests-per-minute"),
+        (("create", "--name", "x"), "--user"),
+        (("revoke", "dbk_zzzz"), "There is no key dbk_zzzz"),
+        (("list", "--user", "nobody"), "There is no user nobody."),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(alice: Owner, arguments: tuple[str, ...], said: str) -> None:
+    with pytest.raises(CommandError) as raised:
+        call_command("apikey", *arguments)
+    assert said in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("by", ["id", "prefix"])
+def test_it_revokes(alice: Owner, capsys: pytest.CaptureFixture[str], by: str) -> None:
+    created(capsys)
+    key = ApiKey.objects.get()
+    call_command("apikey", "revoke", str(key.pk) if by == "id" else key.prefix)
+    key.refresh_from_db()
+    assert key.revoked_at
+    call_command("apikey", "list")
+    assert "revoked" in capsys.readouterr().out
+    with pytest.raises(CommandError, match="already"):
+        call_command("apikey", "revoke", str(key.pk))
+
+
+def test_a_beginning_that_several_keys_have_is_refused(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):
+        created(capsys)
+    ApiKey.objects.update(prefix="dbk_same")
+    with pytest.raises(CommandError, match="give the id"):
+        call_command("apikey", "revoke", "dbk_same")

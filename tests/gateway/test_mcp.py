@@ -1,0 +1,262 @@
+"""/mcp: JSON-RPC over HTTP, the memory tools of the key's owner"""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.keys import api_key_revoke
+from gateway.models import Agent
+from memories.database import in_thread
+from memories.models import Memory, Owner, Revision
+from tests.conftest import Api
+from tests.factories import agent_make, key_make, memory_make
+
+WRITING = {"add_memory", "update_memory", "delete_memory"}
+READING = {"search_memories", "get_memories", "read"}
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def rpc(method: str, id: int | None = 1, **params: Any) -> dict[str, Any]:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
+    return message if id is None else {**message, "id": id}
+
+
+async def call(api: Api, name: str, headers: dict[str, str] | None = None, **arguments: Any) -> dict[str, Any]:
+    """Call a tool; the result it gives to a model."""
+    status, answer = await api.post("/mcp", rpc("tools/call", name=name, arguments=arguments), **(headers or {}))
+    assert status == 200, answer
+    result: dict[str, Any] = answer["result"]
+    assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+    assert result["isError"] is not result["structuredContent"]["ok"]
+    return dict(result["structuredContent"])
+
+
+async def tool_names(api: Api) -> set[str]:
+    _, answer = await api.post("/mcp", rpc("tools/list"))
+    return {tool["name"] for tool in answer["result"]["tools"]}
+
+
+async def test_a_handshake_agrees_on_the_version_of_the_client(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2025-06-18", capabilities={}))
+    assert status == 200
+    assert answer["id"] == 1
+    assert answer["result"]["protocolVersion"] == "2025-06-18"
+    assert answer["result"]["capabilities"] == {"tools": {}}
+    assert answer["result"]["serverInfo"]["name"] == "daybook"
+
+
+async def test_a_handshake_offers_the_newest_version_to_an_unknown_one(alice_api: Api) -> None:
+    _, answer = await alice_api.post("/mcp", rpc("initialize", protocolVersion="2031-01-01", capabilities={}))
+    assert answer["result"]["protocolVersion"] == "2025-11-25"
+
+
+async def test_a_notification_is_acknowledged_without_a_body(alice_api: Api) -> None:
+    response = await alice_api.raw("POST", "/mcp", rpc("notifications/initialized", id=None))
+    assert (response.status_code, response.content) == (202, b"")
+
+
+async def test_every_memory_tool_is_listed_with_its_schema(alice_api: Api) -> None:
+    _, answer = await alice_api.post("/mcp/", rpc("tools/list"))
+    tools = {tool["name"]: tool for tool in answer["result"]["tools"]}
+    assert set(tools) == WRITING | READING
+    assert tools["add_memory"]["inputSchema"]["required"] == ["content"]
+    assert {name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]} == READING
+
+
+async def test_a_tool_writes_on_behalf_of_the_key(alice: Owner, alice_api: Api) -> None:
+    result = await call(alice_api, "add_memory", content="Is vegetarian.", target="user", category="diet")
+    revision = await in_thread(lambda: Revision.objects.select_related("memory", "change_set").get())
+    key = await in_thread(lambda: alice.api_keys.get())
+    assert result["ok"] is True
+    assert (revision.owner_id, revision.memory.number) == (alice.pk, result["id"])
+    assert (revision.write_origin, revision.actor) == ("tool", f"key:{key.pk}")
+    assert (revision.change_set.kind, revision.change_set.run_id) == ("tool", None)
+
+
+async def test_what_was_written_is_found_corrected_and_forgotten(alice_api: Api) -> None:
+    number = (await call(alice_api, "add_memory", content="Drinks tea."))["id"]
+    found = await call(alice_api, "search_memories", query="tea")
+    assert [memory["content"] for memory in found["memories"]] == ["Drinks tea."]
+    await call(alice_api, "update_memory", id=number, content="Drinks coffee.")
+    assert [m["content"] for m in (await call(alice_api, "get_memories"))["memories"]] == ["Drinks coffee."]
+    await call(alice_api, "delete_memory", id=number)
+    assert (await call(alice_api, "get_memories"))["memories"] == []
+
+
+async def test_a_refused_write_is_a_result_that_says_why(alice_api: Api) -> None:
+    secret = "The password of the router is Tr0ub4dor-9x!k."
+    result = await call(alice_api, "add_memory", content=secret)
+    assert (result["ok"], result["error"]) == (False, "blocked_by_scan")
+    assert not await in_thread(Memory.objects.exists)
+
+
+async def test_wrong_arguments_are_a_result_that_says_which(alice_api: Api) -> None:
+    result = await call(alice_api, "add_memory", text="No such argument.")
+    assert result["error"] == "invalid_arguments"
+    assert "content" in result["message"]
+
+
+async def test_charlie_sees_nothing_of_alice(alice: Owner, charlie_api: Api) -> None:
+    memory = await in_thread(memory_make, alice, "Likes jazz.")
+    assert (await call(charlie_api, "get_memories"))["memories"] == []
+    result = await call(charlie_api, "delete_memory", id=memory.number)
+    assert result["error"] == "not_found"
+    assert await in_thread(Memory.objects.filter(deleted_at__isnull=True).exists)
+
+
+async def test_a_read_only_key_gets_the_reading_tools_only(alice: Owner) -> None:
+    await in_thread(memory_make, alice, "Likes jazz.")
+    reader = Api((await in_thread(key_make, alice, read_only=True))[1])
+    assert await tool_names(reader) == READING
+    assert len((await call(reader, "get_memories"))["memories"]) == 1
+    assert (await call(reader, "add_memory", content="Likes tea."))["error"] == "forbidden"
+    assert await in_thread(Memory.objects.count) == 1
+
+
+async def test_a_key_that_became_read_only_a_moment_ago_may_not_write(alice: Owner) -> None:
+    key, plain = await in_thread(key_make, alice)
+    writer = Api(plain)
+    assert await tool_names(writer) == WRITING | READING
+    key.read_only = True
+    await in_thread(key.save)
+    assert (await call(writer, "add_memory", content="Likes tea."))["error"] == "forbidden"
+
+
+async def test_a_revoked_key_is_refused_at_once(alice: Owner) -> None:
+    key, plain = await in_thread(key_make, alice)
+    assert await tool_names(Api(plain))
+    await in_thread(api_key_revoke, key)
+    status, body = await Api(plain).post("/mcp", rpc("tools/call", name="get_memories", arguments={}))
+    assert (status, body["error"]["code"]) == (401, "unauthorized")
+
+
+async def test_a_trusted_key_names_the_end_user(alice: Owner) -> None:
+    app = Api((await in_thread(key_make, alice, trusted=True))[1])
+    await call(app, "add_memory", {"x-daybook-user": "anna"}, content="Likes jazz.")
+    assert (await call(app, "get_memories"))["memories"] == []
+    assert len((await call(app, "get_memories", {"x-daybook-user": "anna"}))["memories"]) == 1
+
+
+async def test_a_key_shared_by_several_end_users_gets_no_memory(alice: Owner) -> None:
+    app = Api((await in_thread(key_make, alice))[1])
+    await call(app, "get_memories", {"x-openwebui-user-id": "anna"})
+    result = await call(app, "add_memory", {"x-openwebui-user-id": "ben"}, content="Likes jazz.")
+    assert result["error"] == "forbidden"
+    assert not await in_thread(Memory.objects.exists)
+
+
+async def test_a_header_chooses_the_book(alice_api: Api) -> None:
+    await call(alice_api, "add_memory", {"x-daybook-book": "work"}, content="Deploys on Fridays.")
+    assert (await call(alice_api, "get_memories"))["memories"] == []
+    assert len((await call(alice_api, "get_memories", {"x-daybook-book": "work"}))["memories"]) == 1
+
+
+async def test_a_key_limited_to_agents_works_on_their_books_only(alice: Owner, agent: Agent) -> None:
+    await in_thread(lambda: agent_make("clerk", book="office"))
+    clerk = Api((await in_thread(key_make, alice, agents=["clerk"]))[1])
+    await call(clerk, "add_memory", content="Files by date.")
+    memory = await in_thread(lambda: Memory.objects.select_related("book").get())
+    assert memory.book.name == "office"
+    assert (await call(clerk, "get_memories", {"x-daybook-book": "main"}))["error"] == "not_found"
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://testserver.evil.example"])
+async def test_a_foreign_web_page_is_refused(alice_api: Api, origin: str) -> None:
+    status, body = await alice_api.post("/mcp", rpc("tools/list"), origin=origin)
+    assert (status, body["error"]["code"]) == (403, "forbidden")
+
+
+async def test_this_host_and_trusted_origins_are_admitted(alice_api: Api, settings: Any) -> None:
+    settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
+    for origin in ("http://testserver", "https://chat.example.org"):
+        status, _ = await alice_api.post("/mcp", rpc("tools/list"), origin=origin)
+        assert status == 200
+
+
+async def test_a_key_is_needed(alice_api: Api) -> None:
+    status, body = await Api("dbk_nobody_knows_this_one").post("/mcp", rpc("tools/list"))
+    assert (status, body["error"]["code"]) == (401, "unauthorized")
+    alice_api.headers.clear()
+    status, body = await alice_api.post("/mcp", rpc("tools/list"))
+    assert (status, body["error"]["code"]) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("verb", ["GET", "DELETE"])
+async def test_there_are_no_streams_and_no_sessions(alice_api: Api, verb: str) -> None:
+    response = await alice_api.raw(verb, "/mcp")
+    assert (response.status_code, response.headers["Allow"]) == (405, "POST")
+
+
+async def test_a_method_that_is_not_offered_is_an_error_of_json_rpc(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/mcp", rpc("resources/list", id=7))
+    assert (status, answer["id"], answer["error"]["code"]) == (200, 7, -32601)
+
+
+async def test_an_unknown_tool_is_an_error_of_json_rpc(alice_api: Api) -> None:
+    _, answer = await alice_api.post("/mcp", rpc("tools/call", name="shell", arguments={}))
+    assert answer["error"]["code"] == -32602
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ("{", -32700),
+        ('{"jsonrpc": "1.0", "id": 1, "method": "ping"}', -32600),
+        ('{"jsonrpc": "2.0", "id": true, "method": "ping"}', -32600),
+        ('{"jsonrpc": "2.0", "id": 1}', -32600),
+        ('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": []}', -32602),
+        ("[]", -32600),
+        ("7", -32600),
+    ],
+)
+async def test_what_is_no_message_is_refused(alice_api: Api, body: str, code: int) -> None:
+    status, answer = await alice_api.post("/mcp", body)
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+async def test_a_batch_is_answered_in_order(alice_api: Api) -> None:
+    batch = [rpc("ping", id=1), rpc("notifications/initialized", id=None), rpc("tools/list", id=2)]
+    status, answers = await alice_api.post("/mcp", batch)
+    assert status == 200
+    assert [answer["id"] for answer in answers] == [1, 2]
+    assert answers[0]["result"] == {}
+
+
+async def test_a_request_with_its_own_envelope_needs_no_handshake(alice_api: Api) -> None:
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "server/discover"}
+    status, answer = await alice_api.post("/mcp", rpc("server/discover", _meta=ENVELOPE), **headers)
+    assert status == 200
+    assert "2026-07-28" in answer["result"]["supportedVersions"]
+    assert answer["result"]["resultType"] == "complete"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({"mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call"}, -32020),
+        ({"mcp-protocol-version": "2025-11-25", "mcp-method": "tools/list"}, -32020),
+        ({"mcp-method": "tools/list"}, -32020),
+    ],
+)
+async def test_an_envelope_that_contradicts_its_headers_is_refused(
+    alice_api: Api, headers: dict[str, str], code: int
+) -> None:
+    status, answer = await alice_api.post("/mcp", rpc("tools/list", _meta=ENVELOPE), **headers)
+    assert (status, answer["error"]["code"]) == (400, code)
+
+
+async def test_a_version_that_is_not_spoken_is_told_which_are(alice_api: Api) -> None:
+    headers = {"mcp-protocol-version": "2031-01-01"}
+    status, answer = await alice_api.post("/mcp", rpc("tools/list"), **headers)
+    assert (status, answer["error"]["code"]) == (400, -32022)
+    assert "2025-11-25" in answer["error"]["data"]["supported"]
+
+
+async def test_an_unknown_method_in_an_envelope_is_not_found(alice_api: Api) -> None:
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/list"}
+    status, answer = await alice_api.post("/mcp", rpc("prompts/list", _meta=ENVELOPE), **headers)
+    assert (status, answer["error"]["code"]) == (404, -32601)

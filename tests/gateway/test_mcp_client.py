@@ -1,0 +1,51 @@
+"""/mcp as the official client speaks it, to real servers"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openai
+import pytest
+
+from tests.e2e.running import RunningDaybook, running_daybook
+
+mcp = pytest.importorskip("mcp", reason="the official client of the Model Context Protocol is not installed")
+streamable_http = pytest.importorskip("mcp.client.streamable_http")
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def daybook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook]:
+    """A running Daybook, with each server once."""
+    home: Path = tmp_path_factory.mktemp(request.param) / "home"
+    with running_daybook(home, {"DAYBOOK_SERVER": request.param}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_official_client_lists_and_calls_the_tools(daybook: RunningDaybook, mode: str) -> None:
+    headers = {"Authorization": f"Bearer {daybook.api_key}", "X-Daybook-Book": mode}
+    # The client's HTTP library is the one that the openai package brings.
+    async with openai.DefaultAsyncHttpxClient(headers=headers) as http_client:
+        transport = streamable_http.streamable_http_client(f"{daybook.address}mcp", http_client=http_client)
+        async with mcp.Client(transport, mode=mode) as client:
+            listed = await client.list_tools()
+            assert {"add_memory", "search_memories"} <= {tool.name for tool in listed.tools}
+            await _remember(client)
+
+
+async def _remember(client: Any) -> None:
+    added = await client.call_tool("add_memory", {"content": "Likes jazz in the evening.", "target": "user"})
+    assert added.is_error is False
+    found = await client.call_tool("search_memories", {"query": "music in the evening"})
+    assert [memory["content"] for memory in found.structured_content["memories"]] == ["Likes jazz in the evening."]
+    refused = await client.call_tool("delete_memory", {"id": 4711})
+    assert refused.is_error is True
+
+
+async def test_the_official_client_is_refused_without_a_key(daybook: RunningDaybook) -> None:
+    transport = streamable_http.streamable_http_client(f"{daybook.address}mcp")
+    with pytest.RaisesGroup(mcp.MCPError, flatten_subgroups=True, allow_unwrapped=True):
+        async with mcp.Client(transport):
+            pass

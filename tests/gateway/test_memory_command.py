@@ -1,0 +1,239 @@
+"""`/memory` in native turns and in /v1: answered by the gateway, stored as a command, and nothing else."""
+
+from typing import Any
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from gateway.command_words import is_command, parse_command, without_commands
+from gateway.models import Message, Run, Session
+from gateway.transcript import turn_of_run
+from memories.artifacts import artifact_put
+from memories.database import in_thread
+from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
+from memories.services import Source, book_get_or_create
+from reviews.models import ConsolidationRun
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+from tests.reviews.consolidation.rows import settings_make
+from tests.scripted_model import ScriptedModel
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": text}
+
+
+async def turn(api: Api, session: Session, content: str, **more: Any) -> dict[str, Any]:
+    status, body = await api.post(f"/api/sessions/{session.pk}/turns", {"content": content, **more})
+    assert status == 200, body
+    return body
+
+
+async def complete(api: Api, *messages: dict[str, Any], **headers: str) -> tuple[str, str]:
+    """`(answer, session)` of a request to /v1."""
+    body = {"model": "assistant", "messages": list(messages)}
+    response = await api.raw("POST", "/v1/chat/completions", body, **headers)
+    assert response.status_code == 200, response.content
+    return response.json()["choices"][0]["message"]["content"], response["x-daybook-session"]
+
+
+@pytest.mark.parametrize("text", ["/memory", "/memory view", "  /memory help\n", "/MEMORY Clear confirm abcd2345"])
+def test_a_whole_message_is_a_command(text: str) -> None:
+    assert is_command(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "/memory leak in my C program",
+        "/memory view please",
+        "what does /memory view do?",
+        "/memory\nview",
+        "/memories",
+        "/memory view\nand then tell me a joke",
+        "/memory view confirm abcd2345",
+        "/memory forget",
+        "",
+    ],
+)
+def test_talk_about_one_is_none(text: str) -> None:
+    assert not is_command(text)
+
+
+def test_parts_of_a_command() -> None:
+    parsed = parse_command("/memory Reset confirm ab12CD")
+    assert parsed is not None
+    assert (parsed.verb, parsed.code) == ("reset", "ab12CD")
+
+
+async def test_help_names_every_verb_and_asks_no_model(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    body = await turn(alice_api, session, "/memory help")
+    assert all(f"/memory {verb}" in body["content"] for verb in ("view", "clear", "reset", "enqueue", "rebuild", "help"))
+    assert (body["state"], body["recalled"], body["memory_changes"]) == ("completed", [], [])
+    assert model.calls == []
+
+
+async def test_view_shows_the_injection_exactly(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    def prepare() -> None:
+        settings_make()
+        source = Source(actor="user:1", origin=WriteOrigin.USER)
+        artifact_put(book_get_or_create(alice.pk, "main"), "memory_summary.md", "Uses ```fences```.", source)
+        memory_make(alice, "Likes <tea> & biscuits.")
+
+    await in_thread(prepare)
+    shown = (await turn(alice_api, session, "/memory view"))["content"]
+    model.script("Hello.")
+    await turn(alice_api, session, "Hi")
+    injected = model.calls[0].messages[0]["content"].removeprefix("You are terse.\n\n")
+    assert "<memories>" in injected
+    assert f"\n````\n{injected}\n````" in shown
+
+
+async def test_view_says_when_there_is_nothing(alice_api: Api, session: Session) -> None:
+    assert "Nothing of book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
+
+
+async def test_it_is_stored_as_a_command_and_not_counted_recorded_or_reviewed(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Again.")
+    await turn(alice_api, session, "Hi")
+    body = await turn(alice_api, session, "/memory help")
+    await turn(alice_api, session, "Hi again")
+    assert [m["content"] for m in model.calls[1].messages] == ["You are terse.", "Hi", "Hello.", "Hi again"]
+
+    def stored() -> tuple[Any, ...]:
+        row = Session.objects.get()
+        kinds = list(Message.objects.order_by("seq").values_list("kind", "role"))
+        return kinds, row.turns, row.turns_since_memory_review, Run.objects.count(), ThreadRecord.objects.count()
+
+    chat, command = [("chat", "user"), ("chat", "assistant")], [("command", "user"), ("command", "assistant")]
+    assert await in_thread(stored) == ([*chat, *command, *chat], 2, 2, 2, 2)
+    status, shown = await alice_api.get(f"/api/sessions/{session.pk}/turns/{body['id']}")
+    assert (status, shown["content"], shown["kind"]) == (200, body["content"], "command")
+    view = await in_thread(lambda: turn_of_run(session, UUID(body["id"]), ZoneInfo("UTC")))
+    assert view is not None
+    assert (view.command, view.said, view.answer) == (True, "/memory help", body["content"])
+
+
+async def test_it_is_streamed_like_a_turn(alice_api: Api, session: Session) -> None:
+    status, text = await alice_api.stream(
+        f"/api/sessions/{session.pk}/turns", {"content": "/memory help", "stream": True}
+    )
+    names = [line.removeprefix("event: ") for line in text.splitlines() if line.startswith("event: ")]
+    assert (status, names) == (200, ["started", "delta", "done"])
+
+
+async def test_v1_answers_a_command_itself(alice_api: Api, agent: object, model: ScriptedModel) -> None:
+    answer, _ = await complete(alice_api, user("/memory help"))
+    assert "/memory rebuild" in answer
+    status, text = await alice_api.stream(
+        "/v1/chat/completions", {"model": "assistant", "messages": [user("/memory help")], "stream": True}
+    )
+    assert status == 200
+    assert text.endswith("data: [DONE]\n\n")
+    assert "/memory rebuild" in text
+    assert model.calls == []
+
+
+async def test_v1_commands_stay_in_their_session_and_never_go_upstream(
+    alice_api: Api, agent: object, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Fine.")
+    first, named = await complete(alice_api, user("Hi"))
+    answer, of_command = await complete(alice_api, user("Hi"), assistant(first), user("/memory view"))
+    assert of_command == named
+    resent = [user("Hi"), assistant(first), user("/memory view"), assistant(answer)]
+    _, after = await complete(alice_api, *resent, user("How are you?"))
+    assert after == named
+    assert [m["content"] for m in model.calls[1].messages] == ["You are terse.", "Hi", "Hello.", "How are you?"]
+    kinds = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("kind", flat=True)))
+    assert kinds == ["chat", "chat", "command", "command", "chat", "chat"]
+    assert await in_thread(lambda: Session.objects.get().turns) == 2
+
+
+async def test_v1_takes_a_session_by_name(alice_api: Api, agent: object) -> None:
+    _, one = await complete(alice_api, user("/memory help"), x_daybook_session="mine")
+    _, two = await complete(alice_api, user("/memory view"), x_daybook_session="mine")
+    assert one == two
+    assert await in_thread(Session.objects.count) == 1
+
+
+def test_resent_commands_are_stripped_with_their_answers_only() -> None:
+    kept = [user("Hi"), assistant("Hello."), {"role": "system", "content": "S"}, user("Bye")]
+    command = [user("/memory view"), assistant("```\n…\n```")]
+    parts = {"role": "user", "content": [{"type": "text", "text": "/memory help"}]}
+    picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "/memory help"}]}
+    assert list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])) == kept
+    assert list(without_commands([picture])) == [picture]
+
+
+async def test_a_read_only_key_can_give_none(alice: Owner, agent: object, session: Session) -> None:
+    plain = (await in_thread(lambda: key_make(alice, read_only=True)))[1]
+    api = Api(plain)
+    status, body = await api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory clear"})
+    assert (status, body["error"]["code"]) == (403, "forbidden")
+    body = {"model": "assistant", "messages": [user("/memory clear")]}
+    assert (await api.post("/v1/chat/completions", body))[0] == 403
+
+
+async def test_charlie_can_give_none_in_alices_session(charlie_api: Api, session: Session) -> None:
+    status, _ = await charlie_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory clear"})
+    assert status == 404
+
+
+@pytest.mark.parametrize("verb", ["clear", "reset"])
+async def test_clear_only_says_what_would_go_and_names_the_line(
+    alice: Owner, alice_api: Api, session: Session, verb: str
+) -> None:
+    await in_thread(memory_make, alice)
+    asked = (await turn(alice_api, session, f"/memory {verb}"))["content"]
+    assert "This deletes 1 memory, 0 documents" in asked
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
+    line = asked.split("`")[1]
+    assert line.startswith(f"/memory {verb} confirm ")
+    done = await turn(alice_api, session, line)
+    assert done["content"].startswith("Deleted 1 memory, 0 documents")
+    assert [change["action"] for change in done["memory_changes"]] == ["delete"]
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 0
+    await in_thread(lambda: memory_make(alice, "Likes coffee."))
+    assert "Nothing was deleted" in (await turn(alice_api, session, line))["content"], "a code is good once"
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
+
+
+async def test_a_wrong_code_deletes_nothing(alice: Owner, alice_api: Api, session: Session) -> None:
+    await in_thread(memory_make, alice)
+    await turn(alice_api, session, "/memory clear")
+    answer = (await turn(alice_api, session, "/memory clear confirm aaaabbbb"))["content"]
+    assert answer.startswith("Nothing was deleted.")
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
+
+
+async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) -> None:
+    assert "Consolidation is off" in (await turn(alice_api, session, "/memory rebuild"))["content"]
+    await in_thread(settings_make)
+    assert "is scheduled" in (await turn(alice_api, session, "/memory enqueue"))["content"]
+    run = await in_thread(ConsolidationRun.objects.get)
+    assert (run.force, run.trigger, run.state) == (True, "request", "scheduled")
+    await turn(alice_api, session, "/memory rebuild")
+    assert await in_thread(ConsolidationRun.objects.count) == 1
+
+
+async def test_a_busy_session_takes_no_command(alice: Owner, alice_api: Api, session: Session) -> None:
+    def busy() -> None:
+        from_now = Session.objects.get().created_at.replace(year=2100)
+        Run.objects.create(owner=alice, session=session, turn=1, request_id="r", lease_expires_at=from_now)
+
+    await in_thread(busy)
+    status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory view"})
+    assert (status, body["error"]["code"]) == (409, "conflict")
+

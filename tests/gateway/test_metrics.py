@@ -1,0 +1,152 @@
+"""GET /metrics"""
+
+import re
+from collections.abc import Generator
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.test import AsyncClient
+from prometheus_client.parser import text_string_to_metric_families
+
+from config import metrics
+from gateway.models import Session
+from gateway.routing import websocket_application
+from memories.database import in_thread
+from memories.errors import BlockedByScan, UpstreamError
+from memories.models import Owner
+from reviews.models import ReviewRun
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+from tests.scripted_model import ScriptedModel
+
+Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
+
+
+@pytest.fixture(autouse=True)
+def measured(settings: Any) -> Generator[None]:
+    settings.METRICS = True
+    metrics.forget_facts()
+    yield
+    metrics.forget_facts()
+
+
+async def scrape() -> Samples:
+    response = await AsyncClient().get("/metrics")
+    assert response.status_code == 200
+    return {
+        (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(response.content.decode())
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples.get((name, tuple(sorted(labels.items()))), 0.0)
+
+
+async def fresh() -> Samples:
+    metrics.forget_facts()
+    return await scrape()
+
+
+async def test_it_is_off_unless_asked_for(db: None, settings: Any) -> None:
+    settings.METRICS = False
+    response = await AsyncClient().get("/metrics")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_turn_is_counted_with_its_time_and_tokens(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    before = await scrape()
+    model.script("Hello.")
+    await alice_api.stream(f"/api/sessions/{session.pk}/turns", {"content": "Hi", "stream": True})
+    after = await scrape()
+
+    def grown(name: str, **labels: str) -> float:
+        return value(after, name, **labels) - value(before, name, **labels)
+
+    assert grown("daybook_turns_total", state="completed") == 1
+    assert grown("daybook_turn_seconds_count", state="completed") == 1
+    assert grown("daybook_first_token_seconds_count") == 1
+    tokens = grown("daybook_model_tokens_total", kind="prompt") + grown("daybook_model_tokens_total", kind="completion")
+    assert tokens == 10
+
+
+async def test_a_failed_turn_is_counted_as_failed(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    before = await scrape()
+    model.script(UpstreamError("The model server answered with an error (500)."))
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
+    after = await scrape()
+    failed = {"name": "daybook_turns_total", "state": "failed"}
+    assert value(after, **failed) - value(before, **failed) == 1
+
+
+async def test_what_the_scan_refuses_is_counted_by_rule(alice: Owner) -> None:
+    before = sum(count for (name, _), count in (await scrape()).items() if name == "daybook_scan_blocks_total")
+    with pytest.raises(BlockedByScan):
+        await in_thread(memory_make, alice, "The password of the router is Tr0ub4dor-9x!k.")
+    after = sum(count for (name, _), count in (await scrape()).items() if name == "daybook_scan_blocks_total")
+    assert after - before == 1
+
+
+async def test_lanes_of_recall_are_counted_by_outcome(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    for number in range(30):
+        await in_thread(memory_make, alice, f"Fact {number}: likes harbour walks on day {number}. " + "Long. " * 20)
+    before = value(await scrape(), "daybook_recall_lanes_total", lane="long_term", state="ok")
+    model.script("Yes.")
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Do I like harbour walks?"})
+    assert value(await scrape(), "daybook_recall_lanes_total", lane="long_term", state="ok") - before == 1
+
+
+async def test_writes_and_reviews_of_all_processes_come_from_the_database(alice: Owner, session: Session) -> None:
+    memory = await in_thread(memory_make, alice, "Likes tea.")
+    await in_thread(
+        lambda: ReviewRun.objects.create(
+            owner=alice,
+            book=memory.book,
+            session=session,
+            trigger="interval",
+            first_seq=1,
+            last_seq=2,
+            agent_name="assistant",
+            book_epoch=1,
+            usage={"total_tokens": 42},
+        )
+    )
+    samples = await fresh()
+    assert value(samples, "daybook_recent_memory_writes", origin="user") == 1
+    assert value(samples, "daybook_open_reviews", state="scheduled") == 1
+    assert value(samples, "daybook_recent_reviews", state="scheduled") == 1
+    assert value(samples, "daybook_recent_review_tokens") == 42
+    assert value(samples, "daybook_database_up") == 1
+
+
+async def test_an_open_websocket_is_counted_while_it_is_open(alice: Owner) -> None:
+    before = value(await scrape(), "daybook_open_websockets")
+    plain = (await in_thread(key_make, alice))[1]
+    headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
+    socket = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)
+    assert (await socket.connect())[0]
+    assert value(await scrape(), "daybook_open_websockets") - before == 1
+    await socket.disconnect()
+    assert value(await scrape(), "daybook_open_websockets") == before
+
+
+async def test_the_database_is_not_asked_at_every_scrape(alice: Owner) -> None:
+    before = value(await fresh(), "daybook_recent_memory_writes", origin="user")
+    await in_thread(memory_make, alice, "Likes tea.")
+    assert value(await scrape(), "daybook_recent_memory_writes", origin="user") == before
+    assert value(await fresh(), "daybook_recent_memory_writes", origin="user") == before + 1
+
+
+async def test_no_label_names_an_owner_or_what_was_said(alice: Owner) -> None:
+    await in_thread(memory_make, alice, "Likes tea in Lisbon.")
+    labels = {label for _, given in await fresh() for label, _ in given}
+    values = " ".join(text for _, given in await fresh() for _, text in given)
+    assert labels <= {"state", "kind", "lane", "rule", "provider", "origin", "le", "generation"}
+    assert not re.search(r"alice|Lisbon", values)
+    assert str(alice.pk) not in values

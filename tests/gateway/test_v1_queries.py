@@ -1,0 +1,79 @@
+"""How much of the database a turn costs: two transactions, and nothing else when the caches are warm."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from django.db import connections
+
+from gateway.models import Agent, Session
+from memories.database import in_thread
+from memories.models import Owner
+from memories.services import book_get_or_create
+from tests.conftest import Api
+from tests.factories import memory_make
+from tests.gateway.v1 import Chat, ask
+from tests.scripted_model import ScriptedModel
+
+_FRAME = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT")
+
+
+@asynccontextmanager
+async def statements() -> AsyncIterator[list[str]]:
+    """The statements of a block, without those that only begin and end transactions."""
+    found: list[str] = []
+
+    def note(execute: Any, sql: str, *rest: Any) -> Any:
+        if not sql.startswith(_FRAME):
+            found.append(sql)
+        return execute(sql, *rest)
+
+    # In a coroutine `connection` would be another one.
+    with (await in_thread(connections.__getitem__, "default")).execute_wrapper(note):
+        yield found
+
+
+async def test_a_new_v1_session(alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script("Hello.", "Hello.")
+    await ask(alice_api, "hi")
+    async with statements() as found:
+        await ask(alice_api, "hi there")
+    # open: agent with key, earlier runs; run, message and session inserted; book. The view of the book is shared.
+    # close: session locked, run, message, record of the turn, session.
+    assert len(found) == 11, found
+
+
+async def test_a_continued_v1_session(alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    chat = Chat(alice_api, model)
+    await chat.say("hi", "Hello.")
+    await chat.say("more", "Yes.")
+    async with statements() as found:
+        await chat.say("and more", "No.")
+    # open: agent with key, session by chain, its latest run, its open run; run, message, session; book, newest record.
+    # close: as above.
+    assert len(found) == 14, found
+
+
+async def test_a_native_turn(alice_api: Api, alice: Owner, session: Session, model: ScriptedModel) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    model.script("Hello.", "Yes.")
+    path = f"/api/sessions/{session.pk}/turns"
+    await alice_api.post(path, {"content": "hi"})
+    async with statements() as found:
+        await alice_api.post(path, {"content": "more"})
+    # key; open: session with agent and key, its open run, transcript; run, message, session; book, newest record.
+    # close: as above.
+    assert len(found) == 14, found
+
+
+async def test_without_memory_a_turn_reads_nothing_of_it(
+    alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    await in_thread(book_get_or_create, alice.pk, "main")
+    model.script("Hello.", "Hello.")
+    await ask(alice_api, "hi", metadata={"temporary": "true"})
+    async with statements() as found:
+        await ask(alice_api, "hi there", metadata={"temporary": "true"})
+    assert not [sql for sql in found if "memories_" in sql and "gateway_" not in sql]

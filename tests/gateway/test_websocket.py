@@ -1,0 +1,267 @@
+"""/ws/notifications/: who may listen, what arrives, and when it ends."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+from channels.testing import WebsocketCommunicator
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from gateway.keys import api_key_revoke
+from gateway.models import ApiKey
+from gateway.routing import websocket_application
+from gateway.sockets import look_again
+from memories.database import in_thread
+from memories.datagrams import DatagramChannelLayer
+from memories.models import Notification, Owner
+from memories.outbox import notify, wake
+from memories.services import owner_for_end_user
+from tests.factories import key_make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+HOST = (b"host", b"testserver")
+ORIGIN = (b"origin", b"http://testserver")
+
+
+@pytest.fixture(autouse=True)
+def patient(settings: Settings) -> None:
+    """No look at the table comes by itself: what arrives was told."""
+    settings.PUSH_POLL_SECONDS = 1000
+
+
+@pytest.fixture(autouse=True)
+async def no_connection_stays() -> AsyncIterator[None]:
+    """Channels reads cookies in a thread of its own, which keeps its connection."""
+    yield
+    await sync_to_async(connections.close_all)()
+    layer = get_channel_layer()
+    await (layer.close() if isinstance(layer, DatagramChannelLayer) else layer.close_pools())
+
+
+@pytest.fixture
+def alice_login(alice: Owner) -> Client:
+    return logged_in(alice)
+
+
+def logged_in(owner: Owner) -> Client:
+    client = Client()
+    client.force_login(User.objects.get(pk=owner.user_id))
+    return client
+
+
+def cookie(client: Client) -> tuple[bytes, bytes]:
+    return b"cookie", f"daybook_session={client.cookies['daybook_session'].value}".encode()
+
+
+def bearer(plain: str) -> tuple[bytes, bytes]:
+    return b"authorization", f"Bearer {plain}".encode()
+
+
+def socket(*headers: tuple[bytes, bytes], after: Any = None) -> WebsocketCommunicator:
+    path = "/ws/notifications/" + (f"?after={after}" if after is not None else "")
+    return WebsocketCommunicator(websocket_application, path, headers=[HOST, *headers])  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def opened(*headers: tuple[bytes, bytes], after: Any = None) -> AsyncIterator[WebsocketCommunicator]:
+    communicator = socket(*headers, after=after)
+    connected, _ = await communicator.connect(timeout=10)
+    assert connected
+    yield communicator
+    await communicator.disconnect()
+
+
+async def refused(*headers: tuple[bytes, bytes]) -> bool:
+    connected, _ = await socket(*headers).connect(timeout=10)
+    return not connected
+
+
+async def tell(owner: Owner, text: str) -> None:
+    await in_thread(notify, owner_id=owner.pk, kind=Notification.Kind.MEMORY_CHANGED, text=text)
+
+
+async def texts(communicator: WebsocketCommunicator, count: int) -> list[str]:
+    return [(await communicator.receive_json_from(timeout=10))["text"] for _ in range(count)]
+
+
+async def test_a_browser_hears_what_happens_from_now_on(alice: Owner, alice_login: Client) -> None:
+    await tell(alice, "before")
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await tell(alice, "one")
+        await tell(alice, "two")
+        assert await texts(browser, 2) == ["one", "two"]
+        assert await browser.receive_nothing()
+
+
+async def test_a_row_has_the_form_of_the_contract(alice: Owner, alice_login: Client) -> None:
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await tell(alice, "one")
+        row = await browser.receive_json_from(timeout=10)
+    assert row.keys() == {"id", "kind", "text", "review_id", "memory_ids", "created_at"}
+    assert (row["id"], row["kind"]) == ("1", "memory.changed")
+
+
+async def test_a_reconnect_misses_nothing_and_doubles_nothing(alice: Owner, alice_login: Client) -> None:
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await tell(alice, "one")
+        seen = (await browser.receive_json_from(timeout=10))["id"]
+    await tell(alice, "two")
+    async with opened(cookie(alice_login), ORIGIN, after=seen) as browser:
+        await tell(alice, "three")
+        await in_thread(wake, alice.pk)  # a hint too many says nothing new
+        assert await texts(browser, 2) == ["two", "three"]
+        assert await browser.receive_nothing()
+
+
+async def test_many_rows_arrive_in_order(alice: Owner, alice_login: Client) -> None:
+    for number in range(250):
+        await tell(alice, str(number))
+    async with opened(cookie(alice_login), ORIGIN, after=0) as browser:
+        assert await texts(browser, 250) == [str(number) for number in range(250)]
+        assert await browser.receive_nothing()
+
+
+async def test_an_after_that_is_no_longer_kept_gets_one_resync(alice: Owner, alice_login: Client) -> None:
+    for number in range(3):
+        await tell(alice, str(number))
+    await in_thread(Notification.objects.filter(seq__lte=2).delete)
+    async with opened(cookie(alice_login), ORIGIN, after=1) as browser:
+        rows = [await browser.receive_json_from(timeout=10) for _ in range(2)]
+        assert [(row["kind"], row["id"]) for row in rows] == [("resync", "2"), ("memory.changed", "3")]
+
+
+@pytest.mark.parametrize("after", [10**30, 99, "x", "-1", "²"])
+async def test_an_after_that_cannot_be_is_no_harm(alice: Owner, alice_login: Client, after: Any) -> None:
+    await tell(alice, "before")
+    async with opened(cookie(alice_login), ORIGIN, after=after) as browser:
+        await tell(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+
+
+async def test_a_lost_hint_is_found_by_looking(
+    alice: Owner, alice_login: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memories.outbox.wake", lambda owner_id: None)
+    settings.PUSH_POLL_SECONDS = 0.05
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await tell(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+
+
+async def test_only_the_owner_hears_it(alice: Owner, alice_login: Client, charlie: Owner) -> None:
+    theirs = await in_thread(logged_in, charlie)
+    async with opened(cookie(alice_login), ORIGIN) as browser, opened(cookie(theirs), ORIGIN, after=0) as other:
+        await tell(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+        assert await other.receive_nothing()
+
+
+async def test_a_key_listens_without_origin(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    async with opened(bearer(plain)) as program:
+        await tell(alice, "one")
+        assert await texts(program, 1) == ["one"]
+        await program.send_to(text_data="not json")  # nobody listens, and nothing breaks
+        await program.send_to(bytes_data=b"\x00")
+        await tell(alice, "two")
+        assert await texts(program, 1) == ["two"]
+
+
+async def test_a_trusted_key_listens_for_its_end_user(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice, trusted=True)
+    end_user = await in_thread(owner_for_end_user, parent=alice, namespace="daybook", external_id="u1")
+    async with opened(bearer(plain), (b"x-daybook-user", b"u1")) as program:
+        await tell(alice, "alice's")
+        await tell(end_user, "theirs")
+        assert await texts(program, 1) == ["theirs"]
+
+
+async def test_strangers_are_refused(alice: Owner, alice_login: Client) -> None:
+    _, plain = await in_thread(key_make, alice)
+    evil = (b"origin", b"https://evil.example")
+    assert await refused(ORIGIN)
+    assert await refused()
+    assert await refused(bearer("dbk_wrong"))
+    assert await refused(bearer("dbk_wrong"), cookie(alice_login), ORIGIN)
+    assert await refused(cookie(alice_login))  # a cookie without Origin is no browser
+    assert await refused(cookie(alice_login), evil)
+    assert await refused(cookie(alice_login), (b"origin", b"null"))
+    assert await refused(bearer(plain), evil)
+    assert await refused(bearer(plain), (b"x-daybook-user", b"u1"))
+
+
+async def test_a_host_that_is_not_ours_is_refused(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    headers = [(b"host", b"evil.example"), bearer(plain)]
+    communicator = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)  # type: ignore[arg-type]
+    assert not (await communicator.connect(timeout=10))[0]
+
+
+async def test_a_trusted_origin_is_admitted(alice: Owner, alice_login: Client, settings: Settings) -> None:
+    settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
+    async with opened(cookie(alice_login), (b"origin", b"https://chat.example.org")) as browser:
+        await tell(alice, "one")
+        assert await texts(browser, 1) == ["one"]
+
+
+async def closed_with(communicator: WebsocketCommunicator) -> int:
+    message = await communicator.receive_output(timeout=10)
+    assert message["type"] == "websocket.close"
+    return int(message["code"])
+
+
+async def test_a_logout_closes_the_sockets_of_that_login_at_once(alice: Owner, alice_login: Client) -> None:
+    elsewhere = await in_thread(logged_in, alice)
+    async with opened(cookie(elsewhere), ORIGIN) as other:
+        async with opened(cookie(alice_login), ORIGIN) as browser:
+            await in_thread(alice_login.post, "/logout/")
+            assert await closed_with(browser) == 4401
+        await tell(alice, "one")
+        assert await texts(other, 1) == ["one"]
+
+
+async def change_password(owner: Owner) -> None:
+    def change() -> None:
+        user = User.objects.get(pk=owner.user_id)
+        user.set_password("another one")
+        user.save()
+
+    await in_thread(change)
+
+
+async def test_a_new_password_closes_them_when_they_look(alice: Owner, alice_login: Client, settings: Settings) -> None:
+    settings.PUSH_POLL_SECONDS = 0.05
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await change_password(alice)
+        assert await closed_with(browser) == 4401
+
+
+async def test_a_new_password_closes_them_at_once_when_they_are_told(alice: Owner, alice_login: Client) -> None:
+    async with opened(cookie(alice_login), ORIGIN) as browser:
+        await in_thread(look_again, alice.pk)
+        assert await browser.receive_nothing()
+        await change_password(alice)
+        await in_thread(look_again, alice.pk)
+        assert await closed_with(browser) == 4401
+
+
+async def test_a_deactivation_closes_logins_and_keys(alice: Owner, alice_login: Client) -> None:
+    _, plain = await in_thread(key_make, alice)
+    async with opened(cookie(alice_login), ORIGIN) as browser, opened(bearer(plain)) as program:
+        await in_thread(User.objects.update, is_active=False)
+        await in_thread(look_again, alice.pk)
+        assert [await closed_with(one) for one in (browser, program)] == [4401, 4401]
+    assert await refused(cookie(alice_login), ORIGIN)
+
+
+async def test_a_revoked_key_stops_listening(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    async with opened(bearer(plain)) as program:
+        await in_thread(lambda: api_key_revoke(ApiKey.objects.get()))
+        assert await closed_with(program) == 4401

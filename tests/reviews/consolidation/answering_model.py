@@ -1,0 +1,69 @@
+"""A double of the model for consolidation: it tells extraction and synthesis apart by what is sent, and answers each
+with what the test chose. Concurrent requests come in any order, so answers are functions of the request."""
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gateway.upstream import ModelRequest
+from memories.database import in_thread
+
+_SESSION = re.compile(r"The record of session (\S+), as JSON")
+Answer = str | Exception
+
+
+def extraction(raw_memory: str = "", rollout_summary: str = "") -> str:
+    """The JSON of an extraction."""
+    return json.dumps({"raw_memory": raw_memory, "rollout_summary": rollout_summary})
+
+
+def synthesis(memory_md: str = "# Memory", memory_summary: str = "A summary.", **skills: str) -> str:
+    """The JSON of a synthesis; `skills` are contents by name."""
+    named = [{"name": name.replace("_", "-"), "content": content} for name, content in skills.items()]
+    return json.dumps({"memory_md": memory_md, "memory_summary": memory_summary, "skills": named})
+
+
+class AnsweringModel:
+    """Answers extractions and syntheses. `calls` keeps what was really sent."""
+
+    def __init__(self) -> None:
+        self.calls: list[ModelRequest] = []
+        self.on_extraction: Callable[[str, ModelRequest], Answer] = lambda session, _: extraction(
+            f"- Note of {session}", f"Synopsis of {session}."
+        )
+        self.on_synthesis: Callable[[ModelRequest], Answer] = lambda _: synthesis()
+        self.usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        self.calls.append(request)
+        session = session_of(request)
+        # In a database thread: an answer may look at rows, or change them as somebody else would meanwhile.
+        answer = await in_thread(
+            lambda: self.on_extraction(session, request) if session else self.on_synthesis(request)
+        )
+        if isinstance(answer, Exception):
+            raise answer
+        message = {"role": "assistant", "content": answer}
+        return {"model": "answering", "choices": [{"index": 0, "message": message}], "usage": self.usage}
+
+    @property
+    def extracted(self) -> list[str]:
+        """Ids of the sessions that were read, in the order of the requests."""
+        return [session for request in self.calls if (session := session_of(request))]
+
+    @property
+    def syntheses(self) -> list[str]:
+        """Texts of the requests of syntheses."""
+        return [text_of(request) for request in self.calls if not session_of(request)]
+
+
+def session_of(request: ModelRequest) -> str:
+    """The session an extraction reads, "" for a synthesis."""
+    match = _SESSION.search(text_of(request))
+    return match[1] if match else ""
+
+
+def text_of(request: ModelRequest) -> str:
+    """The last message."""
+    return str(request.messages[-1]["content"])

@@ -1,0 +1,21 @@
+from collections.abc import Generator
+
+import pytest
+
+from gateway import upstream
+from tests.reviews.consolidation.answering_model import AnsweringModel
+from tests.reviews.consolidation.rows import settings_make
+
+
+@pytest.fixture
+def answering() -> Generator[AnsweringModel]:
+    """The model's double for consolidation."""
+    double = AnsweringModel()
+    previous = upstream.install(double)
+    yield double
+    upstream.install(previous)
+
+
+@pytest.fixture
+def consolidation_on(db: None) -> None:
+    settings_make()

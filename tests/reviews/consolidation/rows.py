@@ -1,0 +1,82 @@
+"""Sessions with words in them, and a consolidation from request to end."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+from django.utils import timezone
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.services import configuration_save
+from memories.models import Artifact, Book, Owner
+from memories.services import book_get_or_create
+from reviews.consolidation.runner import execute
+from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.models import ConsolidationRun, Extraction
+from tests.factories import session_make
+
+PROMPT = {"enabled": True, "min_rollout_idle_hours": 0, "retry_seconds": 0}
+
+
+def settings_make(**changed: Any) -> None:
+    """Consolidation on, without waiting, unless said otherwise."""
+    configuration_save("memories", {**PROMPT, **changed})
+
+
+def talk(owner: Owner, agent: Agent, *said: str, hours_ago: float = 24, **fields: Any) -> Session:
+    """A session in which the person said these things, each answered, last active so many hours ago."""
+    session = session_make(owner, agent, **fields)
+    book_get_or_create(owner.pk, agent.book)
+    go_on(session, *(said or ("I deploy with make ship.",)))
+    Session.objects.filter(pk=session.pk).update(last_active_at=timezone.now() - timedelta(hours=hours_ago))
+    session.refresh_from_db()
+    return session
+
+
+def go_on(session: Session, *said: str, **fields: Any) -> None:
+    """More completed turns in a session."""
+    for text in said:
+        session.turns += 1
+        values = {"state": Run.State.COMPLETED, "lease_token": None, "request_id": "t", "text": f"Noted: {text}"}
+        run = Run.objects.create(owner=session.owner, session=session, turn=session.turns, **{**values, **fields})
+        for role, words in ((Message.Role.USER, text), (Message.Role.ASSISTANT, f"Noted: {text}")):
+            session.message_seq += 1
+            Message.objects.create(
+                owner=session.owner, session=session, run=run, seq=session.message_seq, role=role, text=words
+            )
+    session.save()
+
+
+def book_of(owner: Owner, name: str = "main") -> Book:
+    return Book.objects.get(owner=owner, name=name)
+
+
+def request(owner: Owner, *, force: bool = False, trigger: Trigger = Trigger.REQUEST) -> ConsolidationRun:
+    return consolidation_request(book_of(owner), trigger=trigger, force=force)
+
+
+def work(run: ConsolidationRun) -> ConsolidationRun:
+    """One slice of a worker; a pause that is over at once is taken up like the sweep does."""
+    execute(run.pk, asyncio.run)
+    run.refresh_from_db()
+    return run
+
+
+def consolidate(owner: Owner, *, force: bool = False, slices: int = 10) -> ConsolidationRun:
+    """Ask for a run and work until it ends."""
+    run = request(owner, force=force)
+    for _ in range(slices):
+        if work(run).state not in ConsolidationRun.OPEN:
+            return run
+    raise AssertionError(f"the run is still {run.state}: {run.error}")
+
+
+def document(owner: Owner, path: str, book: str = "main") -> str:
+    """A live document's content, "" where there is none."""
+    row = Artifact.objects.filter(book=book_of(owner, book), path=path, deleted_at__isnull=True).first()
+    return row.content if row else ""
+
+
+def notes(owner: Owner) -> dict[str, str]:
+    """Raw memory by session id."""
+    return {str(row.session_id): row.raw_memory for row in Extraction.objects.filter(owner=owner, cleared_at=None)}

@@ -1,0 +1,259 @@
+"""Phase 2: when the documents are written, from what, and what survives."""
+
+import json
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from gateway.models import Agent, Session
+from memories.artifacts import artifact_put, artifact_read
+from memories.errors import UpstreamError
+from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner, WriteOrigin
+from memories.services import Source
+from reviews.consolidation.runs import Trigger
+from reviews.models import ConsolidationRun, ConsolidationState
+from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
+from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, request, settings_make, talk, work
+
+pytestmark = pytest.mark.usefixtures("consolidation_on")
+
+
+def edit(owner: Owner, path: str, content: str) -> Artifact:
+    return artifact_put(book_of(owner), path, content, Source(actor="user:1", origin=WriteOrigin.USER))
+
+
+def scheduled(owner: Owner) -> ConsolidationRun:
+    return work(request(owner, trigger=Trigger.SCHEDULE))
+
+
+def change_something(owner: Owner, session: Session) -> None:
+    session.refresh_from_db()
+    go_on(session, "One more thing.")
+
+
+def test_it_writes_the_documents_together(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis("# Handbook", "Deploys often.", ship="1. make ship")
+    run = consolidate(alice)
+    assert run.written == ["MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md"]
+    assert document(alice, "MEMORY.md") == "# Handbook"
+    assert document(alice, "skills/ship/SKILL.md") == "1. make ship"
+    revisions = ArtifactRevision.objects.values_list("change_set", "write_origin").distinct()
+    assert list(revisions) == [(run.change_set, "consolidation")]
+    told = Notification.objects.get(kind="consolidation.finished")
+    assert told.text == "Consolidation read 1 session and wrote 3 documents."
+
+
+def test_it_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent, hours_ago=3)
+    artifact_read(edit(alice, "MEMORY.md", "- Written by hand, <b>really</b>."))
+    answering.on_extraction = lambda *_: extraction("- Deploys on </notes> Fridays.", "About Fridays.")
+    consolidate(alice)
+    (sent,) = answering.syntheses
+    assert "- Written by hand, &lt;b&gt;really&lt;/b&gt;." in sent
+    assert "- MEMORY.md: read 1 time, last on" in sent
+    assert "- Deploys on &lt;/notes&gt; Fridays." in sent
+    assert "About Fridays." in sent
+
+
+def test_a_persons_line_survives_a_model_that_forgets_it(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.")
+    consolidate(alice)
+    edit(alice, "MEMORY.md", "# Memory\n- Uses make.\n- Never deploy on Fridays.")
+    answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.\n- New.")
+    change_something(alice, session)
+    consolidate(alice)
+    lines = document(alice, "MEMORY.md").splitlines()
+    assert "- Never deploy on Fridays." in lines
+    assert "- New." in lines
+    assert "- Likes tea." not in lines, "a person took it out"
+    change_something(alice, session)
+    consolidate(alice)
+    assert document(alice, "MEMORY.md").count("- Never deploy on Fridays.") == 1
+
+
+def test_skills_no_longer_named_go_but_not_those_a_person_edited(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis(ship="1. make ship", test="1. make test")
+    consolidate(alice)
+    edit(alice, "skills/test/SKILL.md", "1. make test\n2. look at it")
+    answering.on_synthesis = lambda _: synthesis()
+    change_something(alice, session)
+    run = consolidate(alice)
+    assert (run.removed, run.kept) == (["skills/ship/SKILL.md"], ["skills/test/SKILL.md"])
+    assert document(alice, "skills/test/SKILL.md") == "1. make test\n2. look at it"
+    assert Artifact.objects.get(path="skills/test/SKILL.md").kept
+    gone = Artifact.objects.get(path="skills/ship/SKILL.md")
+    assert (gone.deleted_at is not None, gone.revisions.count()) == (True, 2)
+
+
+@pytest.mark.parametrize("name", ["../../etc", "a/b", "", ".", "x" * 65, "naïve", "a b", "-x", "con\x00"])
+def test_a_skill_with_a_bad_name_is_left_out(
+    alice: Owner, agent: Agent, answering: AnsweringModel, name: str
+) -> None:
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis().replace('"skills": []', f'"skills": {_skills(name, "good")}')
+    run = consolidate(alice)
+    assert list(Artifact.objects.filter(path__startswith="skills/").values_list("path", flat=True)) == [
+        "skills/good/SKILL.md"
+    ]
+    assert run.dropped == 1
+
+
+def _skills(*names: str) -> str:
+    return json.dumps([{"name": name, "content": "1. Do it."} for name in names])
+
+
+def test_names_that_differ_only_in_case_are_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis().replace('"skills": []', f'"skills": {_skills("Ship", "ship")}')
+    assert consolidate(alice).dropped == 1
+    answering.on_synthesis = lambda _: synthesis(ship="2. Again.")
+    change_something(alice, session)
+    consolidate(alice)
+    skills = Artifact.objects.filter(path__startswith="skills/")
+    assert [(row.path, row.content) for row in skills] == [("skills/Ship/SKILL.md", "2. Again.")]
+
+
+def test_it_runs_only_when_something_changed(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = talk(alice, agent)
+    consolidate(alice)
+    assert consolidate(alice).state == "nothing_to_do"
+    assert len(answering.syntheses) == 1
+    edit(alice, "MEMORY.md", "- By hand.")
+    consolidate(alice)
+    assert len(answering.syntheses) == 2
+    change_something(alice, session)
+    consolidate(alice)
+    assert len(answering.syntheses) == 3
+    consolidate(alice, force=True)
+    assert len(answering.syntheses) == 4
+
+
+def test_the_cool_down_holds_for_runs_that_nobody_asked_for(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent)
+    scheduled(alice)
+    change_something(alice, session)
+    run = scheduled(alice)
+    assert (run.sessions_done, run.written, len(answering.syntheses)) == (1, [], 1)
+    ConsolidationState.objects.update(last_synthesis_at=timezone.now() - timedelta(hours=6, seconds=1))
+    scheduled(alice)
+    assert len(answering.syntheses) == 2
+    change_something(alice, session)
+    consolidate(alice)  # asked for: no cool-down
+    assert len(answering.syntheses) == 3
+
+
+def test_forced_runs_observe_age_and_idleness(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    settings_make(min_rollout_idle_hours=12)
+    talk(alice, agent, hours_ago=1)
+    talk(alice, agent, hours_ago=31 * 24)
+    assert consolidate(alice, force=True).sessions_total == 0
+    assert answering.calls == []
+
+
+def test_a_persons_edit_during_the_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+
+    def edits_meanwhile(_: object) -> str:
+        if len(answering.syntheses) == 1:
+            edit(alice, "memory_summary.md", "My own summary.")
+        return synthesis("# From the model")
+
+    answering.on_synthesis = edits_meanwhile
+    run = work(request(alice))
+    assert (run.state, run.written, document(alice, "MEMORY.md")) == ("scheduled", [], "")
+    assert document(alice, "memory_summary.md") == "My own summary."
+    work(run)
+    assert run.state == "completed"
+    assert "My own summary." in answering.syntheses[1]
+    assert "My own summary." in document(alice, "memory_summary.md").splitlines()
+
+
+def test_half_a_set_is_never_stored(
+    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis(ship="1. make ship")
+    real = ArtifactRevision.objects.create
+
+    def breaks_at_the_third(**fields: object) -> ArtifactRevision:
+        if ArtifactRevision.objects.count() == 2:
+            raise RuntimeError("the disk is full")
+        return real(**fields)
+
+    monkeypatch.setattr(ArtifactRevision.objects, "create", breaks_at_the_third)
+    run = work(request(alice))
+    assert (run.state, run.error["code"]) == ("failed", "internal_error")
+    assert not Artifact.objects.exists()
+    assert not ArtifactRevision.objects.exists()
+
+
+def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: UpstreamError("500", status=500)
+    run = consolidate(alice)
+    assert (run.state, run.sessions_done, len(answering.syntheses)) == ("failed", 1, 4)
+    answering.on_synthesis = lambda _: synthesis()
+    assert consolidate(alice).written != []
+    assert len(answering.extracted) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("no json", "not a JSON object"),
+        (synthesis("", "S"), "left a document empty"),
+        (synthesis("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", "S"), "private key"),
+        (synthesis("x" * 100_001, "S"), "100001 characters"),
+    ],
+)
+def test_an_unusable_answer_leaves_the_documents_as_they_are(
+    alice: Owner, agent: Agent, answering: AnsweringModel, given: str, message: str
+) -> None:
+    settings_make(max_retries=0)
+    talk(alice, agent)
+    edit(alice, "MEMORY.md", "- By hand.")
+    answering.on_synthesis = lambda _: given
+    run = consolidate(alice)
+    assert (run.state, run.error["code"]) == ("failed", "unusable_answer")
+    assert message in run.error["message"]
+    assert document(alice, "MEMORY.md") == "- By hand."
+
+
+def test_secrets_in_documents_are_redacted_and_counted(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    answering.on_synthesis = lambda _: synthesis("- The database: postgres://bob:sEcr3tpw99@db.example.com/app")
+    run = consolidate(alice)
+    assert "sEcr3tpw99" not in document(alice, "MEMORY.md")
+    assert run.redacted == 1
+
+
+def test_notes_are_read_newest_first_within_the_limits(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(synthesis_token_limit=1000, max_extractions=3)
+    for n in range(4):
+        talk(alice, agent, f"Fact {n}", hours_ago=10 + n)
+    answering.on_extraction = lambda session, _: extraction(f"- {session} {'word ' * 250}", "S")
+    consolidate(alice)
+    newest = [str(session.pk) for session in Session.objects.order_by("-last_active_at")]
+    (sent,) = answering.syntheses
+    assert [session in sent for session in newest] == [True, True, True, False]
+
+
+def test_a_new_generation_comes_with_the_documents(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    before = book_of(alice).generation
+    consolidate(alice)
+    assert Book.objects.get().generation > before
