@@ -104,17 +104,19 @@ def agents_file() -> str:
     return json.dumps({"agents": {"assistant": common | injecting, "plain": common | plain}}, indent=2)
 
 
-def daybook_start(stack: ExitStack, upstream: Server, *, server: str = "", memories: int = 20) -> Daybook:
+def daybook_start(
+    stack: ExitStack, upstream: Server, *, server: str = "", memories: int = 20, agents: str = ""
+) -> Daybook:
     """Start the product against `upstream`, wait until it is ready, and seed the memories.
 
-    `server` is DAYBOOK_SERVER ("" leaves the product's default). The stack stops it and removes its
-    home. BenchError, in one line, when it cannot start.
+    `server` is DAYBOOK_SERVER ("" leaves the product's default), `agents` another agents file. The
+    stack stops it and removes its home. BenchError, in one line, when it cannot start.
     """
     if not (REPO / "manage.py").exists():
         raise BenchError("Daybook cannot start: there is no manage.py in this tree")
     home = Path(tempfile.mkdtemp(prefix="daybook-bench-"))
     stack.callback(shutil.rmtree, home, ignore_errors=True)
-    (home / "agents.yaml").write_text(agents_file())
+    (home / "agents.yaml").write_text(agents or agents_file())
     port, key = free_port(), "dbk_" + secrets.token_urlsafe(32)
     env = clean_environment(
         DAYBOOK_HOME=str(home / "var"),

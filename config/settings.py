@@ -80,6 +80,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "gateway.pages.page",
             ]
         },
     }
@@ -135,7 +136,11 @@ Q_CLUSTER: dict[str, Any] = {
 if REDIS_URL:
     Q_CLUSTER["redis"] = REDIS_URL
     CHANNEL_LAYERS: dict[str, Any] = {
-        "default": {"BACKEND": "channels_redis.core.RedisChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+        "default": {
+            "BACKEND": "channels_redis.core.RedisChannelLayer",
+            # The layer waits 5 s for a message; redis-py's own read limit is 5 s too and would break idle sockets.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}]},
+        }
     }
 else:
     Q_CLUSTER["orm"] = "default"
@@ -227,3 +232,6 @@ APPROVAL_DAYS = ENV.approval_days
 COMPACTION_SECONDS = ENV.compaction_seconds
 MEMORY_PROVIDERS = split_list(ENV.memory_providers)
 PROVIDER_SECONDS = ENV.provider_seconds
+EMBEDDING_MODEL = ENV.embedding_model
+EMBEDDING_UPSTREAM = ENV.embedding_upstream
+EMBEDDING_SECONDS = ENV.embedding_seconds

@@ -10,6 +10,7 @@ from django.conf import settings
 
 from gateway import identity
 from gateway.context import AgentConfig, TurnContext
+from gateway.embeddings import query_vector
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
 from memories.documents import cut_to_tokens
@@ -37,7 +38,12 @@ async def prepare(context: TurnContext) -> Injection:
     if not agent.inject_memories:
         return Injection(guidance=snapshot.guidance)
     thread = await _thread(context)
-    keywords, trace = await _keywords(context)
+    vector, vector_trace = None, {}
+    if settings.EMBEDDING_MODEL and not snapshot.frozen.holds_all:
+        asked = asyncio.gather(_keywords(context), query_vector(context.user_text))
+        (keywords, trace), (vector, vector_trace) = await asked
+    else:
+        keywords, trace = await _keywords(context)
     injection = await recall(
         snapshot=snapshot,
         thread=thread,
@@ -49,8 +55,9 @@ async def prepare(context: TurnContext) -> Injection:
             lane_seconds=settings.RECALL_LANE_SECONDS,
         ),
         scope=provider_scope(context),
+        query_vector=vector,
     )
-    injection.trace.update(trace)
+    injection.trace.update(trace | vector_trace)
     return injection
 
 

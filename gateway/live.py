@@ -60,8 +60,12 @@ class LiveTurn:
                 while noted < len(self.notes):
                     at, note = self.notes[noted]
                     noted += 1
-                    if at >= after:
-                        yield at, note
+                    if at < after:
+                        continue
+                    if said < at:  # what was said before the note goes out before it
+                        piece, said = self.text[said:at], at
+                        yield said, ("delta", {"text": piece})
+                    yield at, note
                 if said < len(self.text):
                     piece, said = self.text[said:], len(self.text)
                     yield said, ("delta", {"text": piece})

@@ -1,9 +1,9 @@
 """What the worker looks after for the gateway: runs whose process died, runs that wait for a client's tools, usage
-counters that are behind, and memories without search words."""
+counters that are behind, and memories without search words or vectors."""
 
 from django.utils import timezone
 
-from gateway.found_by import enqueue_missing
+from gateway import embeddings, found_by
 from gateway.runs import complete_waiting, expire_runs
 from gateway.usage import count_usage
 
@@ -14,4 +14,5 @@ def runs_sweep() -> None:
     expire_runs(now)
     complete_waiting(now)
     count_usage()
-    enqueue_missing()
+    found_by.enqueue_missing()
+    embeddings.enqueue_missing()

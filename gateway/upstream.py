@@ -6,7 +6,7 @@ the rest of a turn. One client per upstream and process. Everything that goes wr
 import asyncio
 import json
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Protocol
@@ -68,6 +68,10 @@ class Model(Protocol):
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         """One OpenAI chat.completion dictionary. Raises DomainErrors."""
+        ...
+
+    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
         ...
 
 
@@ -144,6 +148,18 @@ class OpenAIModel:
             return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
         except _WRONG as error:
             raise domain_error(error) from error
+
+    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
+        body = {"model": name, "input": list(texts), "encoding_format": "float"}
+        try:
+            response = await self._client(upstream).post("/embeddings", body=body, cast_to=httpx2.Response)
+            rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
+            return [[float(value) for value in row["embedding"]] for row in rows]
+        except _WRONG as error:
+            raise domain_error(error) from error
+        except (KeyError, TypeError, ValueError):
+            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
@@ -250,6 +266,14 @@ _model: Model = OpenAIModel()
 def model() -> Model:
     """What answers model steps in this process."""
     return _model
+
+
+async def embed(texts: Sequence[str]) -> list[list[float]]:
+    """Vectors of texts from the configured embedding model, in their order. Raises DomainErrors."""
+    found = await _model.embed(settings.EMBEDDING_UPSTREAM, settings.EMBEDDING_MODEL, texts)
+    if len(found) != len(texts):
+        raise UpstreamUnreachable("The model server gave another number of vectors than it was asked for.")
+    return found
 
 
 def install(replacement: Model) -> Model:

@@ -340,3 +340,20 @@ class ClearCode(models.Model):
 
     def __str__(self) -> str:
         return f"until {self.expires_at:%H:%M}"
+
+
+class MemoryVector(models.Model):
+    """A memory's vector from the configured upstream embedding model, for the words it was made of."""
+
+    memory = models.OneToOneField(Memory, primary_key=True, on_delete=models.CASCADE, related_name="vector")
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="memory_vectors")
+    book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="memory_vectors")
+    model = models.CharField(max_length=200)
+    content_key = models.CharField(max_length=64, help_text="Hash of the words it was made of.")
+    values = models.BinaryField(help_text="32-bit floats, little endian.")
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "book"], name="vector_of_book")]
+
+    def __str__(self) -> str:
+        return self.model

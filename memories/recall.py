@@ -80,6 +80,7 @@ async def recall(
     keywords: Sequence[str] | None,
     limits: RecallSettings,
     scope: Scope | None = None,
+    query_vector: Sequence[float] | None = None,
 ) -> Injection:
     """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
     With a `scope` other providers are asked too; what they give follows ours in the long-term lane."""
@@ -89,7 +90,7 @@ async def recall(
         _lane("short_term", lambda: _short_term(thread, query, limits), bool(thread and thread.outside), limits, trace),
         _lane(
             "long_term",
-            lambda: _long_term(snapshot, query, keywords, left, limits.search),
+            lambda: _long_term(snapshot, query, keywords, left, limits.search, query_vector),
             left > 0 and not snapshot.frozen.holds_all,
             limits,
             trace,
@@ -190,11 +191,18 @@ def _short_term(thread: ThreadView | None, query: str, limits: RecallSettings) -
 
 
 def _long_term(
-    snapshot: SessionSnapshot, query: str, keywords: Sequence[str] | None, limit: int, search: str
+    snapshot: SessionSnapshot,
+    query: str,
+    keywords: Sequence[str] | None,
+    limit: int,
+    search: str,
+    vector: Sequence[float] | None,
 ) -> list[Recalled]:
     view = snapshot.view
     frozen = {entry.number for entry in snapshot.frozen.entries}
-    hits = view.index.search(query, limit=limit, keywords=keywords, strategy=search, exclude=frozen)
+    hits = view.index.search(
+        query, limit=limit, keywords=keywords, strategy=search, exclude=frozen, query_vector=vector
+    )
     return [
         Recalled(
             lane="long_term",

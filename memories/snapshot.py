@@ -7,7 +7,7 @@ whichever process the write happened. Hints between processes are never needed f
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -27,10 +27,12 @@ from memories.models import Book, Memory
 from memories.search.analysis import AnalysisCache
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
+from memories.vectors import vectors_of_book
 from prompts.consolidation import guidance
 
 _ANALYSIS = AnalysisCache()
 _ENTRY_OVERHEAD = 400
+Vectors = Mapping[int, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,16 +50,20 @@ class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
     first search wants it (a book that is frozen whole needs none)."""
 
-    def __init__(self, state: BookState, entries: tuple[ViewEntry, ...], summary: str = "") -> None:
+    def __init__(
+        self, state: BookState, entries: tuple[ViewEntry, ...], summary: str = "", vectors: Vectors | None = None
+    ) -> None:
         self.state = state
         self.entries = entries
         self.summary = summary
+        self._vectors = vectors or {}
         self.by_number = {entry.number: entry for entry in entries}
         self._lock = threading.Lock()
 
     @cached_property
     def _index(self) -> BookIndex:
-        return BookIndex.build([_search_entry(entry) for entry in self.entries], analysis=_ANALYSIS)
+        entries = [_search_entry(entry) for entry in self.entries]
+        return BookIndex.build(entries, analysis=_ANALYSIS, vectors=self._vectors or None)
 
     @property
     def index(self) -> BookIndex:
@@ -202,6 +208,7 @@ def load_view(state: BookState) -> BookView:
             .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
             .order_by("number")
         )
+        vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     for row in rows:
         if row.scan_hash != scanning.scan_hash(row.content, row.keywords):
@@ -216,7 +223,7 @@ def load_view(state: BookState) -> BookView:
         book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
     readable = summary.content if summary and not renewed_rule(summary) else ""
-    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked), readable)
+    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked), readable, vectors)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from memories.models import Book, Memory, Notification
+from memories.models import Artifact, Book, ClearCode, Memory, Notification, ThreadRecord
 from memories.services import book_expire
 
 _BATCH = 200
@@ -18,5 +18,8 @@ def memories_sweep() -> None:
         book_expire(book)
     old = Notification.objects.filter(created_at__lt=now - timedelta(days=settings.NOTIFICATION_DAYS))
     Notification.objects.filter(pk__in=old.values_list("pk", flat=True)[:_BATCH]).delete()
-    gone = Memory.objects.filter(deleted_at__lt=now - timedelta(days=settings.UNDO_DAYS))
-    Memory.objects.filter(pk__in=list(gone.values_list("pk", flat=True)[:_BATCH])).delete()
+    undoable_since = now - timedelta(days=settings.UNDO_DAYS)
+    for model, column in ((Memory, "deleted_at"), (Artifact, "deleted_at"), (ThreadRecord, "cleared_at")):
+        gone = model.objects.filter(**{f"{column}__lt": undoable_since}).values_list("pk", flat=True)[:_BATCH]
+        model.objects.filter(pk__in=list(gone)).delete()
+    ClearCode.objects.filter(expires_at__lt=now).delete()

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
-from reviews.models import ReviewRun
+from reviews.models import Extraction, ReviewRun
 
 CONTEXT_MESSAGES = 4
 # Rows beyond this many are out of any token limit.
@@ -62,7 +62,9 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     User and assistant words are verbatim; tool results are only mentioned: a web page is no evidence about a person."""
     if review.session_id is None:
         return FrozenConversation()
-    first = max(1, reviewed_through + 1 - CONTEXT_MESSAGES)
+    # What was cleared or forgotten is no context either.
+    floor = Extraction.objects.filter(session_id=review.session_id).values_list("floor_seq", flat=True).first() or 0
+    first = max(floor + 1, reviewed_through + 1 - CONTEXT_MESSAGES)
     rows = reviewable(review.owner_id, review.session_id).filter(seq__gte=first, seq__lte=review.last_seq)
     left = settings.REVIEW_TOKENS
     longest = left // 2  # one giant message must not hide the one it answers

@@ -42,7 +42,8 @@ class Document:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
-    """How a book's consolidation stands. `said`: how the last run ended, or why the open one waits."""
+    """How a book's consolidation stands. `idle`: how long sessions rest before they are read, ` for 12 hours`;
+    `said`: how the last run ended, or why the open one waits."""
 
     book: str
     books: Sequence[str]
@@ -60,7 +61,7 @@ def panel_of(reader: Reader, name: str) -> Panel:
     """The panel of one book, also one that is not there yet."""
     limits = memory_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=reader.owner.pk).order_by("name")}
-    names = sorted({*books, name} if not books else books)
+    names = sorted(books or {name})
     book = books.get(name)
     if book is None:
         return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
@@ -88,7 +89,7 @@ def document_name(path: str) -> str:
 
 def _idle(limits: MemorySettings) -> str:
     hours = limits.min_rollout_idle_hours
-    return f"once they rest for {hours:g} hour{'' if hours == 1 else 's'}" if hours else "as soon as they rest"
+    return f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
 
 
 def _steps(run: ConsolidationRun) -> list[Step]:
@@ -123,7 +124,8 @@ def _ceilings(run: ConsolidationRun, limits: MemorySettings) -> list[tuple[str, 
 def _said(run: ConsolidationRun, reader: Reader) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
-        return f"It rests until {reader.near_day(run.not_before)}, {reader.local(run.not_before):%H:%M}. {problem}".strip()
+        until = f"{reader.near_day(run.not_before)}, {reader.local(run.not_before):%H:%M}"
+        return f"It rests until {until}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
     when = f"{reader.near_day(run.finished_at)}, {reader.local(run.finished_at):%H:%M}"

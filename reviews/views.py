@@ -63,7 +63,8 @@ def document_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     if artifact is None:
         return HttpResponse(status=404)
     if given := request.GET.get("revision"):
-        revision = ArtifactRevision.objects.filter(artifact=artifact, pk=parse_uuid(given)).first()
+        wanted = parse_uuid(given)
+        revision = ArtifactRevision.objects.filter(artifact=artifact, pk=wanted).first() if wanted else None
         if revision is None:
             return HttpResponse(status=404)
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")

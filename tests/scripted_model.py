@@ -3,7 +3,7 @@ A call too many or a step left over fails the test."""
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,6 +46,8 @@ class ScriptedModel:
         self.calls: list[ModelRequest] = []
         self._steps: deque[Says | Hangs | Exception] = deque()
         self._unscripted = 0
+        self.embedded: list[tuple[str, ...]] = []
+        self.embedding_fault: Exception | None = None
 
     def script(self, *steps: Says | Hangs | Exception | str) -> None:
         """Append steps; a plain string is one that says it."""
@@ -83,6 +85,13 @@ class ScriptedModel:
             "choices": [{"index": 0, "message": message, "finish_reason": finish}],
             "usage": step.usage,
         }
+
+    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+        """Letters as a vector: texts with the same letters are near each other. A scripted exception is raised."""
+        self.embedded.append(tuple(texts))
+        if self.embedding_fault:
+            raise self.embedding_fault
+        return [[float(text.casefold().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
 
     def assert_complete(self) -> None:
         """Every step ran, and nothing more was asked."""

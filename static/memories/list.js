@@ -2,6 +2,7 @@
 // somebody is editing, or has just deleted and may want back, stays where it is.
 
 import { ApiError, fragment } from "../gateway/api.js";
+import { reconcile, replaceFocused } from "./reconcile.js";
 
 const TYPING = 250;
 
@@ -118,37 +119,16 @@ export class List {
     status.dataset.shown = told.dataset.shown;
     if (status.textContent !== told.textContent) status.replaceChildren(...told.childNodes);
     const incoming = [...nodes.querySelector("[data-rows]").children];
+    const busy = (row) => row.querySelector("[data-editor]");
     if (whole) this.rows.replaceChildren(...incoming);
-    else await this.#reconcile(incoming, news);
+    else await reconcile(this.rows, incoming, { news, busy, leave: (row) => this.#leave(row) });
     this.rows.hidden = !this.rows.children.length;
     this.#margins();
   }
 
-  // Rows that stay are not moved: somebody may be writing in one.
-  async #reconcile(incoming, news) {
-    const listed = new Set(incoming.map((row) => row.id));
-    const gone = [...this.rows.children].filter((row) => !listed.has(row.id));
-    let place = this.rows.firstElementChild;
-    for (const fresh of incoming) {
-      while (place && !listed.has(place.id)) place = place.nextElementSibling;
-      const present = document.getElementById(fresh.id);
-      if (!present) {
-        this.rows.insertBefore(fresh, place);
-        fresh.classList.toggle("is-new", news);
-        continue;
-      }
-      if (present === place) place = place.nextElementSibling;
-      else this.rows.insertBefore(present, place);
-      if (present.dataset.version === fresh.dataset.version || present.querySelector("[data-editor]")) continue;
-      fresh.classList.toggle("is-new", news);
-      replaceFocused(present, fresh);
-    }
-    for (const row of gone) await this.#leave(row);
-  }
-
-  // No longer listed: what is being edited stays, what was deleted stays struck, the rest leaves.
+  // No longer listed: what was deleted stays struck, the rest leaves.
   async #leave(row) {
-    if (row.querySelector("[data-editor]") || row.hasAttribute("data-gone")) return;
+    if (row.hasAttribute("data-gone")) return;
     const nodes = await shown(`/fragments/memories/${row.dataset.memory}/`);
     const fresh = nodes?.querySelector("[data-gone]");
     if (fresh) replaceFocused(row, fresh);
@@ -163,14 +143,6 @@ export class List {
       day = time.textContent;
     }
   }
-}
-
-// A row that is written anew keeps the focus on the same button.
-function replaceFocused(present, fresh) {
-  const focused = present.contains(document.activeElement) ? document.activeElement.closest("button") : null;
-  const label = focused?.getAttributeNames().find((name) => name.startsWith("data-"));
-  present.replaceWith(fresh);
-  if (label) fresh.querySelector(`[${label}]`)?.focus();
 }
 
 // A fragment, or null when there is nothing of it or it can't be had now: the page stays as it is, and says that it is

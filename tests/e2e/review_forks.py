@@ -10,8 +10,12 @@ import django
 
 def main() -> None:
     django.setup()
-    from reviews.tasks import review_execute  # noqa: PLC0415 - models can be imported only now
+    from memories import scanning  # noqa: PLC0415 - models can be imported only now
+    from memories.services import check_scan  # noqa: PLC0415
+    from reviews.tasks import review_execute  # noqa: PLC0415
 
+    scanning.warm()
+    check_scan("Likes tea.", ["drink"])  # what is made at first use is made before the forks
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children leave no zombies: a process id that answers is alive
     for line in sys.stdin:
         child = os.fork()

@@ -95,7 +95,7 @@ def test_a_review_that_is_killed_at_random_instants_is_written_whole_or_not_at_a
     alice: Owner, execute: Callable[[ReviewRun], int], upstream: UpstreamServer
 ) -> None:
     chance = random.Random(SEED)  # noqa: S311 - no secret
-    usual = _time_of_a_whole_review(alice, execute, upstream)
+    usual = _time_of_a_whole_review(alice, execute, upstream); print("USUAL", usual)
     kills, seen_running, deadline = 0, 0, time.monotonic() + 200
     reviews = [ReviewRun.objects.get()]
     while kills < KILLS:

@@ -1,6 +1,5 @@
 """The Memory Guidance block: where it stands, what it holds, when it is made anew."""
 
-import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
@@ -111,13 +110,14 @@ async def test_a_summary_that_new_rules_block_is_left_out(
     assert (await said(alice_api, session, model))[0]["content"] == "You are terse."
 
 
-@pytest.mark.django_db
 async def test_it_costs_a_warm_turn_no_query(
     alice: Owner, alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:
     async def queries() -> int:
-        with CaptureQueriesContext(connection) as captured:
-            await said(alice_api, session, model)
+        captured = CaptureQueriesContext(connection)
+        await in_thread(captured.__enter__)
+        await said(alice_api, session, model)
+        await in_thread(captured.__exit__, None, None, None)
         return len(captured)
 
     await in_thread(lambda: settings_make(enabled=False))

@@ -1,0 +1,132 @@
+"""What grows with the data: the start of a turn, a write, a search and the admin's list, at several sizes.
+
+    python bench/growth.py
+    python bench/growth.py --database-url postgres://user:password@127.0.0.1:5432/postgres
+
+Works through the shipped code on a database of its own: SQLite in a temporary home, or a database that is made on the
+given server and dropped at the end. The rows of everybody else (memories with revisions, sessions, runs, messages) are
+put there in bulk; the one owner that is measured writes and asks like anybody.
+
+Prints a table and, as its last line, one JSON object: `points`, each with `memories` and `owners` (in the whole
+database), `book` (memories of the measured owner's book), and the medians `turn_start_ms` (the opening transaction and
+the injection, with a warm snapshot), `add_ms`, `search_ms` and `admin_list_ms` (the first page, rendered)."""
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+REPO = Path(__file__).resolve().parent.parent
+# (owners, memories of each, memories of the measured book)
+SIZES = ((10, 100, 100), (100, 100, 100), (1000, 100, 100), (1000, 100, 1000), (1000, 100, 4000))
+QUICK = ((10, 20, 20), (50, 20, 200))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database-url", default="", help="a PostgreSQL server to make a database on")
+    parser.add_argument("--repeats", type=int, default=15, help="measurements of each figure")
+    parser.add_argument("--limit", type=float, default=170.0, help="begin no further size after so many seconds")
+    parser.add_argument("--quick", action="store_true", help="two small sizes")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="daybook-growth-") as home, database(options.database_url) as variables:
+        for name in [name for name in os.environ if name.startswith(("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_"))]:
+            del os.environ[name]
+        os.environ.update(
+            DAYBOOK_HOME=home,
+            DJANGO_SETTINGS_MODULE="config.settings",
+            DAYBOOK_DB_THREADS="0",
+            DAYBOOK_SECRET_KEY=secrets.token_urlsafe(32),
+            DAYBOOK_ALLOWED_HOSTS="testserver",
+            **variables,
+        )
+        sys.path.insert(0, str(REPO))
+        import django
+
+        django.setup()
+        from django.db import connections
+
+        from bench.growth_data import migrated, people_added
+
+        try:
+            migrated()
+            sizes = QUICK if options.quick else SIZES
+            points = measured(sizes, options.repeats, time.monotonic() + options.limit, people_added)
+        finally:
+            connections.close_all()
+    print(json.dumps({"points": points, "database": "postgresql" if options.database_url else "sqlite"}))
+
+
+@contextmanager
+def database(url: str) -> Iterator[dict[str, str]]:
+    """The variables of a new, empty database; without a URL none are needed."""
+    if not url:
+        yield {}
+        return
+    import psycopg
+    from psycopg import sql
+
+    name = f"daybook_growth_{secrets.token_hex(6)}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        try:
+            yield {"DATABASE_URL": urlunsplit(urlsplit(url)._replace(path=f"/{name}"))}
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def measured(
+    sizes: tuple[tuple[int, int, int], ...], repeats: int, until: float, people_added: Callable[[int, int], None]
+) -> list[dict[str, Any]]:
+    """Grow step by step and measure at each; prints a line for each point."""
+    from bench.growth_data import Subject
+
+    subject = Subject()
+    loop = asyncio.new_event_loop()
+    columns = ("memories", "owners", "book", "turn_start_ms", "add_ms", "search_ms", "admin_list_ms")
+    print(" ".join(f"{column:>13}" for column in columns))
+    points: list[dict[str, Any]] = []
+    others = 0
+    for owners, each, book in sizes:
+        if time.monotonic() > until:
+            print(f"left out for want of time: {owners} owners with {each} memories, a book of {book}")
+            continue
+        people_added(owners - 1 - others, each)
+        others = owners - 1
+        subject.grow(book)
+        # An add changes the book's size, so it is measured last and taken back by the next size's count.
+        point: dict[str, Any] = {"memories": subject.memories_in_database(), "owners": owners, "book": book}
+        point["turn_start_ms"] = median_ms(repeats, subject.turn_start(loop), subject.turn_end)
+        point["search_ms"] = median_ms(repeats, subject.search)
+        point["admin_list_ms"] = median_ms(max(3, repeats // 3), subject.admin_list)
+        point["add_ms"] = median_ms(repeats, subject.add)
+        points.append(point)
+        print(" ".join(f"{point[column]:>13}" for column in columns), flush=True)
+    loop.close()
+    return points
+
+
+def median_ms(repeats: int, act: Callable[[], object], after: Callable[[], object] | None = None) -> float:
+    """The median time of `act` in milliseconds; a first call warms up and does not count, `after` is not timed."""
+    times = []
+    for _ in range(repeats + 1):
+        started = time.perf_counter()
+        act()
+        times.append((time.perf_counter() - started) * 1000)
+        if after is not None:
+            after()
+    return round(statistics.median(times[1:]), 2)
+
+
+if __name__ == "__main__":
+    main()

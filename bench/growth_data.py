@@ -1,0 +1,232 @@
+"""The data of growth.py: everybody else, in bulk, and the one owner that is measured, through the shipped code.
+Imported once Django is set up."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from itertools import count
+
+from django.contrib.auth.models import User
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.test import Client
+
+from gateway.context import TurnContext
+from gateway.injection import build_messages, prepare
+from gateway.models import Agent, Message, Run, Session
+from gateway.runs import Said, close, open_native
+from gateway.services import agent_save, session_create
+from memories import scanning
+from memories.api import SearchIn, _search
+from memories.caller import Caller
+from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
+from memories.services import (
+    MemoryFields,
+    Source,
+    book_get_or_create,
+    book_writing,
+    content_key,
+    memory_state,
+    owner_for_user,
+)
+
+THINGS = [
+    "garden",
+    "bread",
+    "harbour",
+    "invoice",
+    "kettle",
+    "violin",
+    "ticket",
+    "budget",
+    "lesson",
+    "printer",
+    "marathon",
+    "recipe",
+    "passport",
+    "router",
+]
+WAYS = [
+    "likes",
+    "avoids",
+    "plans",
+    "paints",
+    "repairs",
+    "studies",
+    "collects",
+    "remembers",
+    "prefers",
+    "schedules",
+    "reviews",
+    "compares",
+]
+TIMES = [
+    "in spring",
+    "every Friday",
+    "before work",
+    "with the children",
+    "at the office",
+    "on holiday",
+    "since last year",
+]
+RUNS = 5  # of each session, with two messages each
+_BATCH = 2000
+_rng = random.Random(7)
+_numbers = count(1)
+
+
+def migrated() -> None:
+    """An empty database with every table, and the agent that is measured."""
+    call_command("migrate", verbosity=0)
+    agent_save("bench", {"inject_memories": True, "user_char_limit": 0, "memory_char_limit": 0})
+
+
+def sentence() -> str:
+    """A short statement that no other memory makes."""
+    return f"{_rng.choice(WAYS).capitalize()} the {_rng.choice(THINGS)} {_rng.choice(TIMES)}, note {next(_numbers)}."
+
+
+@transaction.atomic
+def people_added(owners: int, each: int) -> None:
+    """So many more owners with so many memories each, and a session with some turns; in bulk."""
+    agent = Agent.objects.get(name="bench")
+    people = Owner.objects.bulk_create(Owner(memory_seq=each, external_id="bench") for _ in range(owners))
+    books = Book.objects.bulk_create(Book(owner=owner, name="main") for owner in people)
+    groups = ChangeSet.objects.bulk_create(
+        ChangeSet(owner=book.owner, book=book, kind="edit", actor="system", write_origin=WriteOrigin.USER)
+        for book in books
+    )
+    for group in groups:
+        memories = Memory.objects.bulk_create(_memory(group, number) for number in range(1, each + 1))
+        Revision.objects.bulk_create(_revision(group, memory) for memory in memories)
+    _sessions_added(people, agent)
+    _analyse()
+
+
+def _memory(group: ChangeSet, number: int) -> Memory:
+    content = sentence()
+    return Memory(
+        owner_id=group.owner_id,
+        book_id=group.book_id,
+        number=number,
+        target="user",
+        content=content,
+        content_key=content_key(content),
+        write_origin=WriteOrigin.USER,
+        scan_hash=scanning.scan_hash(content, []),
+    )
+
+
+def _revision(group: ChangeSet, memory: Memory) -> Revision:
+    return Revision(
+        owner_id=memory.owner_id,
+        memory=memory,
+        change_set=group,
+        version=1,
+        action=Revision.Action.ADD,
+        after=memory_state(memory),
+        actor="system",
+        write_origin=WriteOrigin.USER,
+    )
+
+
+def _sessions_added(people: list[Owner], agent: Agent) -> None:
+    sessions = Session.objects.bulk_create(
+        Session(owner=owner, agent=agent, turns=RUNS, message_seq=2 * RUNS, title="A talk") for owner in people
+    )
+    runs = Run.objects.bulk_create(
+        (
+            Run(
+                owner_id=session.owner_id,
+                session=session,
+                turn=turn,
+                state=Run.State.COMPLETED,
+                request_id="bench",
+                lease_token=None,
+                usage_counted=True,
+            )
+            for session in sessions
+            for turn in range(1, RUNS + 1)
+        ),
+        batch_size=_BATCH,
+    )
+    Message.objects.bulk_create(
+        (
+            Message(
+                owner_id=run.owner_id,
+                session_id=run.session_id,
+                run=run,
+                seq=2 * run.turn - 1 + part,
+                role=role,
+                text=sentence(),
+            )
+            for run in runs
+            for part, role in enumerate(("user", "assistant"))
+        ),
+        batch_size=_BATCH,
+    )
+
+
+def _analyse() -> None:
+    """What autovacuum would have done meanwhile."""
+    if connection.vendor == "postgresql":
+        transaction.on_commit(lambda: connection.cursor().execute("ANALYZE"))
+
+
+class Subject:
+    """The owner that is measured: an administrator with a book, a session and a browser."""
+
+    def __init__(self) -> None:
+        user = User.objects.create_superuser("bench", password="only for this run")
+        self.owner = owner_for_user(user)
+        self.caller = Caller(owner_id=self.owner.pk, actor=f"user:{user.pk}")
+        self.session = session_create(self.owner, Agent.objects.get(name="bench"))
+        self.book = book_get_or_create(self.owner.pk, "main")
+        self.browser = Client()
+        self.browser.force_login(user)
+        self.open: TurnContext | None = None
+
+    def grow(self, size: int) -> None:
+        """Bring the book to so many memories; it never shrinks."""
+        missing = size - Memory.objects.filter(book=self.book).count()
+        with book_writing(self.book, self._source()) as writer:
+            for _ in range(missing):
+                writer.add(MemoryFields(content=sentence(), target="user"))
+
+    def memories_in_database(self) -> int:
+        return Memory.objects.count()
+
+    def turn_start(self, loop: asyncio.AbstractEventLoop) -> Callable[[], object]:
+        """From a request to the messages that the model would get."""
+
+        def act() -> object:
+            text = f"What did I say about the {_rng.choice(THINGS)} {_rng.choice(TIMES)}?"
+            self.open = open_native(
+                self.caller, session_id=self.session.pk, content=text, replaces=None, request_id="bench"
+            )
+            return build_messages(self.open, loop.run_until_complete(prepare(self.open)))
+
+        return act
+
+    def turn_end(self) -> None:
+        """Close what turn_start opened, as a turn that failed: nothing of it stays in the conversation."""
+        assert self.open is not None
+        close(self.open, Said(), state=Run.State.FAILED, error={"code": "bench", "message": "not asked"})
+
+    def add(self) -> None:
+        """One write with all that belongs to it."""
+        with book_writing(self.book, self._source()) as writer:
+            assert writer.add(MemoryFields(content=sentence(), target="user")).changed
+
+    def search(self) -> None:
+        """What POST /api/memories/search does."""
+        found = _search(self.caller, SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}"))
+        assert found["data"], "the search found nothing"
+
+    def admin_list(self) -> None:
+        """The admin's first page of memories."""
+        answer = self.browser.get("/admin/memories/memory/")
+        assert answer.status_code == 200, f"the admin answered {answer.status_code}"
+
+    def _source(self) -> Source:
+        return Source(actor=self.caller.actor, origin=WriteOrigin.USER)

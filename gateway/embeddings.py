@@ -1,0 +1,69 @@
+"""An upstream embedding model, where one is configured: memories get their vectors from a background job, a turn's
+query asks for its own with a deadline and goes without one when it is late."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.conf import settings
+from django_q.tasks import async_task
+
+from gateway.upstream import embed
+from gateway.worker_loop import run_async
+from memories.errors import DomainError
+from memories.models import Book
+from memories.vectors import missing_vectors, vectors_store
+
+logger = logging.getLogger("daybook.embeddings")
+
+BATCH = 64
+TASK = "gateway.embeddings.embed_book"
+PAUSE_SECONDS = 30.0
+_looked_at: float | None = None
+
+
+def enqueue_missing() -> int:
+    """Hand books to the queue that hold memories without a vector. Returns how many; none without a model."""
+    global _looked_at
+    if not settings.EMBEDDING_MODEL or (_looked_at is not None and time.monotonic() - _looked_at < PAUSE_SECONDS):
+        return 0
+    _looked_at = time.monotonic()
+    books = list(missing_vectors().order_by().values_list("book_id", flat=True).distinct()[:BATCH])
+    for book_id in books:
+        async_task(TASK, str(book_id), q_options={"save": False})
+    return len(books)
+
+
+def embed_book(book_id: str) -> int:
+    """Make the vectors of one batch of a book. Returns how many were stored; a fault is logged and comes again."""
+    book = Book.objects.filter(pk=UUID(book_id)).first()
+    if book is None or not settings.EMBEDDING_MODEL:
+        return 0
+    rows = list(missing_vectors().filter(book=book).order_by("number")[:BATCH])
+    if not rows:
+        return 0
+    texts = [" ".join((row.content, *row.keywords)) for row in rows]
+    try:
+        vectors = run_async(_in_time(texts, settings.COMPACTION_SECONDS))
+    except (DomainError, TimeoutError) as error:
+        logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
+        return 0
+    keys = {row.pk: row.content_key for row in rows}
+    return vectors_store(book, dict(zip(keys, vectors, strict=True)), keys)
+
+
+async def query_vector(text: str) -> tuple[list[float] | None, dict[str, str]]:
+    """The vector of a turn's query, or None, and what the run's trace says of it. Wants a configured model."""
+    try:
+        return (await _in_time([text], settings.EMBEDDING_SECONDS))[0], {"embedding": "ok"}
+    except TimeoutError:
+        return None, {"embedding": "timeout"}
+    except DomainError as error:
+        return None, {"embedding": error.code}
+
+
+async def _in_time(texts: Sequence[str], seconds: float) -> list[list[float]]:
+    async with asyncio.timeout(seconds):
+        return await embed(texts)

@@ -1,0 +1,82 @@
+// Deciding about what a review wants to save: which of it, and in which words.
+
+import { ApiError, call } from "../gateway/api.js";
+
+const parts = (form) => [...form.querySelectorAll("[data-write]")];
+const chosen = (form) => parts(form).filter((part) => part.querySelector("input").checked);
+
+export function installDecisions(root, refresh, say) {
+  root.addEventListener("input", (event) => {
+    const form = event.target.closest("[data-decision]");
+    if (!form) return;
+    form.dataset.touched = "";
+    count(form);
+  });
+  root.addEventListener("click", (event) => {
+    const form = event.target.closest("[data-decision]");
+    const edit = event.target.closest("[data-edit-write]");
+    if (edit) openWords(edit);
+    else if (form && event.target.closest("[data-reject]")) decide(form, "reject", {}, "Turned down.");
+  });
+  root.addEventListener("submit", (event) => {
+    const form = event.target.closest("[data-decision]");
+    if (!form) return;
+    event.preventDefault();
+    decide(form, "approve", { edits: edits(form) }, "Saved.");
+  });
+
+  async function decide(form, verb, more, done) {
+    const run = form.closest("[data-review]");
+    const writes = chosen(form).map((part) => Number(part.dataset.write));
+    if (!writes.length) return;
+    const buttons = form.querySelectorAll("button");
+    const focused = run.contains(document.activeElement);
+    for (const button of buttons) button.disabled = true;
+    try {
+      await call("POST", `/api/reviews/${run.dataset.review}/${verb}`, { writes, ...more });
+      delete form.dataset.touched;
+      const next = run.nextElementSibling?.id;
+      await refresh();
+      say(done);
+      if (focused) (document.getElementById(run.id)?.querySelector("button") ?? document.getElementById(next)?.querySelector("button, a"))?.focus();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      for (const button of buttons) button.disabled = false;
+      count(form);
+      const place = run.querySelector("[data-error]");
+      place.textContent = error.message;
+      place.hidden = false;
+    }
+  }
+}
+
+function openWords(button) {
+  const part = button.closest("[data-write]");
+  const area = part.querySelector("textarea");
+  part.querySelector("[data-diff]").hidden = true;
+  area.hidden = false;
+  button.parentElement.hidden = true;
+  part.closest("form").dataset.touched = "";
+  area.focus();
+}
+
+function edits(form) {
+  const changed = {};
+  for (const part of chosen(form)) {
+    const area = part.querySelector("textarea");
+    if (area && !area.hidden && area.value.trim() !== area.defaultValue.trim()) changed[part.dataset.write] = area.value;
+  }
+  return changed;
+}
+
+// “Save both”, “Save 1”, and nothing to press at 0.
+function count(form) {
+  const all = parts(form).length;
+  const number = chosen(form).length;
+  const save = form.querySelector("[data-save]");
+  const reject = form.querySelector("[data-reject]");
+  if (number === all) save.textContent = all === 1 ? "Save" : all === 2 ? "Save both" : `Save all ${all}`;
+  else save.textContent = `Save ${number}`;
+  reject.textContent = number === all || !number ? "Reject" : `Reject ${number}`;
+  save.disabled = reject.disabled = !number;
+}

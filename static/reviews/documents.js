@@ -1,0 +1,123 @@
+// The drawer of a document: read, edited, and its history. In its place stands the panel while it is closed; on narrow
+// pages it lies over everything, and then what is behind it rests.
+
+import { ApiError, call, request } from "../gateway/api.js";
+import { shown } from "../memories/list.js";
+
+const OVER = matchMedia("(max-width: 74.99rem)");
+
+export class Documents extends EventTarget {
+  constructor(drawer, panel) {
+    super();
+    this.drawer = drawer;
+    this.panel = panel;
+    this.opener = "";
+    drawer.addEventListener("click", (event) => {
+      const button = event.target.closest("button, [data-close]");
+      if (!button) return;
+      if (button.matches("[data-close]")) {
+        event.preventDefault();
+        this.close();
+      } else if (button.matches("[data-document]")) this.#load(button.dataset.document);
+      else if (button.matches("[data-edit-document]")) this.#load(button.dataset.editDocument, "edit");
+      else if (button.matches("[data-document-history]")) this.#load(button.dataset.documentHistory, "history");
+      else if (button.matches("[data-restore-document]")) this.#restore(button);
+    });
+    drawer.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.#save(event.target);
+    });
+    drawer.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) drawer.querySelector("form")?.requestSubmit();
+    });
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !drawer.hidden && (OVER.matches || drawer.contains(document.activeElement))) this.close();
+    });
+    OVER.addEventListener("change", () => this.#rest());
+    this.#rest();
+  }
+
+  open(path, button, view = "") {
+    this.opener = button.getAttribute("aria-label") ? `[aria-label="${CSS.escape(button.getAttribute("aria-label"))}"]` : `[data-document="${CSS.escape(path)}"]`;
+    return this.#load(path, view);
+  }
+
+  close() {
+    this.drawer.hidden = true;
+    this.drawer.replaceChildren();
+    this.#rest();
+    this.panel.querySelector(this.opener || "[data-document]")?.focus();
+    this.#address("");
+  }
+
+  async #load(path, view = "") {
+    const nodes = await shown(`/fragments/document/?book=${this.#book}&path=${encodeURIComponent(path)}&view=${view}`);
+    if (!nodes) {
+      if (!this.drawer.hidden) this.close();
+      return;
+    }
+    this.drawer.replaceChildren(nodes);
+    this.drawer.hidden = false;
+    this.#rest();
+    this.#address(path);
+    (this.drawer.querySelector("textarea") ?? this.drawer.querySelector("[data-close]")).focus();
+    this.drawer.scrollTop = 0;
+  }
+
+  get #book() {
+    return encodeURIComponent(this.panel.dataset.book);
+  }
+
+  #address(path) {
+    const query = new URLSearchParams({ book: this.panel.dataset.book, ...(path && { doc: path }) });
+    window.history.replaceState(null, "", `?${query}`);
+  }
+
+  async #save(form) {
+    const path = form.dataset.documentForm;
+    const content = form.elements.content.value;
+    await this.#attempt(form.querySelector("[type=submit]"), async () => {
+      await this.#put(path, content, form.dataset.version);
+      if (content.trim()) await this.#load(path);
+      else this.close();
+    });
+  }
+
+  async #restore(button) {
+    const steps = this.drawer.querySelector("[data-document-steps]");
+    const path = steps.dataset.documentSteps;
+    await this.#attempt(button, async () => {
+      const query = `book=${this.#book}&path=${encodeURIComponent(path)}&revision=${button.dataset.restoreDocument}`;
+      const content = await (await request("GET", `/fragments/document/?${query}`)).text();
+      await this.#put(path, content, steps.dataset.version);
+      await this.#load(path, "history");
+    });
+  }
+
+  async #put(path, content, version) {
+    const headers = { "If-Match": `"${version}"` };
+    const place = path.split("/").map(encodeURIComponent).join("/");
+    await call("PUT", `/api/books/${this.#book}/artifacts/${place}`, { content }, { headers });
+    this.dispatchEvent(new CustomEvent("changed"));
+  }
+
+  async #attempt(button, work) {
+    const said = this.drawer.querySelector("[data-error]");
+    said.hidden = true;
+    button.disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      button.disabled = false;
+      said.textContent = error.message;
+      said.hidden = false;
+    }
+  }
+
+  #rest() {
+    const open = !this.drawer.hidden;
+    this.panel.hidden = open && !OVER.matches;
+    for (const part of [document.querySelector(".topbar"), this.drawer.previousElementSibling, this.panel]) part.inert = open && OVER.matches;
+  }
+}

@@ -1,0 +1,112 @@
+// Consolidation: how far it is, what a rebuild would cost, and stopping it. It is looked at only while it is under way.
+
+import { ApiError, call } from "../gateway/api.js";
+import { shown } from "../memories/list.js";
+
+const OPEN = new Set(["scheduled", "running"]);
+const PAUSE = 3000;
+const LONGEST = 30000;
+
+export class Panel {
+  constructor(root, documents) {
+    this.root = root;
+    this.documents = documents;
+    this.force = false;
+    this.pause = PAUSE;
+    root.addEventListener("click", (event) => {
+      const button = event.target.closest("button, [data-document]");
+      if (!button) return;
+      if (button.matches("[data-document]")) {
+        event.preventDefault();
+        documents.open(button.dataset.document, button);
+      } else if (button.matches("[data-edit-document]")) documents.open(button.dataset.editDocument, button, "edit");
+      else if (button.matches("[data-preview]")) this.#attempt(button, () => this.#preview());
+      else if (button.matches("[data-not-now]")) this.#hide();
+      else if (button.matches("[data-rebuild]")) this.#attempt(button, () => this.#rebuild());
+      else if (button.matches("[data-stop]")) this.#attempt(button, () => this.#stop(button.dataset.stop));
+    });
+    root.addEventListener("change", (event) => {
+      if (!event.target.matches("[data-choose-book]")) return;
+      root.dataset.book = event.target.value;
+      window.history.replaceState(null, "", `?book=${encodeURIComponent(root.dataset.book)}`);
+      this.refresh("[data-choose-book]");
+    });
+    documents.addEventListener("changed", () => this.refresh());
+    this.#watch();
+  }
+
+  get book() {
+    return this.root.dataset.book;
+  }
+
+  // `focus`: what has the focus afterwards, where it was in here before.
+  async refresh(focus = "") {
+    const inside = this.root.contains(document.activeElement);
+    if (this.root.querySelector("#preview:not([hidden])") && !focus) return; // somebody is reading it
+    const nodes = await shown(`/fragments/consolidation/?book=${encodeURIComponent(this.book)}`);
+    if (nodes) {
+      const label = document.activeElement?.getAttribute("aria-label");
+      this.root.replaceChildren(nodes);
+      if (inside) (this.root.querySelector(focus || `[aria-label="${CSS.escape(label ?? "")}"]`) ?? this.root.querySelector("button"))?.focus();
+    }
+    this.#watch();
+  }
+
+  #watch() {
+    clearTimeout(this.timer);
+    if (!OPEN.has(this.root.querySelector("[data-state]").dataset.state)) {
+      this.pause = PAUSE;
+      return;
+    }
+    this.timer = setTimeout(() => this.refresh(), this.pause);
+    this.pause = Math.min(LONGEST, this.pause * 1.3);
+  }
+
+  async #preview() {
+    const found = await call("POST", "/api/consolidations", { book: this.book, dry_run: true });
+    const preview = this.root.querySelector("#preview");
+    const nothing = !found.sessions_total && !found.synthesis;
+    this.force = nothing;
+    preview.querySelector("[data-text]").textContent = nothing
+      ? "Nothing changed since the last one. A rebuild would write the documents again from the same notes."
+      : found.text;
+    preview.querySelector("[data-rebuild]").textContent = nothing ? "Rebuild anyway" : "Rebuild now";
+    preview.hidden = false;
+    this.root.querySelector("[data-preview]").setAttribute("aria-expanded", "true");
+    preview.querySelector("[data-rebuild]").focus();
+  }
+
+  #hide() {
+    const opener = this.root.querySelector("[data-preview]");
+    this.root.querySelector("#preview").hidden = true;
+    opener.setAttribute("aria-expanded", "false");
+    opener.focus();
+  }
+
+  async #rebuild() {
+    await call("POST", "/api/consolidations", { book: this.book, force: this.force });
+    this.#hide();
+    this.pause = PAUSE;
+    await this.refresh("[data-stop]");
+  }
+
+  async #stop(id) {
+    await call("POST", `/api/consolidations/${id}/stop`, {});
+    await this.refresh("[data-preview]");
+  }
+
+  async #attempt(button, work) {
+    const said = this.root.querySelector("[data-error]");
+    said.hidden = true;
+    button.disabled = true;
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      said.textContent = error.message;
+      said.hidden = false;
+    } finally {
+      button.disabled = false;
+    }
+  }
+}

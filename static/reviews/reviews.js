@@ -1,0 +1,113 @@
+// The reviews page: the timeline that keeps itself up to date, deciding, undoing, and the panel beside it.
+
+import { ApiError, call, request } from "../gateway/api.js";
+import { notifications, reviews } from "../gateway/shell.js";
+import { reconcile } from "../memories/reconcile.js";
+import { shown } from "../memories/list.js";
+import { installDecisions } from "./decision.js";
+import { Documents } from "./documents.js";
+import { Panel } from "./panel.js";
+
+const LIVE = 150;
+const root = document.getElementById("timeline");
+const said = document.getElementById("said");
+const runs = () => root.querySelector("[data-runs]");
+
+const documents = new Documents(document.getElementById("document"), document.getElementById("panel"));
+const panel = new Panel(document.getElementById("panel"), documents);
+installDecisions(root, refresh, say);
+
+root.addEventListener("click", (event) => {
+  const run = event.target.closest("[data-review]");
+  const button = event.target.closest("button, [data-more]");
+  if (!button) return;
+  if (button.matches("[data-more]")) {
+    event.preventDefault();
+    runs().dataset.number = button.dataset.more;
+    refresh();
+  } else if (!run) return;
+  else if (button.matches("[data-undo]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`));
+  else if (button.matches("[data-change]")) act(run, button, "Put back.", () => takeBack(`/api/changes/${button.dataset.change}/undo`));
+  else if (button.matches("[data-cancel]")) act(run, button, "Cancelled.", () => request("POST", `/reviews/${run.dataset.review}/cancel/`));
+  else if (button.matches("[data-again]")) act(run, button, "A review is scheduled.", () => call("POST", `/api/sessions/${button.dataset.again}/review`, {}));
+  else if (button.matches("[data-later]")) {
+    const writes = button.dataset.later.split(",").map(Number);
+    act(run, button, "Saved.", () => call("POST", `/api/reviews/${run.dataset.review}/approve`, { writes }));
+  }
+});
+
+async function takeBack(path) {
+  const result = await call("POST", path, {});
+  if (!result.undone.length) throw new ApiError("conflict", "It was changed since; see the history of the memory.");
+}
+
+async function act(run, button, done, write) {
+  button.disabled = true;
+  try {
+    await write();
+    say(done);
+    await refresh();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    button.disabled = false;
+    const place = run.querySelector("[data-error]");
+    place.textContent = error.message;
+    place.hidden = false;
+  }
+}
+
+function say(words) {
+  said.textContent = words;
+  reviews.look();
+}
+
+// A decision that somebody is at stays as it is.
+const deciding = (run) => run.querySelector("[data-decision][data-touched]");
+
+async function refresh(through = "") {
+  const number = runs().dataset.number;
+  const nodes = await shown(`/fragments/reviews/?n=${number}${through && `&through=${encodeURIComponent(through)}`}`);
+  if (!nodes) return;
+  const fresh = nodes.querySelector("[data-runs]");
+  root.querySelector("[data-intro]").replaceWith(nodes.querySelector("[data-intro]"));
+  root.querySelector("[data-none]").replaceWith(nodes.querySelector("[data-none]"));
+  root.querySelector(".runs__more")?.remove();
+  const more = nodes.querySelector(".runs__more");
+  if (more) root.append(more);
+  runs().hidden = fresh.hidden;
+  runs().dataset.number = fresh.dataset.number;
+  await reconcile(runs(), [...fresh.children], { busy: deciding });
+  for (const meta of root.querySelectorAll("[data-version^=running] .run__meta")) {
+    const now = nodes.getElementById(meta.closest("[data-review]").id)?.querySelector(".run__meta");
+    if (now) meta.replaceWith(now);
+  }
+}
+
+let waiting = 0;
+const soon = () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(() => refresh(), LIVE);
+};
+notifications?.addEventListener("message", ({ detail }) => {
+  if (detail.kind === "consolidation.finished" || detail.kind === "resync") panel.refresh();
+  if (detail.kind !== "consolidation.finished") soon();
+});
+let underWay = root.querySelectorAll("[data-version^=running], [data-version^=scheduled]").length > 0;
+reviews.addEventListener("looked", ({ detail }) => {
+  if (underWay || detail.sessions.size) soon();
+  underWay = detail.sessions.size > 0;
+});
+
+// A link may name a review that is further down than the page begins with.
+async function find() {
+  const id = location.hash.startsWith("#review-") ? location.hash.slice(1) : "";
+  if (!id) return;
+  if (!document.getElementById(id)) await refresh(id.slice("review-".length));
+  const run = document.getElementById(id);
+  if (!run) return;
+  run.tabIndex = -1;
+  run.focus({ preventScroll: true });
+  run.scrollIntoView({ block: "start" });
+}
+window.addEventListener("hashchange", find);
+find();

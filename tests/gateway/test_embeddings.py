@@ -1,0 +1,97 @@
+"""gateway.embeddings: an upstream embedding model joins the search, and is never missed."""
+
+from typing import Any
+
+import pytest
+
+from gateway import embeddings
+from gateway.models import Run, Session
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Book, Memory, MemoryVector, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
+from memories.vectors import vectors_of_book
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make, session_make
+from tests.scripted_model import ScriptedModel
+
+
+@pytest.fixture(autouse=True)
+def _configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.EMBEDDING_MODEL = "letters"
+    monkeypatch.setattr(embeddings, "_looked_at", None)
+
+
+@pytest.fixture
+def book(alice: Owner) -> Book:
+    memory_make(alice, "Zzz qqq.", keywords=["sleep"])
+    memory_make(alice, "Plays the cello.")
+    return Book.objects.get()
+
+
+def test_vectors_are_made_in_one_batch_and_raise_the_generation(book: Book, model: ScriptedModel) -> None:
+    assert embeddings.embed_book(str(book.pk)) == 2
+    assert model.embedded == [("Zzz qqq. sleep", "Plays the cello.")]
+    assert sorted(vectors_of_book(book.owner_id, book.pk)) == [1, 2]
+    assert Book.objects.get().generation == book.generation + 1
+    assert embeddings.embed_book(str(book.pk)) == 0
+
+
+def test_changed_words_are_embedded_again(book: Book, model: ScriptedModel, alice: Owner) -> None:
+    embeddings.embed_book(str(book.pk))
+
+    with book_writing(book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+        writer.update(2, MemoryFields(content="Plays the viola."))
+    assert sorted(vectors_of_book(book.owner_id, book.pk)) == [1]
+    assert embeddings.embed_book(str(book.pk)) == 1
+    assert MemoryVector.objects.count() == 2
+
+
+def test_a_fault_stores_nothing_and_comes_again(book: Book, model: ScriptedModel) -> None:
+    model.embedding_fault = UpstreamError("down")
+    assert embeddings.embed_book(str(book.pk)) == 0
+    model.embedding_fault = None
+    assert embeddings.embed_book(str(book.pk)) == 2
+
+
+def test_a_forgotten_memory_takes_its_vector_along(book: Book, model: ScriptedModel) -> None:
+    embeddings.embed_book(str(book.pk))
+    Memory.objects.all().delete()
+    assert MemoryVector.objects.count() == 0
+
+
+@pytest.fixture
+def recalling(alice: Owner, book: Book) -> Session:
+    return session_make(alice, agent_make(frozen_char_limit=0, tools=[]))
+
+
+async def test_a_turn_asks_for_its_query_and_finds_by_vector(
+    alice_api: Api, recalling: Session, book: Book, model: ScriptedModel
+) -> None:
+    await in_thread(lambda: MemoryVector.objects.all().delete())
+    model.script("Yes.")
+    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    assert model.embedded == [("cello lessons",)]
+    trace = (await in_thread(Run.objects.get)).trace["recall"]
+    assert trace["embedding"] == "ok"
+
+
+async def test_a_query_without_its_vector_never_fails_a_turn(
+    alice_api: Api, recalling: Session, model: ScriptedModel
+) -> None:
+    model.embedding_fault = UpstreamError("down")
+    model.script("Yes.")
+    status, _ = await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    trace = (await in_thread(Run.objects.get)).trace["recall"]
+    assert (status, trace["embedding"], trace["long_term"]["state"]) == (200, "upstream_error", "ok")
+    assert "cello" in model.calls[0].messages[-2]["content"]
+
+
+async def test_without_a_model_nothing_is_asked(
+    alice_api: Api, recalling: Session, model: ScriptedModel, settings: Any
+) -> None:
+    settings.EMBEDDING_MODEL = ""
+    model.script("Yes.")
+    await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
+    assert model.embedded == []
+    assert await in_thread(embeddings.enqueue_missing) == 0

@@ -1,0 +1,143 @@
+"""/api/consolidations, and the preview."""
+
+from typing import Any
+
+import pytest
+
+from gateway.agents import AgentsFile
+from gateway.models import Agent
+from gateway.services import configuration_save, settings_check
+from memories.database import in_thread
+from memories.errors import InvalidRequest
+from memories.models import Owner
+from reviews.consolidation.answers import parse_extraction, parse_synthesis
+from reviews.consolidation.errors import AnswerUnusable
+from reviews.models import ConsolidationRun, Extraction
+from tests.conftest import Api
+from tests.reviews.consolidation.answering_model import AnsweringModel
+from tests.reviews.consolidation.rows import consolidate, talk
+
+URL = "/api/consolidations"
+
+
+@pytest.fixture
+def rested(alice: Owner, agent: Agent, consolidation_on: None) -> None:
+    for n in range(2):
+        talk(alice, agent, f"Fact {n}", hours_ago=n + 1)
+
+
+async def test_a_rebuild_is_scheduled_and_listed(alice_api: Api, rested: None) -> None:
+    status, run = await alice_api.post(URL, {"book": "main", "force": True})
+    assert (status, run["object"], run["state"], run["force"]) == (202, "consolidation", "scheduled", True)
+    status, again = await alice_api.post(URL, {"book": "main"})
+    assert (status, again["id"]) == (202, run["id"])
+    status, listed = await alice_api.get(URL)
+    assert [row["id"] for row in listed["data"]] == [run["id"]]
+    assert (await alice_api.get(f"{URL}?book=other"))[1]["data"] == []
+    status, one = await alice_api.get(f"{URL}/{run['id']}")
+    assert (status, one["phase"], one["sessions_done"], one["sessions_total"]) == (200, "extraction", 0, 0)
+
+
+async def test_a_dry_run_shows_what_would_be_read_and_writes_nothing(alice_api: Api, rested: None) -> None:
+    status, preview = await alice_api.post(URL, {"book": "main", "dry_run": True})
+    assert (status, preview["object"], preview["sessions_total"], preview["synthesis"]) == (
+        202,
+        "consolidation_preview",
+        2,
+        True,
+    )
+    assert (preview["requests"], preview["cost"]) == (3, None)
+    assert preview["tokens"] > sum(session["tokens"] for session in preview["sessions"]) > 0
+    assert preview["text"].startswith("A rebuild would read 2 sessions: about ")
+    assert not await in_thread(ConsolidationRun.objects.exists)
+    assert not await in_thread(Extraction.objects.exists)
+
+
+async def test_money_is_shown_where_a_price_is_known(alice_api: Api, rested: None) -> None:
+    prices = {"gpt-4o-mini": {"input": 1.0, "output": 10.0}}
+    await in_thread(configuration_save, "prices", prices)
+    _, preview = await alice_api.post(URL, {"book": "main", "dry_run": True})
+    assert 0.05 < preview["cost"] < 0.1
+    assert "about $0.0" in preview["text"]
+
+
+async def test_off_is_a_conflict(alice_api: Api, agent: Agent) -> None:
+    status, body = await alice_api.post(URL, {"book": "main"})
+    assert (status, body["error"]["code"]) == (409, "conflict")
+    assert "memories.enabled" in body["error"]["message"]
+
+
+async def test_a_run_can_be_stopped(alice_api: Api, rested: None) -> None:
+    _, run = await alice_api.post(URL, {"book": "main"})
+    status, stopped = await alice_api.post(f"{URL}/{run['id']}/stop")
+    assert (status, stopped["state"]) == (200, "cancelled")
+
+
+async def test_charlie_sees_and_stops_none_of_alices(alice_api: Api, charlie_api: Api, rested: None) -> None:
+    _, run = await alice_api.post(URL, {"book": "main"})
+    assert (await charlie_api.get(URL))[1]["data"] == []
+    assert (await charlie_api.get(f"{URL}/{run['id']}"))[0] == 404
+    assert (await charlie_api.post(f"{URL}/{run['id']}/stop"))[0] == 404
+    assert (await charlie_api.get(f"{URL}/no-id"))[0] == 404
+
+
+@pytest.mark.parametrize("body", [{"book": ""}, {"book": "main", "whatever": 1}, {"force": "maybe"}])
+async def test_wrong_bodies_are_refused(alice_api: Api, agent: Agent, body: dict[str, Any]) -> None:
+    status, answer = await alice_api.post(URL, body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_a_session_is_forgotten_by_its_owner_only(
+    alice: Owner, alice_api: Api, charlie_api: Api, agent: Agent, answering: AnsweringModel, consolidation_on: None
+) -> None:
+    session = await in_thread(talk, alice, agent)
+    await in_thread(_consolidated, alice)
+    assert (await charlie_api.post(f"/api/sessions/{session.pk}/forget"))[0] == 404
+    assert await in_thread(lambda: Extraction.objects.get().raw_memory) != ""
+    assert (await alice_api.post(f"/api/sessions/{session.pk}/forget"))[0] == 204
+    assert await in_thread(lambda: Extraction.objects.get().raw_memory) == ""
+
+
+def _consolidated(owner: Owner) -> None:
+    Extraction.objects.create(
+        owner=owner, book=owner.books.get(), session=owner.sessions.get(), state="extracted", raw_memory="- A note"
+    )
+
+
+def test_a_finished_run_says_what_it_did(
+    alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+) -> None:
+    talk(alice, agent)
+    run = consolidate(alice)
+    assert (run.requests, run.tokens, run.phase) == (2, 200, "done")
+    assert set(run.prompts) == {
+        "memories/stage_one_system",
+        "memories/stage_one_input",
+        "memories/consolidation",
+    }
+
+
+def test_the_settings_take_both_spellings_and_refuse_others() -> None:
+    configuration = {"minRolloutIdleHours": 0, "max_rollout_age_days": 7}
+    with pytest.raises(InvalidRequest, match=r"memories\.concurrency"):
+        configuration_save_check({"concurrency": 0})
+    with pytest.raises(InvalidRequest, match=r"memories\.unknown"):
+        configuration_save_check({"unknown": 1})
+    configuration_save_check(configuration)
+
+
+def configuration_save_check(values: dict[str, Any]) -> None:
+    settings_check(AgentsFile, {"memories": values}, where="")
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", '{"raw_memory": 1, "rollout_summary": ""}', '{"raw_memory": ""}', "{"])
+def test_unusable_extractions(text: str) -> None:
+    with pytest.raises(AnswerUnusable):
+        parse_extraction(text)
+
+
+def test_unusable_parts_of_a_synthesis() -> None:
+    with pytest.raises(AnswerUnusable):
+        parse_synthesis('{"memory_md": "x", "memory_summary": "y", "skills": "none"}')
+    answer = parse_synthesis('{"memory_md": "x", "memory_summary": "y", "skills": [1, {"name": "a"}, {"name": "b", "content": "c"}]}')
+    assert (answer.skills, answer.refused) == ((("b", "c"),), 2)

@@ -1,0 +1,77 @@
+"""manage.py consolidate"""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.core.management.base import CommandError
+
+from gateway.models import Agent
+from memories.models import Owner
+from reviews.consolidation.runs import Phase, State
+from reviews.management.commands import consolidate as command
+from reviews.models import ConsolidationRun
+from tests.reviews.consolidation.answering_model import AnsweringModel
+from tests.reviews.consolidation.rows import settings_make, talk, work
+
+pytestmark = pytest.mark.usefixtures("consolidation_on")
+
+
+def run(*arguments: str) -> str:
+    out = StringIO()
+    call_command("consolidate", *arguments, stdout=out)
+    return out.getvalue()
+
+
+def test_it_enqueues_every_book_that_is_due(alice: Owner, charlie: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    talk(charlie, agent, hours_ago=40 * 24)
+    assert run().startswith("alice, book main: run ")
+    assert ConsolidationRun.objects.get().owner == alice
+
+
+def test_it_takes_an_owner_and_a_book(alice: Owner, charlie: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    talk(charlie, agent)
+    run("--owner", "charlie", "--book", "main", "--force")
+    assert (ConsolidationRun.objects.get().owner, ConsolidationRun.objects.get().force) == (charlie, True)
+    with pytest.raises(CommandError, match="no such book"):
+        run("--owner", "charlie", "--book", "other")
+
+
+def test_a_dry_run_only_looks(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    assert "A rebuild would read 1 session: about " in run("--dry-run")
+    assert not ConsolidationRun.objects.exists()
+    assert answering.calls == []
+
+
+def test_nothing_due_is_said(alice: Owner) -> None:
+    assert run() == "No book is due.\n"
+
+
+def test_off_is_an_error(alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    settings_make(enabled=False)
+    with pytest.raises(CommandError, match="Consolidation is off"):
+        run("--owner", "alice")
+
+
+def test_it_follows_a_run_to_its_end(
+    alice: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk(alice, agent)
+
+    class WorkerMeanwhile:
+        def wait(self, seconds: float) -> None:
+            work(ConsolidationRun.objects.get())
+
+    monkeypatch.setattr(command.threading, "Event", WorkerMeanwhile)
+    lines = run("--wait").splitlines()
+    assert lines[1].endswith("0 of 0 sessions, Reading sessions")
+    assert lines[-1] == f"[{'#' * 30}] 1 of 1 sessions, Completed"
+
+
+def test_the_bar_shows_the_share_that_is_done() -> None:
+    half = ConsolidationRun(state=State.RUNNING, phase=Phase.EXTRACTION, sessions_total=4, sessions_done=2)
+    assert command.progress_line(half) == f"[{'#' * 15}{'-' * 15}] 2 of 4 sessions, Reading sessions"
