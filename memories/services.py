@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
@@ -339,6 +340,15 @@ def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Ow
         raise InvalidRequest("An end user's id has 1 to 255 characters.")
     owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)
     return owner
+
+
+def owner_time_zone_set(owner_id: UUID, name: str) -> None:
+    """Show an owner's times in this zone (`Europe/Stockholm`). Raises InvalidRequest for a name nobody knows."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidRequest("There is no such time zone.", param="time_zone") from None
+    Owner.objects.filter(pk=owner_id).update(time_zone=name)
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:

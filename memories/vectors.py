@@ -52,7 +52,7 @@ def vectors_store(book: Book, vectors: Mapping[UUID, Sequence[float]], keys: Map
             content_key=keys[pk],
             values=np.asarray(vectors[pk], dtype="<f4").tobytes(),
         )
-        for pk in live.values_list("pk", flat=True)
+        for pk in present
     ]
     MemoryVector.objects.bulk_create(
         rows,

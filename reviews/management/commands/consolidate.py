@@ -54,7 +54,6 @@ class Command(BaseCommand):
 
     def _follow(self, run: ConsolidationRun) -> None:
         """Draw the run's progress until it is over; Ctrl-C leaves it running in the worker."""
-        wait = threading.Event()
         shown = ""
         while True:
             run.refresh_from_db()
@@ -64,10 +63,15 @@ class Command(BaseCommand):
                 shown = line
             if run.state not in ConsolidationRun.OPEN:
                 break
-            wait.wait(LOOK_SECONDS)
+            rest()
         self.stdout.write("" if not self.stdout.isatty() else "\n", ending="")
         if run.state == runs.State.FAILED:
             raise CommandError(str((run.error or {}).get("message", "It failed.")))
+
+
+def rest() -> None:
+    """The pause between two looks."""
+    threading.Event().wait(LOOK_SECONDS)
 
 
 def progress_line(run: ConsolidationRun) -> str:

@@ -62,11 +62,7 @@ def test_it_follows_a_run_to_its_end(
 ) -> None:
     talk(alice, agent)
 
-    class WorkerMeanwhile:
-        def wait(self, seconds: float) -> None:
-            work(ConsolidationRun.objects.get())
-
-    monkeypatch.setattr(command.threading, "Event", WorkerMeanwhile)
+    monkeypatch.setattr(command, "rest", lambda: work(ConsolidationRun.objects.get()))  # the worker meanwhile
     lines = run("--wait").splitlines()
     assert lines[1].endswith("0 of 0 sessions, Reading sessions")
     assert lines[-1] == f"[{'#' * 30}] 1 of 1 sessions, Completed"
