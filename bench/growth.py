@@ -55,8 +55,7 @@ def main() -> None:
 
         django.setup()
         from django.db import connections
-
-        from bench.growth_data import migrated, people_added
+        from growth_data import migrated, people_added
 
         try:
             migrated()
@@ -89,7 +88,7 @@ def measured(
     sizes: tuple[tuple[int, int, int], ...], repeats: int, until: float, people_added: Callable[[int, int], None]
 ) -> list[dict[str, Any]]:
     """Grow step by step and measure at each; prints a line for each point."""
-    from bench.growth_data import Subject
+    from growth_data import Subject
 
     subject = Subject()
     loop = asyncio.new_event_loop()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.contrib.auth.models import User
 from django.test import AsyncClient
 from django.utils import timezone
@@ -132,6 +133,8 @@ async def test_requests_per_minute_are_limited(alice: Owner, agent: Agent, model
     assert 1 <= int(response.headers["retry-after"]) <= 60
     assert error["details"]["limit"] == 3
     assert (await other.get("/v1/models"))[0] == 200
+    if settings.REDIS_URL:
+        return  # Redis has a clock of its own
     with time_machine.travel(timezone.now() + timedelta(minutes=2)):
         assert (await api.get("/v1/models"))[0] == 200
 

@@ -1,0 +1,217 @@
+"""How good are reviews with the configured model? Runs the shipped review over conversations of which it is known what
+is worth keeping.
+
+    python bench/review_quality.py --data FILE              # the model of OPENAI_BASE_URL, or the demo model
+    python bench/review_quality.py --data FILE --model NAME
+    python bench/review_quality.py --data FILE --scripted   # answers made from the cases' keywords: proves the harness
+
+Works on a database of its own in a temporary home. Prints a table by kind and, as its last line, one JSON object:
+`fact_recall`, `precision`, `target_accuracy`, `update_rate`, `nothing_accuracy`, `never_violations`, `by_kind`,
+`tokens_per_review` (see review_scoring.py)."""
+
+import argparse
+import asyncio
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from review_scoring import RATES, Scored, score_case, totals
+
+REPO = Path(__file__).resolve().parent.parent
+# A review of a slow local model may take its time here.
+TIMEOUT_SECONDS = 300
+
+
+class KeywordModel:
+    """Answers each review with calls made from the keywords of its case."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, dict[str, Any]]] = []
+
+    def expect(self, case: dict[str, Any], numbers: dict[str, int]) -> None:
+        """The case that is asked about next."""
+        wanted = case["expected"]
+        self.calls = [
+            ("add_memory", {"content": _words(fact["any_of"]), "target": _target(fact["target"])})
+            for fact in wanted["save"]
+        ]
+        self.calls += [
+            ("update_memory", {"id": numbers[u["id"]], "content": _words(u["must_contain_any"])})
+            for u in wanted["update"]
+        ]
+        self.calls += [("delete_memory", {"id": numbers[key]}) for key in wanted["delete"]]
+
+    async def complete(self, request: Any) -> dict[str, Any]:
+        calls, self.calls = self.calls, []
+        message: dict[str, Any] = {"role": "assistant", "content": None if calls else "Nothing to save."}
+        if calls:
+            message["tool_calls"] = [
+                {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+                for n, (name, arguments) in enumerate(calls)
+            ]
+        tokens = len(json.dumps(request.messages, ensure_ascii=False)) // 4
+        usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
+        return {"model": "scripted", "choices": [{"index": 0, "message": message}], "usage": usage}
+
+    async def stream(self, request: Any) -> AsyncGenerator[dict[str, Any]]:
+        raise NotImplementedError("reviews do not stream")
+        yield request
+
+
+def _words(groups: list[list[str]]) -> str:
+    return " ".join(groups[0])
+
+
+def _target(target: str) -> str:
+    return "memory" if target == "any" else target
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="a file of cases")
+    parser.add_argument("--model", default="", help="model to review with; default: DAYBOOK_MODEL")
+    parser.add_argument("--scripted", action="store_true", help="answers made from the cases' keywords")
+    parser.add_argument("--misses", action="store_true", help="list what was missed or wrong, case by case")
+    parser.add_argument("--out", type=Path, help="also write the reviews' writes to this file")
+    options = parser.parse_args()
+    cases = json.loads(options.data.read_text(encoding="utf-8"))
+    with tempfile.TemporaryDirectory(prefix="daybook-bench-") as home:
+        os.environ |= {"DAYBOOK_HOME": home, "DJANGO_SETTINGS_MODULE": "config.settings"}
+        for name in ("DATABASE_URL", "REDIS_URL"):
+            os.environ.pop(name, None)
+        sys.path.insert(0, str(REPO))
+        runs = review_cases(cases, model=options.model, scripted=options.scripted)
+    scored = [score_case(case, run["writes"]) for case, run in zip(cases, runs, strict=True)]
+    if options.out:
+        results = [{"id": case["id"], "writes": run["writes"]} for case, run in zip(cases, runs, strict=True)]
+        options.out.write_text(json.dumps(results, ensure_ascii=False, indent=1))
+    if options.misses:
+        print(
+            "\n".join(f"{c['id']} {c['title']}: {note}" for c, s in zip(cases, scored, strict=True) for note in s.notes)
+        )
+    report(cases, scored, runs)
+    return 1 if any(run["state"] in {"failed", "timed_out"} for run in runs) else 0
+
+
+def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> list[dict[str, Any]]:
+    """Run the shipped review on each case: `{state, writes, tokens, model}`."""
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    from gateway import upstream
+    from reviews.runner import execute
+
+    call_command("migrate", verbosity=0)
+    keyword_model = KeywordModel()
+    if scripted:
+        upstream.install(keyword_model)
+    found = []
+    with asyncio.Runner() as runner:
+        for case in cases:
+            review, numbers = review_of(case, model)
+            keyword_model.expect(case, numbers)
+            execute(review.pk, runner)
+            review.refresh_from_db()
+            found.append(
+                {
+                    "state": review.state,
+                    "model": review.model,
+                    "tokens": int(review.usage.get("total_tokens") or 0),
+                    "writes": final_writes(review.writes, {str(n): key for key, n in numbers.items()}),
+                }
+            )
+    return found
+
+
+def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
+    """A case as rows: its memories, its conversation, and a scheduled review of it. Returns the review, and the number
+    that each memory got."""
+    from gateway.models import Message, Run
+    from gateway.runs import agent_settings
+    from gateway.services import agent_save, session_create
+    from memories.models import Owner, WriteOrigin
+    from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+    from reviews.models import ReviewRun
+    from reviews.schedule import review_schedule
+
+    settings = {"memory_review_timeout": TIMEOUT_SECONDS, "user_char_limit": 8000, "memory_char_limit": 20000}
+    agent = agent_save("assistant", settings | {"memory_review_model": model})
+    owner = Owner.objects.create()
+    book = book_get_or_create(owner.pk, "main")
+    numbers = {}
+    with book_writing(book, Source(actor="system", origin=WriteOrigin.USER)) as writer:
+        for memory in case["existing"]:
+            written = writer.add(MemoryFields(content=memory["content"], target=memory["target"]))
+            numbers[memory["id"]] = written.memory.number
+    session = session_create(owner, agent, title=case["title"])
+    run = Run.objects.create(owner=owner, session=session, turn=1, state=Run.State.COMPLETED, request_id=case["id"])
+    rows = [
+        Message(owner=owner, session=session, run=run, seq=seq, role=message["role"], text=message["content"])
+        for seq, message in enumerate(case["messages"], start=1)
+    ]
+    Message.objects.bulk_create(rows)
+    review = review_schedule(
+        owner_id=owner.pk,
+        session_id=session.pk,
+        book_id=book.pk,
+        book_epoch=book.epoch,
+        agent_name=agent.name,
+        agent=agent_settings(agent),
+        trigger=ReviewRun.Trigger.REQUEST,
+        first_seq=1,
+        last_seq=len(rows),
+    )
+    return review, numbers
+
+
+def final_writes(writes: list[dict[str, Any]], ids: dict[str, str]) -> list[dict[str, Any]]:
+    """The applied writes as the scorer reads them. A memory that the review added and then changed counts as added."""
+    added: dict[str, dict[str, Any]] = {}
+    found: list[dict[str, Any]] = []
+    for write in writes:
+        if write["state"] != "applied":
+            continue
+        if write["action"] == "add":
+            added[write["key"]] = {"op": "add", "target": write["target"], "content": write["after"]}
+            found.append(added[write["key"]])
+        elif write["key"] in added:
+            if write["action"] == "update":
+                added[write["key"]]["content"] = write["after"]
+            else:
+                found.remove(added.pop(write["key"]))
+        else:
+            found.append({"op": write["action"], "id": ids[write["key"]], "content": write["after"]})
+    return found
+
+
+def report(cases: list[dict[str, Any]], scored: list[Scored], runs: list[dict[str, Any]]) -> None:
+    """The table for people, and the last line for programs."""
+    kinds = sorted({kind for case in cases for kind in case["kinds"]})
+    by_kind = {
+        kind: totals(s for case, s in zip(cases, scored, strict=True) if kind in case["kinds"]) for kind in kinds
+    }
+    total = totals(scored)
+    columns = [*RATES, "never_violations", "cases"]
+    print(f"{'kind':22}", *(f"{name:>16}" for name in columns))
+    for name, row in [*by_kind.items(), ("total", total)]:
+        print(f"{name:22}", *(f"{_shown(row[column]):>16}" for column in columns))
+    states = {state: sum(run["state"] == state for run in runs) for state in sorted({run["state"] for run in runs})}
+    model = ", ".join(sorted({run["model"] for run in runs}))
+    tokens = round(statistics.mean(run["tokens"] for run in runs)) if runs else 0
+    print(f"model {model}; {tokens} tokens a review; reviews that ended {states}")
+    print(json.dumps(total | {"by_kind": by_kind, "tokens_per_review": tokens, "model": model, "states": states}))
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

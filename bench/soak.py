@@ -1,0 +1,259 @@
+"""Daybook under load while its processes are killed: is anything lost, half done, or done twice?
+
+    python bench/soak.py --seconds 60
+
+Starts `manage.py up` against an upstream of its own, with reviews after every second turn; clients talk and repeat what
+was not answered; every few seconds the web server, the worker, one of the worker's own processes or the supervisor gets
+SIGKILL, and what went down is started again. Afterwards, once leases had the time to run out, the database is looked at.
+
+Prints a table and, as its last line, one JSON object: `turns_acknowledged` (their whole answer arrived), `turns_lost`
+(of these, not stored whole), `partial_reviews`, `double_writes` (turns or memories), `stuck_runs` (runs and reviews
+past their lease that nobody took up), `kills`, and more about what there was to look at. The exit code is 1 when any of
+the four is not 0. Linux only: it reads /proc. Ends within --seconds plus --settle plus about a minute."""
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import secrets
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from growth import database
+from processes import (
+    REPO,
+    BenchError,
+    Server,
+    clean_environment,
+    free_port,
+    process_stop,
+    product_python,
+    server_start,
+    server_wait,
+    stop_on_signals,
+)
+from soak_clients import AGENT, Ledger, SoakClient
+
+VICTIMS = ("web", "worker", "job", "supervisor")
+START_SECONDS = 90.0
+END_SECONDS = 20.0
+MUST_BE_ZERO = ("turns_lost", "partial_reviews", "double_writes", "stuck_runs")
+AGENTS_FILE = f"""agents:
+  {AGENT}:
+    tools: [{{type: memory}}]
+    inject_memories: true
+    memory_review_interval: 2
+    memory_review_model: reviewer
+    memory_review_timeout: 5
+    user_char_limit: 0
+    memory_char_limit: 0
+"""
+
+
+class Daybook:
+    """`manage.py up`, again and again, on one home and one port."""
+
+    def __init__(self, stack: ExitStack, env: dict[str, str], port: int, logs: Path) -> None:
+        self.stack, self.env, self.port, self.logs = stack, env, port, logs
+        self.starts = 0
+        self.server: Server | None = None
+
+    def start(self) -> None:
+        """Start and wait until it is ready."""
+        self.starts += 1
+        command = [product_python(), str(REPO / "manage.py"), "up"]
+        log = self.logs / f"up-{self.starts}.log"
+        self.server = server_start(self.stack, "up", command, port=self.port, log=log, env=self.env)
+        server_wait(self.server, "/readyz", seconds=START_SECONDS)
+
+    def kill(self, victim: str, rng: random.Random) -> bool:
+        """SIGKILL one process; False when there is none of that kind just now."""
+        assert self.server is not None
+        pid = self.server.process.pid if victim == "supervisor" else self._find(victim, rng)
+        if pid is None:
+            return False
+        os.kill(pid, signal.SIGKILL)
+        return True
+
+    def restart(self) -> None:
+        """Wait until what a kill tore down is gone, and start again."""
+        assert self.server is not None
+        process_stop(self.server.process, grace_seconds=END_SECONDS)
+        self.start()
+
+    def stop(self) -> None:
+        """SIGTERM and wait."""
+        if self.server is not None:
+            process_stop(self.server.process)
+
+    def _find(self, victim: str, rng: random.Random) -> int | None:
+        assert self.server is not None
+        children = {_verb(pid): pid for pid in _children(self.server.process.pid)}
+        if victim != "job":
+            return children.get(victim)
+        below = _below(children["worker"]) if "worker" in children else []
+        return rng.choice(below) if below else None
+
+
+def _children(pid: int) -> list[int]:
+    file = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in file.read_text().split()] if file.exists() else []
+
+
+def _below(pid: int) -> list[int]:
+    return [found for child in _children(pid) for found in (child, *_below(child))]
+
+
+def _verb(pid: int) -> str:
+    """The manage.py command that a process runs."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+    except OSError:
+        return ""
+    return next((verb for verb in ("web", "worker") if verb in words), "")
+
+
+async def soak(daybook: Daybook, options: argparse.Namespace, key: str) -> tuple[Ledger, dict[str, int]]:
+    """Talk and kill until the time is over."""
+    ledger, kills, rng = Ledger(), dict.fromkeys(VICTIMS, 0), random.Random(options.seed)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + options.seconds
+    url = f"http://127.0.0.1:{daybook.port}"
+    clients = [SoakClient(number, url, key, ledger, until) for number in range(options.clients)]
+    talks = [asyncio.create_task(client.talk()) for client in clients]
+    while (left := until - loop.time()) > 1:
+        done, _ = await asyncio.wait(talks, timeout=min(left, rng.uniform(0.5, 1.5) * options.pause))
+        for talk in done:
+            talk.result()  # a client that broke is a bug of this benchmark: say so
+        if loop.time() >= until:
+            break
+        victim = rng.choice(VICTIMS)
+        if daybook.kill(victim, rng):
+            kills[victim] += 1
+            if victim != "job":  # the cluster replaces its own processes
+                await asyncio.to_thread(daybook.restart)
+    await asyncio.gather(*talks)
+    return ledger, kills
+
+
+def settled(seconds: float) -> float:
+    """Wait until nothing is open any more, for so many seconds at most; returns how long it took."""
+    from soak_check import open_work
+
+    started = time.monotonic()
+    pause = asyncio.Event()
+    with asyncio.Runner() as runner:
+        while open_work() and time.monotonic() - started < seconds:
+            runner.run(_wait(pause, 1.0))
+    return time.monotonic() - started
+
+
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds)
+    except TimeoutError:
+        return
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """The whole soak; returns its figures."""
+    key = f"dbk_{secrets.token_urlsafe(32)}"
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-soak-")))
+        variables = stack.enter_context(database(options.database_url))
+        upstream = server_start_upstream(stack, folder)
+        (folder / "agents.yaml").write_text(AGENTS_FILE)
+        port = free_port()
+        settings = {
+            "DAYBOOK_HOME": str(folder / "home"),
+            "DAYBOOK_PORT": str(port),
+            "DAYBOOK_SERVER": options.server,
+            "DAYBOOK_AGENTS": str(folder / "agents.yaml"),
+            "DAYBOOK_API_KEY": key,
+            "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32),
+            "DAYBOOK_MODEL": "scripted",
+            "DAYBOOK_SWEEP_SECONDS": "1",
+            "DAYBOOK_RUN_SECONDS": "15",  # a killed run is given up 30 s after that
+            "OPENAI_BASE_URL": f"{upstream.url}/v1",
+            "OPENAI_API_KEY": "none",
+            **({"REDIS_URL": options.redis_url} if options.redis_url else {}),
+            **variables,
+        }
+        daybook = Daybook(stack, clean_environment(**settings), port, folder)
+        daybook.start()
+        ledger, kills = asyncio.run(soak(daybook, options, key))
+        return checked(daybook, ledger, kills, settings, options.settle)
+
+
+def checked(
+    daybook: Daybook, ledger: Ledger, kills: dict[str, int], settings: dict[str, str], settle: float
+) -> dict[str, Any]:
+    """Let Daybook come to rest, stop it, and look at its database."""
+    os.environ.update(settings, DJANGO_SETTINGS_MODULE="config.settings", DAYBOOK_DB_THREADS="0")
+    sys.path.insert(0, str(REPO))
+    import django
+
+    django.setup()
+    from django.db import connections
+    from soak_check import findings
+
+    try:
+        seconds = settled(settle)
+        daybook.stop()
+        found = findings(ledger).as_json()
+    finally:
+        connections.close_all()
+    return {
+        "turns_acknowledged": len(ledger.turns),
+        **{name: found.pop(name) for name in MUST_BE_ZERO},
+        "kills": sum(kills.values()),
+        "killed": kills,
+        "starts": daybook.starts,
+        "requests": ledger.sent,
+        "unanswered": ledger.unanswered,
+        "refusals": ledger.refusals,
+        "settled_seconds": round(seconds, 1),
+        **found,
+    }
+
+
+def server_start_upstream(stack: ExitStack, folder: Path) -> Server:
+    """Start soak_upstream.py on a free port."""
+    port = free_port()
+    command = [product_python(), str(REPO / "bench" / "soak_upstream.py"), "--port", str(port)]
+    server = server_start(stack, "upstream", command, port=port, log=folder / "upstream.log", env=clean_environment())
+    server_wait(server, "/v1/models", seconds=START_SECONDS)
+    return server
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to talk and kill")
+    parser.add_argument("--clients", type=int, default=4)
+    parser.add_argument("--pause", type=float, default=6.0, help="mean seconds between being ready and a kill")
+    parser.add_argument("--settle", type=float, default=120.0, help="most seconds for what is open to end")
+    parser.add_argument("--seed", type=int, default=1, help="which processes are killed when")
+    parser.add_argument("--server", choices=["daphne", "uvicorn"], default="daphne")
+    parser.add_argument("--database-url", default="", help="a PostgreSQL server to make a database on")
+    parser.add_argument("--redis-url", default="", help="a Redis database that nobody else uses")
+    options = parser.parse_args()
+    stop_on_signals()
+    try:
+        figures = run(options)
+    except BenchError as error:
+        print(f"soak.py: {error}", file=sys.stderr)
+        return 1
+    for name, value in figures.items():
+        print(f"{name:>20}  {value}")
+    print(json.dumps(figures))
+    return 1 if any(figures[name] for name in MUST_BE_ZERO) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

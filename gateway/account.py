@@ -1,0 +1,206 @@
+"""The account page: password, own API keys, time zone, export, and deleting everything.
+Forms that change something come back to the page, or show their error in it; a new key is shown once, in the answer."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+from zoneinfo import available_timezones
+
+from django.contrib.auth import get_user_model, logout, update_session_auth_hash
+from django.contrib.auth.forms import PasswordChangeForm
+from django.contrib.auth.models import AbstractBaseUser
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from gateway.authentication import forget_keys
+from gateway.keys import api_key_create, api_key_revoke
+from gateway.models import ApiKey, Session
+from gateway.sockets import look_again
+from memories.errors import InvalidRequest
+from memories.forgetting import Receipt, forget_owner
+from memories.models import Artifact, Memory, Owner
+from memories.readers import Reader, form_view, page_view
+from memories.services import owner_time_zone_set
+
+MOST_KEYS = 50
+DELETE_LINE = "delete everything"
+_DONE = {
+    "password": "Your password is changed. Every other browser has to sign in again.",
+    "zone": "Times are shown in this zone from now on.",
+    "revoked": "The key is revoked. Whatever used it is refused from now on.",
+}
+# What a receipt names; whatever else went is counted together.
+_RECEIPT = {
+    "memories": "memories",
+    "revisions": "revisions",
+    "artifact": "documents",
+    "session": "sessions",
+    "message": "messages",
+    "reviewrun": "reviews",
+    "consolidationrun": "consolidations",
+    "apikey": "API keys",
+    "notifications": "notices",
+    "owner": "owners",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyRow:
+    """One API key of the list."""
+
+    key: ApiKey
+    may: str
+    used: str
+    made: str
+
+
+@page_view
+def account(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """`/account/`"""
+    return _page(request, reader, done=_DONE.get(request.GET.get("done", ""), ""))
+
+
+@form_view
+def password(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """Change the password; other logins of this user end."""
+    form = PasswordChangeForm(_user(request), request.POST)
+    if not form.is_valid():
+        return _page(request, reader, status=400, password_form=form)
+    update_session_auth_hash(request, form.save())
+    look_again(reader.owner.pk)
+    return redirect("/account/?done=password")
+
+
+@form_view
+def time_zone(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """Choose the zone that times are shown in."""
+    try:
+        owner_time_zone_set(reader.owner.pk, request.POST.get("time_zone", ""))
+    except InvalidRequest as error:
+        return _page(request, reader, status=400, zone_error=str(error))
+    return redirect("/account/?done=zone")
+
+
+@form_view
+def key_create(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """Make an API key; its plain text is in this answer and nowhere else."""
+    name = " ".join(request.POST.get("name", "").split())
+    living = ApiKey.objects.filter(owner=reader.owner, revoked_at__isnull=True)
+    problem = ""
+    if not name or len(name) > 80:
+        problem = "A key needs a name of 1 to 80 characters."
+    elif living.count() >= MOST_KEYS:
+        problem = f"You have {MOST_KEYS} keys. Revoke one first."
+    shown: dict[str, Any] = {"key_error": problem}
+    if not problem:
+        key, plain = api_key_create(owner=reader.owner, name=name, read_only=request.POST.get("read_only") == "on")
+        shown = {"new_key": key, "plain": plain}
+    if request.headers.get("HX-Request"):
+        return render(request, "gateway/account_keys.html", _keys(reader) | shown)
+    return _page(request, reader, status=400 if problem else 200, **shown)
+
+
+@form_view
+def key_revoke(request: HttpRequest, reader: Reader, key_id: UUID) -> HttpResponse:
+    """Revoke one of the reader's own keys; 404 for somebody else's."""
+    key = ApiKey.objects.filter(owner=reader.owner, pk=key_id).first()
+    if key is None:
+        return render(request, "gateway/not_found.html", status=404)
+    api_key_revoke(key)
+    forget_keys()
+    look_again(reader.owner.pk)
+    return redirect("/account/?done=revoked")
+
+
+@form_view
+def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """Erase everything about the reader after a typed line and the password, sign them out, and show the receipt."""
+    user = _user(request)
+    if request.POST.get("line", "").strip() != DELETE_LINE:
+        return _page(request, reader, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
+    if not user.check_password(request.POST.get("password", "")):
+        return _page(request, reader, status=400, delete_error="The password is not right. Nothing was deleted.")
+    keeps = keeps_login(user)
+    look_again(reader.owner.pk)
+    receipt = account_delete(user, reader.owner)
+    logout(request)
+    context = {"receipt": receipt_rows(receipt), "at": receipt.at, "keeps_login": keeps}
+    return render(request, "gateway/account_deleted.html", context)
+
+
+@transaction.atomic
+def account_delete(user: AbstractBaseUser, owner: Owner) -> Receipt:
+    """Erase an owner and its login. The login of the only administrator stays, or nobody could look after the rest."""
+    receipt = forget_owner(owner)
+    if not keeps_login(user):
+        user.delete()
+    return receipt
+
+
+def keeps_login(user: AbstractBaseUser) -> bool:
+    """Whether this is the only administrator that could still sign in."""
+    if not getattr(user, "is_superuser", False):
+        return False
+    others = get_user_model()._default_manager.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
+    return not others.exists()
+
+
+def receipt_rows(receipt: Receipt) -> list[tuple[str, int]]:
+    """The receipt in words: what, and how many."""
+    rows = [(words, receipt.erased.get(name, 0)) for name, words in _RECEIPT.items()]
+    other = sum(count for name, count in receipt.erased.items() if name not in _RECEIPT)
+    return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
+
+
+def _page(request: HttpRequest, reader: Reader, *, status: int = 200, **shown: Any) -> HttpResponse:
+    user, owner_id = _user(request), reader.owner.pk
+    context = {
+        "tab": "account",
+        "password_form": PasswordChangeForm(user),
+        "zone": reader.zone.key,
+        "zones": _zones(),
+        "delete_line": DELETE_LINE,
+        "keeps_login": keeps_login(user),
+        "memories": Memory.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
+        "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
+        "sessions": Session.objects.filter(owner_id=owner_id).count(),
+    }
+    return render(request, "gateway/account.html", context | _keys(reader) | shown, status=status)
+
+
+def _keys(reader: Reader) -> dict[str, Any]:
+    keys = ApiKey.objects.filter(owner=reader.owner, revoked_at__isnull=True).order_by("-created_at")
+    return {
+        "keys": [
+            KeyRow(
+                key=key,
+                may=_may(key),
+                used=f"Last used {reader.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
+                made=f"made {reader.day(key.created_at)}",
+            )
+            for key in keys
+        ]
+    }
+
+
+def _may(key: ApiKey) -> str:
+    parts = ["May read" if key.read_only else "May read and write"]
+    parts += [f"only {', '.join(key.agents)}"] if key.agents else []
+    parts += ["may name end users"] if key.trusted else []
+    parts += [f"{key.requests_per_minute} requests a minute"] if key.requests_per_minute else []
+    return ", ".join(parts)
+
+
+def _user(request: HttpRequest) -> Any:
+    """The signed-in user; the decorators of the views have seen to it."""
+    return request.user
+
+
+@cache
+def _zones() -> tuple[str, ...]:
+    """Names of places, as people choose them."""
+    left_out = ("Etc/", "SystemV/", "US/", "posix/", "right/")
+    places = (name for name in available_timezones() if "/" in name and not name.startswith(left_out))
+    return ("UTC", *sorted(places))

@@ -1,0 +1,44 @@
+// The account page: asking before a key is revoked, copying a new one, the browser's own time zone, the typed line.
+
+import { confirmed } from "./shell.js";
+
+document.addEventListener("submit", async (event) => {
+  const form = event.target;
+  if (!form.dataset.confirmTitle) return;
+  event.preventDefault();
+  if (await confirmed({ title: form.dataset.confirmTitle, text: form.dataset.confirmText, action: "Revoke" })) form.submit();
+});
+
+document.addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy-key]");
+  if (!copy) return;
+  const key = document.getElementById("plain-key");
+  try {
+    await navigator.clipboard.writeText(key.textContent);
+    copy.querySelector("span").textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(key); // refused: it is at least selected
+  }
+});
+
+document.addEventListener("htmx:afterSwap", () => document.querySelector("[data-new-key]")?.focus());
+
+const zones = document.getElementById("time-zone");
+const here = document.querySelector("[data-here]");
+const mine = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (mine && mine !== zones.value && [...zones.options].some(({ value }) => value === mine)) {
+  here.querySelector("[data-name]").textContent = mine;
+  here.hidden = false;
+  here.addEventListener("click", () => {
+    zones.value = mine;
+    zones.form.requestSubmit();
+  });
+}
+
+const line = document.getElementById("delete-line");
+const button = document.querySelector("[data-delete] [type=submit]");
+const ready = () => {
+  button.disabled = line.value.trim() !== line.dataset.wanted;
+};
+line.addEventListener("input", ready);
+ready();

@@ -1,0 +1,249 @@
+"""Consolidation by real workers with a scripted upstream: who reads what, kills in each phase, a person's line, and
+the Memory Guidance in the next session. On the database of the test run, which the processes share."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import pytest
+import redis
+from django.conf import settings
+from django.db import connection
+from django.utils import timezone
+
+from gateway.models import Agent, Run, Session
+from gateway.services import configuration_save
+from memories.models import Artifact, ArtifactRevision, Lease, Owner
+from reviews.models import ConsolidationRun, Extraction
+from tests.e2e.http_user import HttpUser
+from tests.e2e.running import MANAGE, environment, manage, processes_of, running_daybook
+from tests.factories import agent_make, owner_make
+from tests.reviews.consolidation.answering_model import _SESSION, extraction, synthesis
+from tests.reviews.consolidation.rows import document, settings_make, talk
+from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.waiting import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
+READER, WRITER = "reader", "writer"
+Worker = subprocess.Popen[bytes]
+
+
+@pytest.fixture
+def upstream() -> Iterator[UpstreamServer]:
+    with serving_upstream() as server:
+        yield server
+
+
+@pytest.fixture
+def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
+    """Variables of processes that work on this test's own database and queue."""
+    home.mkdir()
+    env = {"OPENAI_BASE_URL": upstream.url, "DAYBOOK_WORKERS": "2", "DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        (home / "daybook.sqlite3").symlink_to(name)
+    else:
+        url = urlsplit(os.environ["DATABASE_URL"])
+        env |= {"DATABASE_URL": urlunsplit(url._replace(path=f"/{name}"))}
+        env |= {"REDIS_URL": settings.REDIS_URL} if settings.REDIS_URL else {}
+    _empty_queue()
+    yield env
+    for pid in processes_of(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _empty_queue()
+
+
+@pytest.fixture
+def start_worker(home: Path, shared: dict[str, str]) -> Callable[[], Worker]:
+    """Start a worker: queue and sweeps, in a process group of its own."""
+
+    def start() -> Worker:
+        return subprocess.Popen(
+            [sys.executable, str(MANAGE), "worker"],
+            env=environment(home, shared),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    return start
+
+
+@pytest.fixture
+def owner() -> Owner:
+    return owner_make("alice")
+
+
+@pytest.fixture
+def plain_agent(owner: Owner) -> Agent:
+    agent = agent_make(model="chat")
+    configuration_save("model_roles", {"default": READER, "smol": WRITER})
+    settings_make(min_rollout_idle_hours=12, lease_seconds=2, retry_seconds=0.2)
+    agent.refresh_from_db()
+    return agent
+
+
+def _empty_queue() -> None:
+    if settings.REDIS_URL:
+        with redis.Redis.from_url(settings.REDIS_URL) as client:
+            client.delete("django_q:daybook:q")
+
+
+def reads(number: int, **more: Any) -> list[dict[str, Any]]:
+    """Steps for so many extractions."""
+    return [{"model": READER, "text": extraction("- Deploys with make ship.", "About deploying."), **more}] * number
+
+
+def writes(memory_md: str, summary: str = "Deploys with make ship.", **more: Any) -> dict[str, Any]:
+    """A step for a synthesis."""
+    return {"model": WRITER, "text": synthesis(memory_md, summary, ship="1. make ship"), **more}
+
+
+def read_sessions(upstream: UpstreamServer) -> Counter[str]:
+    """How often each session was sent to be read."""
+    sent = [request["body"]["messages"][-1]["content"] for request in upstream.requests(READER)]
+    return Counter(match[1] for text in sent if (match := _SESSION.search(text)))
+
+
+def finished(within: float = 60) -> ConsolidationRun:
+    """The newest run, once it is over."""
+
+    def over() -> ConsolidationRun | None:
+        run = ConsolidationRun.objects.order_by("-id").first()
+        return run if run and run.state not in ConsolidationRun.OPEN else None
+
+    return eventually(over, within=within, saying="The end of the consolidation")
+
+
+def killed(worker: Worker) -> None:
+    """SIGKILL to a worker with all its processes."""
+    os.killpg(worker.pid, signal.SIGKILL)
+    worker.wait(20)
+
+
+def test_seventy_sessions_two_workers_each_session_once(
+    owner: Owner,
+    plain_agent: Agent,
+    upstream: UpstreamServer,
+    home: Path,
+    shared: dict[str, str],
+    start_worker: Callable[[], Worker],
+) -> None:
+    eligible = [talk(owner, plain_agent, f"Fact {n}", hours_ago=13 + n) for n in range(70)]
+    for hours_ago in (1, 11.5, 31 * 24):
+        talk(owner, plain_agent, hours_ago=hours_ago)
+    talk(owner, plain_agent, temporary=True)
+    busy = talk(owner, plain_agent)
+    later = timezone.now() + timedelta(hours=1)
+    Run.objects.create(owner=owner, session=busy, turn=2, request_id="r", lease_expires_at=later)
+    talk(owner, agent_make("other", book="other"), hours_ago=11)
+    upstream.script(*reads(70), writes("# First"), writes("# Second"))
+
+    workers = [start_worker(), start_worker()]
+    first = finished()
+    assert (first.state, first.trigger, first.sessions_done) == ("completed", "startup", 64)
+    newest = {str(session.pk) for session in eligible[:64]}
+    assert read_sessions(upstream) == Counter(newest)
+    assert document(owner, "MEMORY.md") == "# First"
+    assert len(upstream.requests(WRITER)) == 1
+
+    followed = manage(home, "consolidate", "--owner", "alice", "--wait", env=shared)
+    assert followed.returncode == 0, followed.stderr
+    assert followed.stdout.splitlines()[-1].endswith("6 of 6 sessions, Completed")
+    assert read_sessions(upstream) == Counter({str(session.pk) for session in eligible})
+    assert document(owner, "MEMORY.md") == "# Second"
+    assert ConsolidationRun.objects.count() == 2
+    for worker in workers:
+        worker.terminate()
+        worker.wait(20)
+
+
+def test_a_worker_killed_while_it_reads_loses_no_session(
+    owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
+) -> None:
+    settings_make(concurrency=2, lease_seconds=2, retry_seconds=0.2)
+    sessions = [talk(owner, plain_agent, f"Fact {n}", hours_ago=n + 1) for n in range(12)]
+    upstream.script(*reads(5), *reads(2, hang="before"))
+    worker = start_worker()
+    eventually(lambda: len(upstream.requests(READER)) == 7, within=30)
+    eventually(lambda: Extraction.objects.filter(state="extracted").count() == 5, within=30)
+    killed(worker)
+    assert not Artifact.objects.exists()
+    upstream.script(*reads(7), writes("# Whole"))
+    start_worker()
+    run = finished()
+    assert (run.state, run.sessions_done, run.attempts) == ("completed", 12, 0)
+    times = read_sessions(upstream)
+    assert set(times) == {str(session.pk) for session in sessions}
+    assert sorted(times.values()) == [1] * 10 + [2] * 2, "only what was being read is read again"
+    assert document(owner, "MEMORY.md") == "# Whole"
+    assert not Lease.objects.exists()
+
+
+def test_a_worker_killed_while_it_writes_leaves_no_half_set(
+    owner: Owner, plain_agent: Agent, upstream: UpstreamServer, start_worker: Callable[[], Worker]
+) -> None:
+    talk(owner, plain_agent)
+    upstream.script(*reads(1), writes("# Lost", hang="before"))
+    worker = start_worker()
+    eventually(lambda: upstream.requests(WRITER), within=30)
+    killed(worker)
+    assert not Artifact.objects.exists()
+    upstream.script(writes("# Whole"))
+    start_worker()
+    assert finished().state == "completed"
+    assert len(upstream.requests(READER)) == 1, "what is read stays read"
+    paths = set(Artifact.objects.values_list("path", flat=True))
+    assert paths == {"MEMORY.md", "memory_summary.md", "skills/ship/SKILL.md"}
+    assert ArtifactRevision.objects.values("change_set").distinct().count() == 1
+
+
+def test_a_persons_line_survives_and_the_next_session_is_given_the_guidance(
+    owner: Owner, plain_agent: Agent, upstream: UpstreamServer, home: Path, shared: dict[str, str]
+) -> None:
+    owner_user = owner.user
+    assert owner_user is not None
+    talk(owner, plain_agent)
+    upstream.script(*reads(1), writes("# Memory\n- Deploys with make ship."))
+    with running_daybook(home, shared) as daybook:
+        finished()
+        alice = HttpUser(daybook.address)
+        alice.log_in("alice", "alice knows it")
+        status, shown = alice.call("GET", "/api/books/main/artifacts/MEMORY.md")
+        assert (status, shown["write_origin"]) == (200, "consolidation")
+        edited = f"{shown['content']}\n- Never deploys on Fridays."
+        assert alice.call("PUT", "/api/books/main/artifacts/MEMORY.md", {"content": edited})[0] == 200
+
+        upstream.script(writes("# Memory\n- Deploys with make release.", "Deploys with make release."))
+        status, run = alice.call("POST", "/api/consolidations", {"book": "main"})
+        assert (status, run["trigger"]) == (202, "request")
+        eventually(lambda: alice.call("GET", f"/api/consolidations/{run['id']}")[1]["state"] == "completed", within=30)
+        sent = upstream.requests(WRITER)[-1]["body"]["messages"][-1]["content"]
+        assert "- Never deploys on Fridays." in sent
+        lines = alice.call("GET", "/api/books/main/artifacts/MEMORY.md")[1]["content"].splitlines()
+        assert {"- Never deploys on Fridays.", "- Deploys with make release."} <= set(lines)
+
+        _, session = alice.call("POST", "/api/sessions", {"agent": plain_agent.name})
+        upstream.script({"model": "chat", "text": "Hello."})
+        status, _ = alice.call("POST", f"/api/sessions/{session['id']}/turns", {"content": "Hi"})
+        assert status == 200
+        system = upstream.requests("chat")[-1]["body"]["messages"][0]["content"]
+        assert "# Memory Guidance" in system
+        assert "<memory_summary>\nDeploys with make release.\n</memory_summary>" in system
+
+        before = len(upstream.requests())
+        shown = alice.call("POST", f"/api/sessions/{session['id']}/turns", {"content": "/memory view"})[1]["content"]
+        assert "Deploys with make release." in shown
+        assert len(upstream.requests()) == before
+        assert Session.objects.get(pk=session["id"]).turns == 1
+        assert json.dumps(shown)
