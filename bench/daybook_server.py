@@ -123,7 +123,7 @@ def daybook_start(
         DAYBOOK_AGENTS=str(home / "agents.yaml"),
         DAYBOOK_API_KEY=key,
         DAYBOOK_ADMIN_PASSWORD=secrets.token_urlsafe(18),
-        DAYBOOK_MODEL=INJECTING_MODEL,
+        DAYBOOK_MODEL="background",
         OPENAI_BASE_URL=upstream.url + "/v1",
         OPENAI_API_KEY="x",
     )

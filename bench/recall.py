@@ -24,9 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords, match_all
-from memories.search.arrays import build_arrays
+from memories.search.book import build_arrays
 from memories.search.languages import FUNCTION_WORDS, QUESTION_FRAMES
-from memories.search.query import local_term
 from memories.search.tokens import tokens_of
 
 K = 10
@@ -144,7 +143,7 @@ def bm25(book: Book) -> Search:
     arrays = build_arrays([replace(e, session_id=None, keywords=()) for e in with_all], CACHE)
 
     def search(text: str) -> list[int]:
-        terms = np.unique([local_term(token.term, arrays) for token in tokens_of(text)]).astype(np.int64)
+        terms = np.unique(arrays.places_of([token.term for token in tokens_of(text)]))
         terms = terms[terms >= 0]
         score = arrays.content.score(terms, np.ones(len(terms), dtype=np.float32))
         return [int(at) for at in np.argsort(-score, kind="stable")[:K] if score[at] > 0]
@@ -263,7 +262,7 @@ def main() -> None:
     form, books = read_books(options.data, options.keywords)
     results = {name: measure(STRATEGIES[name], books, form) for name in options.strategies}
     print_table(results)
-    report = {"form": form, "questions": sum(len(book.questions) for book in books), "strategies": results}
+    report: dict[str, Any] = {"form": form, "questions": sum(len(book.questions) for book in books), "strategies": results}
     if options.synthetic:
         report["synthetic"] = time_large(books, options.synthetic)
         print("synthetic book:", ", ".join(f"{name} {value}" for name, value in report["synthetic"].items()))

@@ -1,8 +1,8 @@
 """Scoring of memory reviews: which of the expected memories did a reviewer write, and what should it not have written?
 
 A case says what is expected: `save` (facts), `update`, `delete`, `never` (rules), `allowed`. Texts are compared by
-keywords after folding: a text fits when it holds every keyword of one group. Only the first five writes can fit, and only
-texts of at most 400 characters, so that writing the whole conversation down gains nothing."""
+keywords after folding: a text fits when it holds every keyword of one group. Only the first five writes can fit, and
+only texts of at most 400 characters, so that writing the whole conversation down gains nothing."""
 
 import unicodedata
 from collections import Counter

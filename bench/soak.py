@@ -2,9 +2,10 @@
 
     python bench/soak.py --seconds 60
 
-Starts `manage.py up` against an upstream of its own, with reviews after every second turn; clients talk and repeat what
-was not answered; every few seconds the web server, the worker, one of the worker's own processes or the supervisor gets
-SIGKILL, and what went down is started again. Afterwards, once leases had the time to run out, the database is looked at.
+Starts `manage.py up` against an upstream of its own, with reviews after every second turn; clients talk, and repeat
+what was not answered; every few seconds the web server, the worker, one of the worker's own processes or the supervisor
+gets SIGKILL, and what went down is started again. Afterwards, once leases had the time to run out, the database is
+looked at.
 
 Prints a table and, as its last line, one JSON object: `turns_acknowledged` (their whole answer arrived), `turns_lost`
 (of these, not stored whole), `partial_reviews`, `double_writes` (turns or memories), `stuck_runs` (runs and reviews
@@ -167,6 +168,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-soak-")))
         variables = stack.enter_context(database(options.database_url))
+        if options.redis_url:
+            stack.callback(queue_forgotten, options.redis_url)
+            queue_forgotten(options.redis_url)
         upstream = server_start_upstream(stack, folder)
         (folder / "agents.yaml").write_text(AGENTS_FILE)
         port = free_port()
@@ -221,6 +225,14 @@ def checked(
         "settled_seconds": round(seconds, 1),
         **found,
     }
+
+
+def queue_forgotten(redis_url: str) -> None:
+    """Delete the job queue: what another run left there, or this one."""
+    import redis
+
+    with redis.Redis.from_url(redis_url) as client:
+        client.delete("django_q:daybook:q")
 
 
 def server_start_upstream(stack: ExitStack, folder: Path) -> Server:

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.db.models import Count, Q
 from django.utils import timezone
-from soak_clients import CASE, Ledger
+from soak_clients import CASE, Acknowledged, Ledger
 
 from gateway.models import Message, Run
 from memories.models import Memory, Revision
@@ -25,6 +25,7 @@ class Findings:
     partial_reviews: int
     double_writes: int
     stuck_runs: int
+    runs: dict[str, int]
     reviews: dict[str, int]
     memories: int
 
@@ -45,6 +46,7 @@ def findings(ledger: Ledger) -> Findings:
         partial_reviews=partial_reviews(),
         double_writes=turns_counted_twice(ledger) + memories_twice(),
         stuck_runs=stuck(),
+        runs=dict(Counter(Run.objects.values_list("state", flat=True))),
         reviews=dict(Counter(ReviewRun.objects.values_list("state", flat=True))),
         memories=Memory.objects.count(),
     )
@@ -52,16 +54,15 @@ def findings(ledger: Ledger) -> Findings:
 
 def turns_lost(ledger: Ledger) -> int:
     """Acknowledged turns that are not stored whole: the run completed, with its question and its answer."""
-    lost = 0
-    for turn in ledger.turns:
-        run = Run.objects.filter(pk=turn.run, state=Run.State.COMPLETED, superseded=False).first()
-        said = Message.objects.filter(run=run).order_by("seq") if run else Message.objects.none()
-        stored = [(message.role, message.text) for message in said]
-        question, answer = f"Please look into case {turn.case} for me.", turn.text
-        lost += (
-            stored != [("user", question), ("assistant", answer)] or str(getattr(run, "session_id", "")) != turn.session
-        )
-    return lost
+    return sum(not _stored_whole(turn) for turn in ledger.turns)
+
+
+def _stored_whole(turn: Acknowledged) -> bool:
+    run = Run.objects.filter(pk=turn.run, state=Run.State.COMPLETED, superseded=False).first()
+    if run is None or str(run.session_id) != turn.session:
+        return False
+    said = Message.objects.filter(run=run).order_by("seq").values_list("role", "text")
+    return list(said) == [("user", f"Please look into case {turn.case} for me."), ("assistant", turn.text)]
 
 
 def partial_reviews() -> int:

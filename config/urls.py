@@ -7,8 +7,11 @@ from django.urls import path
 from config import health
 from config.api import api, v1
 from config.metrics import metrics
+from gateway import account
 from gateway import views as chat
 from gateway.mcp.api import mcp
+from memories import views as memories
+from reviews import views as reviews
 
 urlpatterns = [
     path("", chat.chat, name="chat"),
@@ -18,6 +21,23 @@ urlpatterns = [
     path("fragments/turn/<uuid:session_id>/<uuid:run_id>/", chat.turn_fragment, name="turn-fragment"),
     path("fragments/turns/<uuid:session_id>/", chat.turns_fragment, name="turns-fragment"),
     path("fragments/review/<uuid:review_id>/", chat.review_fragment, name="review-fragment"),
+    path("memories/", memories.memories, name="memories"),
+    path("fragments/memories/", memories.list_fragment),
+    path("fragments/memories/summary/", memories.summary_fragment),
+    path("fragments/memories/<int:number>/", memories.row_fragment),
+    path("fragments/memories/<int:number>/edit/", memories.edit_fragment),
+    path("fragments/memories/<int:number>/history/", memories.history_fragment),
+    path("reviews/", reviews.reviews, name="reviews"),
+    path("reviews/<uuid:review_id>/cancel/", reviews.review_cancel),
+    path("fragments/reviews/", reviews.timeline_fragment),
+    path("fragments/consolidation/", reviews.consolidation_fragment),
+    path("fragments/document/", reviews.document_fragment),
+    path("account/", account.account, name="account"),
+    path("account/password/", account.password),
+    path("account/time-zone/", account.time_zone),
+    path("account/keys/", account.key_create),
+    path("account/keys/<uuid:key_id>/revoke/", account.key_revoke),
+    path("account/delete/", account.delete),
     path(
         "login/",
         auth_views.LoginView.as_view(template_name="gateway/login.html", redirect_authenticated_user=True),

@@ -114,6 +114,9 @@ class MemorySettings(_Strict):
     )
     # For advanced use.
     concurrency: int = Field(8, ge=1, le=64, description="Sessions that are read at the same time in one run.")
+    parallel_runs: int = Field(
+        1, ge=1, le=1000, description="Runs at the same time that nobody asked for; the other workers are free."
+    )
     scan_limit: int = Field(300, ge=1, le=100_000, description="Most sessions looked at to find those to read.")
     lease_seconds: float = Field(
         120, ge=1, le=86_400, strict=False, description="A worker that is silent for so long has lost its run."

@@ -8,16 +8,19 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
+        from gateway.keys import key_facts
         from gateway.portability import erase_traces, export_conversations
         from gateway.session_names import names
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
         from memories.forgetting import register_eraser
+        from memories.health import on_health
         from memories.portability import register_exporter
         from memories.threads import register_reader
         from memories.whence import register_names
 
         register_reader(read_turns)
+        on_health(key_facts)
         register_names(names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
         register_exporter("conversations", export_conversations)

@@ -2,7 +2,7 @@
 not counted, recorded, reviewed or extracted. The table of verbs is filled here and by the floors above when Django
 starts. A handler works in transactions of its own; its words are stored after it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -92,10 +92,9 @@ def register_command(command: Command) -> None:
     _commands[command.verb] = command
 
 
-def command_in(messages: Any) -> ParsedCommand | None:
-    """The command that a request's last user message is, if nothing follows it."""
-    last = messages[-1] if messages else {}
-    return parse_command(command_text(last.get("content"))) if last.get("role") == "user" else None
+def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
+    """The command that a request's last user message is, if nobody has answered it yet."""
+    return parse_command(_last_said(messages))
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
@@ -124,7 +123,7 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
         session = session_of(caller, agent, request, conversation)
         if session._state.adding:
             session.save(force_insert=True)
-        return _store(session, command_text(request.messages[-1].get("content")), reply)
+        return _store(session, _last_said(request.messages), reply)
 
 
 def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None) -> dict[str, Any] | None:
@@ -167,6 +166,12 @@ def _store(session: Session, said: str, reply: CommandReply) -> CommandTurn:
     row.message_seq += len(messages)
     row.save(update_fields=["message_seq"])
     return _turn(row, messages[0], reply.text, reply.changes)
+
+
+def _last_said(messages: Sequence[dict[str, Any]]) -> str:
+    spoken = [message for message in messages if message.get("role") not in {"system", "developer"}]
+    last = spoken[-1] if spoken else {}
+    return command_text(last.get("content")) if last.get("role") == "user" else ""
 
 
 def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:

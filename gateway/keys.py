@@ -3,6 +3,7 @@
 import hashlib
 import secrets
 from collections.abc import Sequence
+from datetime import datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -12,7 +13,8 @@ from django.utils import timezone
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
 from memories.errors import InvalidRequest
-from memories.models import Owner
+from memories.health import WARNING, Facts
+from memories.models import Book, Owner
 
 PREFIX = "dbk_"
 
@@ -81,13 +83,20 @@ def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1
 
 
-def key_warnings() -> list[str]:
-    """For operators: keys that several people share, one line each."""
+def key_warnings(owner_id: UUID | None = None) -> list[str]:
+    """Keys (of an owner) that several people share, one line each."""
     mixed = ApiKey.objects.filter(revoked_at__isnull=True, end_users_mixed_at__isnull=False).order_by("created_at")
+    if owner_id is not None:
+        mixed = mixed.filter(owner_id=owner_id)
     return [
         f"The API key {key} was used for several end users and is not trusted to name them; they get no memory."
         for key in mixed
     ]
+
+
+def key_facts(book: Book, now: datetime) -> Facts:
+    """Sentences for memories.health."""
+    return Facts(sentences=tuple((WARNING, warning) for warning in key_warnings(book.owner_id)))
 
 
 def key_hash(plain: str) -> str:

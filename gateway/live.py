@@ -48,7 +48,8 @@ class LiveTurn:
     def stop(self) -> None:
         """Stop answering; what was said so far is kept."""
         if self._task is not None:
-            self._task.cancel()
+            # Not at once: a task that is cancelled before its first step never runs, and nobody would close its run.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
         """`(number, event)` from the text's position `after` on, until the turn is over."""

@@ -15,7 +15,7 @@ def memory_settings() -> MemorySettings:
 
 
 def memory_settings_of(agent: Agent) -> MemorySettings:
-    """The same for a turn, without a query when warm: kept by the agent's version, which grows with these settings too."""
+    """The same for a turn; no query when warm: kept by the agent's version, which grows with these settings too."""
     found = _checked.get(agent.pk)
     if found is None or found[0] != agent.version:
         found = _checked[agent.pk] = (agent.version, memory_settings())

@@ -5,7 +5,7 @@ what the database knows. No label names an owner, a session or anything that was
 import time
 from collections.abc import Iterator, Mapping
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
@@ -19,6 +19,7 @@ from memories.snapshot import snapshots
 _TURN_SECONDS = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 _FIRST_TOKEN_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
+disable_created_metrics()  # type: ignore[no-untyped-call]  # else a second series for each counter
 registry = CollectorRegistry()
 ProcessCollector(registry=registry)
 GCCollector(registry=registry)

@@ -144,7 +144,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "session", "-id"], name="run_of_session"),
-            models.Index(fields=["owner", "chain_before", "user_key"], name="run_by_chain_before"),
+            models.Index(fields=["owner", "chain_before", "user_key", "-id"], name="run_by_chain_before"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="run_open_lease"),
             models.Index(
                 fields=["id"], condition=Q(state="completed", usage_counted=False), name="run_usage_uncounted"

@@ -1,15 +1,14 @@
 """What every page of Daybook shows around its own content: whose it is, which tab, whether the demo model answers."""
 
 from dataclasses import dataclass
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
 from gateway.upstream import is_demo
-from memories.models import Owner
 from memories.outbox import current_number
+from memories.readers import zone_of
 from memories.services import owner_for_user
 
 
@@ -41,14 +40,6 @@ def _page(request: HttpRequest) -> Page | None:
         notification=current_number(owner.pk),
         time_zone=zone_of(owner).key,
     )
-
-
-def zone_of(owner: Owner) -> ZoneInfo:
-    """The owner's time zone; UTC when the stored name is unknown here."""
-    try:
-        return ZoneInfo(owner.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")
 
 
 def _full_name(user: AbstractBaseUser) -> str:

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from gateway.agents import AgentSettings
 from gateway.runs import agent_find, agent_settings
+from gateway.steps import next_chunk
 from gateway.upstream import ModelRequest, model
 from memories.caller import Caller
 from memories.errors import UpstreamTimeout
@@ -54,11 +55,7 @@ async def plain_chunks(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     async with aclosing(model().stream(request)) as stream:
         while True:
-            try:
-                async with asyncio.timeout_at(deadline):
-                    chunk = await anext(stream, None)
-            except TimeoutError:
-                raise UpstreamTimeout("The model server took too long to answer.") from None
+            chunk = await next_chunk(stream, deadline)
             if chunk is None:
                 return
             yield chunk

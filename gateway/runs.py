@@ -11,18 +11,19 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, QuerySet
+from django.db.models import Exists
 from django.utils import timezone
 from django_q.tasks import async_task
 
 from gateway import identity
+from gateway.agent_rows import agent_and_key
 from gateway.agents import AgentSettings
 from gateway.context import AgentConfig, TurnContext
 from gateway.errors import RunSuperseded, SessionBusy
 from gateway.hooks import TurnCompleted, turn_completed
-from gateway.keys import valid_keys
+from gateway.keys import key_valid, valid_keys
 from gateway.memory_settings import memory_settings_of
-from gateway.models import Agent, ApiKey, Compaction, Message, Run, Session
+from gateway.models import Agent, Compaction, Message, Run, Session
 from gateway.services import require_active
 from gateway.tokens import estimate, estimate_text
 from memories.caller import Caller
@@ -316,22 +317,18 @@ def agent_find(caller: Caller, name: str) -> Agent:
 
     Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name)
-    rows = Agent.objects.filter(name=name)
-    if caller.key_id:
-        rows = rows.annotate(key_valid=Exists(_valid_keys(caller)))
-    agent = rows.first()
+    agent, key_valid = agent_and_key(name, caller.key_id)
     if agent is None:
         require_key(caller)
-    elif caller.key_id and not getattr(agent, "key_valid", False):
-        raise Unauthorized(KEY_REVOKED)
-    if agent is None:
         raise ModelNotFound(f"There is no agent called {name}.", param="model")
+    if caller.key_id and not key_valid:
+        raise Unauthorized(KEY_REVOKED)
     return agent
 
 
 def require_key(caller: Caller) -> None:
     """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
-    if caller.key_id and not _valid_keys(caller).exists():
+    if caller.key_id and not key_valid(caller.key_id):
         raise Unauthorized(KEY_REVOKED)
 
 
@@ -341,15 +338,11 @@ def title_of(content: str) -> str:
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
-def _valid_keys(caller: Caller) -> QuerySet[ApiKey]:
-    return valid_keys().filter(pk=caller.key_id)
-
-
 def lock_session(caller: Caller, session_id: UUID | None) -> Session:
     """The owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     if caller.key_id:
-        rows = rows.annotate(key_valid=Exists(_valid_keys(caller)))
+        rows = rows.annotate(key_valid=Exists(valid_keys().filter(pk=caller.key_id)))
     session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")

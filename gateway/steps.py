@@ -7,10 +7,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
-from gateway.upstream import ModelRequest, model
+from django.conf import settings
+
+from gateway.upstream import Chunk, ModelRequest, model
 from memories.errors import TooLarge, UpstreamTimeout
 from memories.tools import ToolCall
 
+_MARGIN = 5.0
 _COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
 
 
@@ -92,11 +95,7 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
     async with aclosing(model().stream(request)) as stream:
         while True:
-            try:
-                async with asyncio.timeout_at(step.deadline):
-                    chunk = await anext(stream, None)
-            except TimeoutError:
-                raise UpstreamTimeout("The model server took too long to answer.") from None
+            chunk = await next_chunk(stream, step.deadline)
             if chunk is None:
                 return
             step.model = chunk.get("model") or step.model
@@ -110,6 +109,18 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple
                 text = step.take(choice, delta)
                 if text or any(value for key, value in delta.items() if key not in {"role", "tool_calls", "content"}):
                     yield choice, text
+
+
+async def next_chunk(stream: AsyncGenerator[Chunk], deadline: float) -> Chunk | None:
+    """The next chunk, or None at the end. `deadline` is in the event loop's time. Raises UpstreamTimeout."""
+    if deadline - asyncio.get_running_loop().time() > settings.UPSTREAM_IDLE_SECONDS + _MARGIN:
+        # The longest silence ends before the deadline: no timer of our own for each chunk.
+        return await anext(stream, None)
+    try:
+        async with asyncio.timeout_at(deadline):
+            return await anext(stream, None)
+    except TimeoutError:
+        raise UpstreamTimeout("The model server took too long to answer.") from None
 
 
 async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:

@@ -169,6 +169,8 @@ class Turn:
 
     def _our_tools(self) -> tuple[dict[str, Any], ...]:
         agent = self.context.agent
+        if self.options.parameters.get("n") not in (None, 1):
+            return ()  # of several answers at once, which one's calls would be run?
         if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
             return ()
         ours = (*(memory_tools.definitions() if agent.settings.memory_tools else ()), read_tool.definition())

@@ -80,8 +80,12 @@ class ChunkStream(openai.AsyncStream[Chunk]):
 
     async def __stream__(self) -> AsyncGenerator[Chunk]:
         buffer = b""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + settings.RUN_SECONDS
         try:
             async for data in self.response.aiter_bytes():
+                if loop.time() > limit:  # some servers keep a connection alive with comments, for ever
+                    raise httpx2.ReadTimeout("nothing but signs of life")
                 buffer += data
                 *lines, buffer = buffer.split(b"\n")
                 for line in lines:

@@ -1,30 +1,22 @@
 """The chat page and its fragments. Everything that changes something goes through the native API; these only show."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
-from functools import wraps
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo
 
-from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
-from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
 
 from gateway.agents import AgentSettings
 from gateway.memory_notes import notes_of_review
 from gateway.models import Agent, Run, Session
-from gateway.pages import page, zone_of
+from gateway.pages import page
 from gateway.session_list import session_page, title_of, titled
 from gateway.transcript import Conversation, conversation, turn_of_run
 from gateway.words import ERROR_WORDS, day_words, margin_day
-from memories.models import Owner
-from memories.services import owner_for_user
+from memories.readers import Reader, fragment_view, page_view
 
 # The page's own list; the answers come from whatever is registered for the command.
 COMMANDS = (
@@ -44,55 +36,20 @@ _CHARACTERS_PER_TOKEN = 4
 _MAX_SEARCH = 200
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Who looks at a page, and where their clock stands."""
-
-    owner: Owner
-    zone: ZoneInfo
-
-
-View = Callable[..., HttpResponse]
-
-
-def _for_reader(view: View) -> View:
-    """Give the view its reader, and the page the reader's clock."""
-
-    @wraps(view)
-    def with_reader(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not request.user.is_authenticated:  # the decorators above have seen to it
-            return HttpResponse(status=401)
-        owner = owner_for_user(request.user)
-        zone = zone_of(owner)
-        with timezone.override(zone):
-            return view(request, Reader(owner, zone), *args, **kwargs)
-
-    return with_reader
-
-
-def _page_view(view: View) -> View:
-    return never_cache(require_GET(login_required(_for_reader(view))))
-
-
-def _fragment_view(view: View) -> View:
-    """Part of a page: somebody who was signed out is told so, instead of being given the sign-in page to put in it."""
-    return never_cache(require_GET(_for_reader(view)))
-
-
-@_page_view
+@page_view
 def chat(request: HttpRequest, reader: Reader) -> HttpResponse:
     """`/`: the session used last, or the first page."""
     newest = _sessions(reader).order_by("-last_active_at", "-id").first()
     return _chat_page(request, reader, newest)
 
 
-@_page_view
+@page_view
 def chat_new(request: HttpRequest, reader: Reader) -> HttpResponse:
     """`/new/`: a session that begins with its first message."""
     return _chat_page(request, reader, None)
 
 
-@_page_view
+@page_view
 def chat_session(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
     """`/c/<session>/`: one session; 404 for somebody else's."""
     session = _sessions(reader).filter(pk=session_id).first()
@@ -101,7 +58,7 @@ def chat_session(request: HttpRequest, reader: Reader, session_id: UUID) -> Http
     return _chat_page(request, reader, session)
 
 
-@_fragment_view
+@fragment_view
 def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     """The list of sessions, or its next stretch (`before`), or what a search (`q`) finds in it."""
     search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
@@ -116,7 +73,7 @@ def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     return render(request, "gateway/sessions.html", context)
 
 
-@_fragment_view
+@fragment_view
 def turn_fragment(request: HttpRequest, reader: Reader, session_id: UUID, run_id: UUID) -> HttpResponse:
     """One turn as the page shows it."""
     session = _sessions(reader).filter(pk=session_id).first()
@@ -126,7 +83,7 @@ def turn_fragment(request: HttpRequest, reader: Reader, session_id: UUID, run_id
     return render(request, "gateway/turn.html", {"turn": turn, "session": session, "fill": context_fill(session)})
 
 
-@_fragment_view
+@fragment_view
 def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
     """The newest turns, or those before message number `before`."""
     session = _sessions(reader).filter(pk=session_id).first()
@@ -139,7 +96,7 @@ def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> Ht
     return render(request, "gateway/turns.html", context)
 
 
-@_fragment_view
+@fragment_view
 def review_fragment(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
     """What a review wrote, for its toast; empty when there is nothing of it."""
     return render(request, "gateway/review_entries.html", {"notes": notes_of_review(reader.owner.pk, review_id)})

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from memories.models import Memory, Revision, Target, WriteOrigin
@@ -84,7 +84,7 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
     wording = revisions.filter(created_at__gte=OuterRef("content_changed_at")).order_by("version")
     return memories.select_related("book").annotate(
         changed_by=Subquery(wording.values("write_origin")[:1]),
-        latest_set=Subquery(revisions.order_by("-version").values("change_set")[:1]),
+        latest_set=Subquery(revisions.order_by("-version").values("change_set")[:1], output_field=UUIDField()),
     )
 
 

@@ -7,10 +7,13 @@ class ReviewsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
-        from gateway.hooks import on_turn_completed
+        from gateway.hooks import on_session_forgotten, on_turn_completed
         from memories.changes import UndoListener, on_undone
+        from memories.forgetting import register_eraser
         from memories.health import on_health
+        from memories.portability import register_exporter
         from reviews.consolidation.connections import consolidation_connect
+        from reviews.forgetting import erase_reviews, export_reviews, session_was_forgotten
         from reviews.health import review_facts
         from reviews.schedule import after_turn
         from reviews.undo import lock_review, note_undone
@@ -19,3 +22,6 @@ class ReviewsConfig(AppConfig):
         consolidation_connect()
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
         on_health(review_facts)
+        on_session_forgotten(session_was_forgotten)
+        register_eraser(erase_reviews)
+        register_exporter("reviews", export_reviews)

@@ -66,18 +66,15 @@ def document_history(artifact: Artifact, reader: Reader) -> list[DocumentStep]:
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
-    """Only the lines that changed, each with its words compared; of a new text all of them."""
+    """Only the stretches of lines that changed, with their words compared; of a new text all its lines."""
+    if not before:
+        return [(Piece("same", line),) for line in after.splitlines() if line.strip()]
     old, new = before.splitlines(), after.splitlines()
-    found: list[tuple[Piece, ...]] = []
-    for kind, a, b, c, d in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        if kind == "equal":
-            continue
-        if kind == "replace" and b - a == d - c:
-            found += [word_diff(one, other) for one, other in zip(old[a:b], new[c:d], strict=True)]
-        else:
-            found += [(Piece("del", line),) for line in old[a:b] if line.strip()]
-            found += [(Piece("ins" if before else "same", line),) for line in new[c:d] if line.strip()]
-    return found
+    steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    stretches = (
+        ("\n".join(old[a:b]).strip(), "\n".join(new[c:d]).strip()) for kind, a, b, c, d in steps if kind != "equal"
+    )
+    return [word_diff(was, now) for was, now in stretches if was or now]
 
 
 def _about(artifact: Artifact, reader: Reader) -> str:

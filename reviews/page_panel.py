@@ -139,9 +139,7 @@ def _said(run: ConsolidationRun, reader: Reader) -> str:
 def _documents(reader: Reader, book: Book) -> list[Document]:
     artifacts = list(live_artifacts(reader.owner.pk, book.pk))
     usage = artifact_usage(reader.owner.pk, artifacts)
-    return [
-        Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), reader)) for a in artifacts
-    ]
+    return [Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), reader)) for a in artifacts]
 
 
 def _meta(artifact: Artifact, usage: ArtifactUsage | None, reader: Reader) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.demo.consolidation import consolidation_answer
+
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LINE = re.compile(r'<memory id="(\d+)"[^>]*>(.*?)</memory>', re.DOTALL)
 _ASKED = re.compile(r"\b(what do you (know|remember)|about me|remember about)\b", re.IGNORECASE)
@@ -48,6 +50,8 @@ def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer
     if _is_review(messages, tools):
         return _review(messages)
     user = _last_user(messages)
+    if not tools and (said := consolidation_answer(user, notes)) is not None:
+        return Answer(said)
     if "add_memory" in tools and (noted := notes(user)):
         known = {content.casefold() for _, content in _injected(messages)}
         calls = tuple(_add(note, category) for note, category in noted if note.casefold() not in known)

@@ -1,13 +1,31 @@
 """Finding memories: strict substring search and ranked search over one book, in memory, without a model.
 
-Knows nothing of the database, of owners or of the web; settings come in as arguments.
+Knows nothing of the database, of owners or of the web; settings come in as arguments. Each module needs only those
+above it; docs/search.md says why it works as it does.
+
+    entries      one thing that can be found: a remembered fact or one turn of a conversation
+    keywords     the `local` keyword rule and the strict search
+    languages    function words, stemmers and other word lists
+    times        does a text ask when, does it say when, which days does it name
+    tokens       cuts a text into search terms
+    vectors      static word embeddings, vectors made elsewhere, and products of rows
+    analysis     what is worked out once per entry and kept in the process
+    postings     BM25 over sparse arrays
+    neighbours   entries of one session in order, and what spreads between them
+    book         the arrays of one book, laid out from the analyses of its entries
+    closeness    which words of a book are close to a word of a message
+    query        what a message asks for
+    evidence     how well each entry answers, one kind of evidence at a time
+    ranking      one score from all evidence, when to return nothing, and the best entries
+    superseded   of two facts about the same thing the newer one first
+    hits         what is returned, and why
+    index        `BookIndex`, which puts these together
 """
 
 from memories.search.analysis import AnalysisCache
 from memories.search.entries import Entry
 from memories.search.hits import Hit, Reason
 from memories.search.index import BookIndex
-from memories.search.keywords import extract_keywords
-from memories.search.match_all import match_all
+from memories.search.keywords import extract_keywords, match_all
 
 __all__ = ["AnalysisCache", "BookIndex", "Entry", "Hit", "Reason", "extract_keywords", "match_all"]

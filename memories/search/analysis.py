@@ -1,4 +1,4 @@
-"""What is worked out once per text and kept: its terms, its vector, and the vectors of words."""
+"""What is worked out once per entry and kept: its terms, its vector, and the vectors of words."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import hashlib
 import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memories.search.entries import Entry
 from memories.search.times import says_when
-from memories.search.tokens import tokens_of
+from memories.search.tokens import Token, tokens_of
 from memories.search.vectors import DIMENSIONS, Floats, StaticVectors, static_vectors, unit
 
 Ints = NDArray[np.int64]
 
+KEYWORD_SHARE: Final = 0.8
+"""Most that keywords count beside the same match in the content, in every kind of evidence."""
 _MOST_TERMS: Final = 200_000
 """Terms one vocabulary holds (1 KB each with its vector) before the cache starts a new one."""
 _QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
@@ -28,7 +31,7 @@ class Vocabulary:
     """Numbers for terms and vectors for words; only grows, so readers need no lock."""
 
     def __init__(self, vectors: StaticVectors) -> None:
-        self._vectors = vectors
+        self.vectors = vectors
         self._numbers: dict[str, int] = {}
         self._surfaces: list[str] = []
         self._lock = threading.Lock()
@@ -38,9 +41,9 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self._surfaces)
 
-    def number_of(self, term: str) -> int | None:
-        """Return the number of a known term."""
-        return self._numbers.get(term)
+    def number_of(self, term: str) -> int:
+        """Return the number of a term, -1 if it is not known."""
+        return self._numbers.get(term, -1)
 
     def surface(self, number: int) -> str:
         """Return the spelling in which the term was first met."""
@@ -65,15 +68,7 @@ class Vocabulary:
             if self._filled < len(self._surfaces):
                 self._fill()
             rows = self._rows
-        return np.asarray(rows[numbers], dtype=np.float32)
-
-    def embed(self, texts: Sequence[str]) -> Floats:
-        """Return vectors of texts, kept or not, one row each, not normalised."""
-        return self._vectors.embed([text.casefold() for text in texts])
-
-    def importance(self, words: Sequence[str]) -> Floats:
-        """Return how much each word says in general, 0 to 1."""
-        return self._vectors.importance([word.casefold() for word in words])
+        return rows[numbers]
 
     def _fill(self) -> None:
         missing = self._surfaces[self._filled :]
@@ -81,33 +76,31 @@ class Vocabulary:
             grown = np.zeros((len(self._surfaces) * 2, DIMENSIONS), dtype=np.float32)
             grown[: self._filled] = self._rows[: self._filled]
             self._rows = grown
-        self._rows[self._filled : len(self._surfaces)] = unit(self._vectors.embed([s.casefold() for s in missing]))
+        self._rows[self._filled : len(self._surfaces)] = unit(self.vectors.embed(missing))
         self._filled = len(self._surfaces)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Analysis:
-    """One analysed text. Arrays are read only."""
+    """One analysed entry. Arrays are read only."""
 
     vocabulary: Vocabulary
-    terms: Ints
-    """Numbers of the distinct terms."""
-    counts: Floats
-    """How often each occurs."""
-    names: Ints
-    """Numbers of the terms written as names or numbers."""
+    terms: NDArray[np.int32]
+    """One column per distinct term: its number, how often it occurs in the content and in the keywords, and whether
+    the content writes it as a name or number (4, K)."""
     length: int
-    """Number of terms with repeats."""
+    """Terms of the content, with repeats."""
+    keywords_length: int
     vector: Floats
-    """Mean static vector of the folded text, not normalised (256)."""
+    """Mean static vector of the content with a share of the keywords', not normalised (256)."""
     asks: bool
-    """Ends with a question mark."""
+    """The content ends with a question mark."""
     says_when: bool
-    """Holds words or figures of time."""
+    """The content holds words or figures of time."""
 
 
 class AnalysisCache:
-    """Analyses by hash of the text, least recently used dropped first; thread-safe."""
+    """Analyses by hash of content and keywords, least recently used dropped first; thread-safe."""
 
     def __init__(self, *, max_texts: int = 50_000) -> None:
         self._max = max_texts
@@ -115,7 +108,7 @@ class AnalysisCache:
         self._lock = threading.Lock()
         self._vocabulary: Vocabulary | None = None
         self.misses = 0
-        """Texts analysed so far; tests and metrics read it."""
+        """Entries analysed so far; tests and metrics read it."""
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -128,19 +121,18 @@ class AnalysisCache:
                 self._kept.clear()
             return self._vocabulary
 
-    def analyse(self, texts: Sequence[str]) -> tuple[Vocabulary, list[Analysis]]:
-        """Return one analysis per text, all over the returned vocabulary."""
+    def analyse(self, entries: Sequence[Entry]) -> tuple[Vocabulary, list[Analysis]]:
+        """Return one analysis per entry, all over the returned vocabulary."""
         vocabulary = self.vocabulary()
-        keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
-        found: dict[bytes, Analysis] = {}
+        texts = [(entry.content, ", ".join(entry.keywords)) for entry in entries]
+        keys = [_key(*text) for text in texts]
         with self._lock:
-            for key in keys:
-                kept = self._kept.get(key)
-                if kept is not None and kept.vocabulary is vocabulary:
-                    self._kept.move_to_end(key)
-                    found[key] = kept
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+            found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
+            for key in found:
+                self._kept.move_to_end(key)
         missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        fresh = dict(zip(missing, analyse_texts(list(missing.values()), vocabulary), strict=True))
+        fresh = dict(zip(missing, _analyse(list(missing.values()), vocabulary), strict=True))
         with self._lock:
             self.misses += len(fresh)
             self._kept.update(fresh)
@@ -150,26 +142,47 @@ class AnalysisCache:
         return vocabulary, [found[key] for key in keys]
 
 
-def analyse_texts(texts: Sequence[str], vocabulary: Vocabulary) -> list[Analysis]:
-    """Analyse texts without keeping anything but their words."""
+PROCESS_CACHE: Final = AnalysisCache()
+"""What every index of the process shares unless it is told otherwise."""
+
+
+def _key(content: str, keywords: str) -> bytes:
+    # A hash, so that a forgotten text is not kept alive here.
+    text = f"{len(content)} {content}{keywords}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[Analysis]:
+    """Analyse pairs of content and keywords; contents first, so that theirs are the spellings that terms keep."""
     if not texts:
         return []
-    vectors = static_vectors().embed([text.casefold() for text in texts])
-    return [_analyse(text, vector, vocabulary) for text, vector in zip(texts, vectors, strict=True)]
+    contents, keywords = [content for content, _ in texts], [found_by for _, found_by in texts]
+    said = [tokens_of(text) for text in contents]
+    numbers = [_numbered(tokens, vocabulary) for tokens in said]
+    found_by = [_numbered(tokens_of(text), vocabulary) for text in keywords]
+    embed = vocabulary.vectors.embed
+    vectors = unit(embed(contents)) + np.float32(KEYWORD_SHARE) * unit(embed(keywords))
+    return [
+        Analysis(
+            vocabulary=vocabulary,
+            terms=_columns(numbers[at], said[at], found_by[at]),
+            length=len(numbers[at]),
+            keywords_length=len(found_by[at]),
+            vector=vectors[at].copy(),
+            asks=bool(_QUESTION_END.search(content)),
+            says_when=says_when(content),
+        )
+        for at, content in enumerate(contents)
+    ]
 
 
-def _analyse(text: str, vector: Floats, vocabulary: Vocabulary) -> Analysis:
-    tokens = tokens_of(text)
-    numbers = [vocabulary.add(token.term, token.surface) for token in tokens]
-    counted = Counter(numbers)
+def _numbered(tokens: Iterable[Token], vocabulary: Vocabulary) -> list[int]:
+    return [vocabulary.add(token.term, token.surface) for token in tokens]
+
+
+def _columns(numbers: Sequence[int], tokens: Sequence[Token], found_by: Sequence[int]) -> NDArray[np.int32]:
+    said, found = Counter(numbers), Counter(found_by)
     names = {number for number, token in zip(numbers, tokens, strict=True) if token.is_name}
-    return Analysis(
-        vocabulary=vocabulary,
-        terms=np.fromiter(counted.keys(), dtype=np.int64, count=len(counted)),
-        counts=np.fromiter(counted.values(), dtype=np.float32, count=len(counted)),
-        names=np.fromiter(names, dtype=np.int64, count=len(names)),
-        length=len(tokens),
-        vector=vector,
-        asks=bool(_QUESTION_END.search(text)),
-        says_when=says_when(text),
-    )
+    every = list(said.keys() | found.keys()) if found else list(said)
+    rows = [every, [said[one] for one in every], [found[one] for one in every], [one in names for one in every]]
+    return np.array(rows, dtype=np.int32)

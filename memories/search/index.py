@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memories.search.analysis import AnalysisCache
-from memories.search.arrays import BookArrays, build_arrays
+from memories.search.analysis import PROCESS_CACHE, AnalysisCache, Ints
+from memories.search.book import build_arrays
+from memories.search.closeness import Closeness
 from memories.search.entries import Entry
-from memories.search.hits import Hit, Reason
-from memories.search.keywords import extract_keywords
-from memories.search.match_all import FoldedContents
+from memories.search.evidence import gather_evidence
+from memories.search.hits import Hit, ranked_reasons, strict_reasons
+from memories.search.keywords import FoldedContents, extract_keywords
 from memories.search.query import Query, analyse_query
-from memories.search.ranking import pick, total_score
-from memories.search.relevance import relevant
-from memories.search.signals import Evidence, gather_evidence
+from memories.search.ranking import DEFAULT, Tuning, best_places, least_score, spread_over_sessions, total_score
 from memories.search.superseded import newest_first
-from memories.search.tuning import DEFAULT, Tuning
-from memories.search.upstream import UpstreamVectors, upstream_vectors
-from memories.search.vectors import Floats
-from memories.search.why import ALL_KEYWORDS, NO_KEYWORDS, reasons_for, sentence
+from memories.search.vectors import Floats, upstream_vectors
 
 STRATEGIES: Final = ("ranked", "match_all")
 RESERVE: Final = 10
@@ -30,38 +27,44 @@ RESERVE: Final = 10
 
 
 class BookIndex:
-    """An immutable index over the entries of one book; any number of threads may search it at once."""
+    """An index over the entries of one book; any number of threads may search it at once."""
 
     def __init__(
-        self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None, tuning: Tuning
+        self,
+        entries: Sequence[Entry],
+        *,
+        analysis: AnalysisCache = PROCESS_CACHE,
+        vectors: Mapping[int, Sequence[float]] | None = None,
+        tuning: Tuning = DEFAULT,
     ) -> None:
-        self.entries = entries
-        self._arrays = arrays
-        self._upstream = upstream
+        self.entries = tuple(entries)
+        self._places = {entry.number: at for at, entry in enumerate(self.entries)}
+        self._arrays = build_arrays(self.entries, analysis)
+        self._closeness = Closeness(self._arrays)
+        self._folded = FoldedContents([entry.content for entry in self.entries])
+        self._upstream = upstream_vectors([entry.number for entry in self.entries], vectors)
         self._tuning = tuning
-        self._folded = FoldedContents([entry.content for entry in entries])
-        self._categories = np.array([entry.category for entry in entries], dtype=object)
-        self._numbers = np.array([entry.number for entry in entries], dtype=np.int64)
-        self.nbytes = arrays.nbytes + self._folded.nbytes + self._numbers.nbytes
-        """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
-        if upstream is not None:
-            self.nbytes += upstream.nbytes
 
     @classmethod
     def build(
         cls,
         entries: Sequence[Entry],
         *,
-        analysis: AnalysisCache | None = None,
+        analysis: AnalysisCache = PROCESS_CACHE,
         vectors: Mapping[int, Sequence[float]] | None = None,
         tuning: Tuning = DEFAULT,
     ) -> BookIndex:
-        """Index `entries`; what `analysis` has seen before is not analysed again.
+        """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again.
 
         `vectors` are those of an upstream embedding model by entry number; entries may lack one.
         """
-        arrays = build_arrays(entries, analysis if analysis is not None else AnalysisCache())
-        return cls(tuple(entries), arrays, upstream_vectors(entries, vectors), tuning)
+        return cls(entries, analysis=analysis, vectors=vectors, tuning=tuning)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
+        upstream = self._upstream.nbytes if self._upstream is not None else 0
+        return self._arrays.nbytes + self._folded.nbytes + self._closeness.nbytes + upstream
 
     def search(
         self,
@@ -90,49 +93,54 @@ class BookIndex:
             return []
         strict = [at for at in self._folded.holding(wanted) if allowed[at]]
         if strategy == "match_all" or not wanted:
-            reason = ALL_KEYWORDS if wanted else NO_KEYWORDS
-            return [self._hit(at, 1.0, (reason,)) for at in strict[:limit]]
-        return self._ranked(
-            analyse_query(query, wanted if keywords is not None else (), self._arrays),
-            strict, allowed, limit, threshold, query_vector,
-        )  # fmt: skip
+            explain = partial(strict_reasons, bool(wanted))
+            return [Hit(self.entries[at].number, 1.0, at, explain) for at in strict[:limit]]
+        extra_words = wanted if keywords is not None else ()
+        asked = analyse_query(query, extra_words, self._arrays, self._closeness)
+        return self._ranked(asked, strict, allowed, limit, threshold, query_vector)
 
     def _allowed(self, category: str | None, exclude: Collection[int]) -> NDArray[np.bool_]:
         allowed = np.ones(len(self.entries), dtype=bool)
         if category is not None:
-            allowed &= self._categories == category
-        if exclude:
-            allowed &= ~np.isin(self._numbers, list(exclude))
+            allowed &= [entry.category == category for entry in self.entries]
+        allowed[[self._places[number] for number in exclude if number in self._places]] = False
         return allowed
 
     def _ranked(
-        self, query: Query, strict: list[int], allowed: NDArray[np.bool_], limit: int, threshold: bool,
+        self,
+        query: Query,
+        strict: list[int],
+        allowed: NDArray[np.bool_],
+        limit: int,
+        threshold: bool,
         query_vector: Sequence[float] | None,
-    ) -> list[Hit]:  # fmt: skip
+    ) -> list[Hit]:
         book = self._arrays
         evidence = gather_evidence(query, book)
         score = total_score(evidence, query, book, self._tuning)
         if query_vector is not None and self._upstream is not None:
             score += self._tuning.upstream * self._upstream.cosine(query_vector)
-        candidates = allowed
-        if threshold:
-            candidates = relevant(query, evidence, score, allowed)
-            candidates[strict] = True
         # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
-        order = pick(score, candidates, book, limit + RESERVE, self._tuning)
-        order = newest_first(order, query, self.entries, book)
+        wanted = limit + RESERVE
+        best = best_places(score, allowed, wanted * 4 + 20 if book.around.any else wanted)
+        if threshold:
+            least = least_score(query, evidence, score, allowed, best)
+            best = np.concatenate([best[score[best] >= least], _below(least, strict, score)])
+        order = spread_over_sessions(best, score, book, wanted, self._tuning) if book.around.any else best.tolist()
+        order = newest_first(order[:wanted], query, self.entries, book)
         order = _with_strict(order[:limit], strict, limit)
-        return self._hits(order, score, query, evidence)
-
-    def _hits(self, order: list[int], score: Floats, query: Query, evidence: Evidence) -> list[Hit]:
-        shown = np.minimum.accumulate(score[order]) if order else score[:0]
+        explain = partial(ranked_reasons, query, evidence, self.entries, book)
+        shown = np.minimum.accumulate(score[order]).tolist()
         return [
-            self._hit(at, float(value), reasons_for(at, query, evidence, self.entries, self._arrays))
-            for at, value in zip(order, shown, strict=True)
+            Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, shown, strict=True)
         ]
 
-    def _hit(self, at: int, score: float, reasons: tuple[Reason, ...]) -> Hit:
-        return Hit(number=self.entries[at].number, score=round(score, 4), why=sentence(reasons), reasons=reasons)
+
+def _below(least: np.float32, strict: list[int], score: Floats) -> Ints:
+    """Return the strict matches with too low a score, best first."""
+    places = np.array(strict, dtype=np.int64)
+    places = places[score[places] < least]
+    return places[(-score[places]).argsort(kind="stable")]
 
 
 def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:

@@ -1,6 +1,19 @@
-"""The `local` rule that takes keywords out of a message without a model."""
+"""The strict search: the `local` rule that takes keywords out of a message without a model, and the entries that hold
+every keyword, as SQL `LIKE '%keyword%'` would find them.
+
+SQLite's LIKE ignores case for ASCII letters only, PostgreSQL's ILIKE for what its locale knows. So
+that both databases and this module agree, case is taken away before the comparison and by one
+function, `fold`; what is then compared are plain substrings.
+"""
 
 from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Final
+
+from memories.search.entries import Entry
 
 _TWENTY = "the a an and or but in on at to for of as by is was are were be been"
 STOP_WORDS = frozenset(_TWENTY.split())
@@ -8,6 +21,7 @@ STOP_WORDS = frozenset(_TWENTY.split())
 
 _SPACES = str.maketrans(dict.fromkeys(".,!?;:()[]{}\"'\n\t", " "))
 _FEWEST_BYTES = 3
+_BETWEEN: Final = "\0"
 
 
 def extract_keywords(text: str) -> list[str]:
@@ -23,3 +37,76 @@ def extract_keywords(text: str) -> list[str]:
         if len(token.encode("utf-8", "surrogatepass")) >= _FEWEST_BYTES and token not in STOP_WORDS
     )
     return list(dict.fromkeys(kept))
+
+
+def fold(text: str) -> str:
+    """Return `text` as it is compared: Unicode case folding, nothing else.
+
+    Folding works character by character, so a part of a text folds to a part of the folded text
+    (`str.lower` does not keep that promise for the Greek final sigma).
+    """
+    return text.casefold()
+
+
+def escape_like(keyword: str) -> str:
+    r"""Return the folded keyword as a LIKE pattern with `\`, `%` and `_` escaped by `\`."""
+    escaped = fold(keyword).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
+    return f"%{escaped}%"
+
+
+def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:
+    """Say whether every folded keyword is a part of the folded content."""
+    return all(keyword in folded_content for keyword in folded_keywords)
+
+
+def match_all(
+    entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
+) -> list[Entry]:
+    """Return at most `limit` entries whose content holds every keyword, in insertion order.
+
+    Without keywords every entry qualifies. `category` keeps only entries of exactly that category.
+    """
+    wanted = [fold(keyword) for keyword in keywords]
+    found: list[Entry] = []
+    for entry in entries:
+        if len(found) >= limit:
+            break
+        if category is not None and entry.category != category:
+            continue
+        if holds_all(fold(entry.content), wanted):
+            found.append(entry)
+    return found
+
+
+class FoldedContents:
+    """The folded contents of a book, kept in one piece so that a word is looked for in all at once."""
+
+    def __init__(self, contents: Sequence[str]) -> None:
+        self._texts = tuple(fold(content) for content in contents)
+        self._joined = _BETWEEN.join(self._texts)
+        self._ends = list(accumulate(len(text) + 1 for text in self._texts))
+        self.nbytes = 2 * len(self._joined) + 8 * len(self._ends)
+
+    def holding(self, keywords: Sequence[str]) -> list[int]:
+        """Return the places of the contents that hold every keyword, ascending; all without keywords."""
+        wanted = sorted((fold(keyword) for keyword in keywords if keyword), key=len, reverse=True)
+        if not wanted:
+            return list(range(len(self._texts)))
+        # Most messages hold a word that is nowhere in the book, most likely a long one.
+        if not holds_all(self._joined, wanted):
+            return []
+        if _BETWEEN in wanted[0]:
+            return [at for at, text in enumerate(self._texts) if holds_all(text, wanted)]
+        return list(self._holding(wanted[0], wanted[1:]))
+
+    def _holding(self, first: str, others: Sequence[str]) -> Iterator[int]:
+        found = self._joined.find(first)
+        while found >= 0:
+            place = bisect_right(self._ends, found)
+            text = self._texts[place]
+            for other in others:
+                if other not in text:
+                    break
+            else:
+                yield place
+            found = self._joined.find(first, self._ends[place])

@@ -10,6 +10,7 @@ import numpy as np
 
 from memories.search.analysis import Ints
 from memories.search.entries import Entry
+from memories.search.postings import Triples
 from memories.search.vectors import Floats
 
 BACK: Final = (0.8, 0.48, 0.29, 0.17, 0.10)
@@ -28,23 +29,13 @@ class Neighbours:
     before: Ints
     after: Ints
     n_sessions: int
+    any: bool
+    """Some entry has a neighbour."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
         return self.session_of.nbytes + self.before.nbytes + self.after.nbytes
-
-    @property
-    def any(self) -> bool:
-        """Say whether some entry has a neighbour."""
-        return bool((self.before >= 0).any())
-
-    def steps(self, towards: Ints, weights: Sequence[float]) -> Iterator[tuple[Ints, float]]:
-        """Yield, for distance 1, 2 …, the place of the entry that far away and its weight."""
-        at = np.arange(len(towards))
-        for weight in weights:
-            at = np.where(at >= 0, towards[at], -1)
-            yield at, weight
 
 
 def neighbours_of(entries: Sequence[Entry]) -> Neighbours:
@@ -61,32 +52,41 @@ def neighbours_of(entries: Sequence[Entry]) -> Neighbours:
             before[at] = last[session]
             after[last[session]] = at
         last[session] = at
-    return Neighbours(session_of, before, after, len(sessions))
+    return Neighbours(session_of, before, after, len(sessions), bool((before >= 0).any()))
+
+
+def _steps(towards: Ints, weights: Sequence[float]) -> Iterator[tuple[Ints, float]]:
+    """Yield, for distance 1, 2 …, the place of the entry that far away and its weight."""
+    at = np.arange(len(towards))
+    for weight in weights:
+        at = np.where(at >= 0, towards[at], -1)
+        yield at, weight
 
 
 def smoothed(rows: Floats, around: Neighbours) -> Floats:
     """Return each row plus fading shares of the rows around it."""
+    if not around.any:
+        return rows
     total = rows.copy()
     for towards in (around.before, around.after):
-        for at, weight in around.steps(towards, MEANING):
+        for at, weight in _steps(towards, MEANING):
             has = np.flatnonzero(at >= 0)
             total[has] += weight * rows[at[has]]
     return total
 
 
-def spread_counts(
-    terms: Ints, documents: Ints, counts: Floats, lengths: Floats, around: Neighbours
-) -> tuple[Ints, Ints, Floats, Floats]:
-    """Return (term, document, count) triples and lengths with fading shares for the entries around."""
-    parts = [(terms, documents, counts)]
+def spread_counts(triples: Triples, lengths: Floats, around: Neighbours) -> tuple[Triples, Floats]:
+    """Return triples, with repeated pairs, and lengths with fading shares for the entries around."""
+    terms, documents, counts = triples
+    parts = [triples]
     total = lengths.copy()
     # A word counts for a later entry as something said before it, hence the crossed directions.
     for towards, weights in ((around.after, BACK), (around.before, AHEAD)):
-        for at, weight in around.steps(towards, weights):
+        for at, weight in _steps(towards, weights):
             target = at[documents]
             has = target >= 0
             parts.append((terms[has], target[has], counts[has] * np.float32(weight)))
             giving = np.flatnonzero(at >= 0)
             np.add.at(total, at[giving], weight * lengths[giving])
-    joined = [np.concatenate([part[i] for part in parts]) for i in range(2)]
-    return joined[0], joined[1], np.concatenate([part[2] for part in parts]), total
+    all_terms, all_documents, all_counts = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return (all_terms, all_documents, all_counts), total

@@ -13,10 +13,12 @@ from typing import Final
 
 import numpy as np
 
-from memories.search.arrays import BookArrays
+from memories.search.analysis import Ints
+from memories.search.book import BookArrays
 from memories.search.entries import Entry
+from memories.search.postings import end_to_end
 from memories.search.query import Query
-from memories.search.vectors import cosines
+from memories.search.vectors import Floats, cosines
 
 SAME_SUBJECT: Final = 1.1
 """Cosine plus shared share of rare words from which two facts are about the same thing (2 = equal)."""
@@ -29,36 +31,39 @@ MOST_COMPARED: Final = 20
 _PAST: Final = re.compile(
     r"\b(?:was|were|did|had|used to|before|previous(?:ly)?|former(?:ly)?|earlier|old|back (?:in|then)|originally|"
     r"war|waren|hatte|früher|vorher|damals|ehemalig\w*|était|avait|avant|ancien\w*|era|estaba|tenía|antes|"
-    r"был[аио]?|раньше|прежн\w+|прежде|бывш\w+)\b|以前|之前|原来|过去|قبلا|قبلی|سابق",
-    re.IGNORECASE,
+    r"был[аио]?|раньше|прежн\w+|прежде|бывш\w+)\b|以前|之前|原来|过去|قبلا|قبلی|سابق"
 )
 _PRESENT: Final = re.compile(
     r"\b(?:now|current(?:ly)?|present(?:ly)?|latest|newest|final|these days|at the moment|today|nowadays|still|"
     r"this (?:week|month|term|season|year)|jetzt|aktuell\w*|derzeit|momentan|heute|neueste\w*|"
     r"maintenant|actuel\w*|aujourd'hui|ahora|actual\w*|hoy|сейчас|теперь|нынешн\w+|текущ\w+)\b"
-    r"|现在|目前|最新|الان|اکنون|فعلی",
-    re.IGNORECASE,
+    r"|现在|目前|最新|الان|اکنون|فعلی"
 )
 
 
 def asks_about_past(text: str) -> bool:
     """Say whether the message asks how things were, and not how they are."""
-    return bool(_PAST.search(text)) and not _PRESENT.search(text)
+    return bool(_PAST.search(text.lower())) and not asks_about_now(text)
+
+
+def asks_about_now(text: str) -> bool:
+    """Say whether the message asks outright how things are now."""
+    return bool(_PRESENT.search(text.lower()))
 
 
 def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book: BookArrays) -> list[int]:
     """Return the order of places with every newer fact moved before the older one it replaces."""
     facts = [at for at in order[:MOST_COMPARED] if _is_fact(at, book)]
-    if len(facts) < 2 or asks_about_past(query.text):
+    if len(facts) < 2:
         return order
-    asks_now = bool(_PRESENT.search(query.text))
-    rows = book.vectors[facts]
-    close = cosines(rows, rows) >= LEAST_COSINE
+    pairs = same_subject(facts, book)
+    if not pairs or asks_about_past(query.text):
+        return order
+    asks_now = asks_about_now(query.text)
     moved = list(order)
-    for first, second in zip(*np.nonzero(np.triu(close, 1)), strict=True):
-        one, other = facts[first], facts[second]
+    for one, other in pairs:
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
-        if moved.index(newer) < moved.index(older) or same_subject(older, newer, book) < SAME_SUBJECT:
+        if moved.index(newer) < moved.index(older):
             continue
         if asks_now or not _names_only(query, older, newer, book):
             moved.remove(newer)
@@ -74,39 +79,47 @@ def is_newer(one: int, other: int, entries: Sequence[Entry]) -> bool:
     return one > other
 
 
-def same_subject(one: int, other: int, book: BookArrays) -> float:
-    """Return cosine (-1 to 1) plus the shared part of rare words (0 to 1).
+def same_subject(facts: Sequence[int], book: BookArrays) -> list[tuple[int, int]]:
+    """Return the pairs of facts that are about the same thing, in the order given.
 
-    Content is compared with content and keywords with keywords, and the better of the two counts:
-    keywords that repeat another fact's content make no new version of it.
+    What counts is the cosine (-1 to 1) plus the shared part of rare words (0 to 1). Content is compared
+    with content and keywords with keywords, and the better of the two counts: keywords that repeat
+    another fact's content make no new version of it.
     """
-    cosine = float(book.vectors[one] @ book.vectors[other])
-    parts = (book.own_terms, book.found_by_terms)
-    return cosine + max(_shared_part(set(p[one].tolist()), set(p[other].tolist()), book) for p in parts)
+    rows = book.vectors[facts]
+    cosine = cosines(rows, rows)
+    np.fill_diagonal(cosine, 0)
+    linked = np.flatnonzero(np.any(cosine >= LEAST_COSINE, axis=1))
+    if not len(linked):
+        return []
+    cosine = cosine[linked[:, None], linked]
+    same = np.argwhere(
+        (cosine >= LEAST_COSINE) & (cosine + _shared_part(np.array(facts)[linked], book) >= SAME_SUBJECT)
+    )
+    return [(facts[linked[one]], facts[linked[other]]) for one, other in same.tolist() if one < other]
 
 
-def _shared_part(terms: set[int], others: set[int], book: BookArrays) -> float:
-    """Return the rarity of the shared terms as a part of the smaller set's."""
-    shared = terms & others
-    if not shared:
-        return 0.0
-    return _rarity(shared, book) / min(_rarity(terms, book), _rarity(others, book))
+def _shared_part(facts: Ints, book: BookArrays) -> Floats:
+    """Return the rarity of the terms that two facts share as a part of the smaller one's (F, F)."""
+    places, counts = end_to_end(book.entry_starts, facts)
+    fact = np.arange(len(facts)).repeat(counts)
+    terms, term = np.unique(book.entry_terms[places], return_inverse=True)
+    parts = []
+    for present in (book.in_content, book.in_keywords) if book.keywords.documents.size else (book.in_content,):
+        held = np.zeros((len(facts), len(terms)), dtype=np.float32)
+        held[fact, term] = present[places]
+        shared = cosines(held * book.content.idf[terms], held)
+        whole = np.maximum(shared.diagonal(), np.float32(1e-9))
+        parts.append(shared / np.minimum(whole[:, None], whole))
+    return np.asarray(np.maximum(parts[0], parts[-1]), dtype=np.float32)
 
 
 def _is_fact(at: int, book: BookArrays) -> bool:
-    alone = book.around.before[at] < 0 and book.around.after[at] < 0
+    alone = not book.around.any or (book.around.before[at] < 0 and book.around.after[at] < 0)
     return bool(alone and book.lengths[at] <= LONGEST_FACT)
-
-
-def _terms(at: int, book: BookArrays) -> set[int]:
-    return {*book.own_terms[at].tolist(), *book.found_by_terms[at].tolist()}
-
-
-def _rarity(terms: set[int], book: BookArrays) -> float:
-    return float(book.content.idf[list(terms)].sum())
 
 
 def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:
     """Say whether the message holds a name or number that the older fact has and the newer has not."""
     asked = {term for term in query.terms.tolist() if term >= 0 and book.named[term]}
-    return bool(asked & set(book.own_terms[older].tolist()) - _terms(newer, book))
+    return bool(asked & book.terms_of(older)[0] - set().union(*book.terms_of(newer)))

@@ -27,6 +27,7 @@ _MONTH: Final = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DAY: Final = r"(?P<day>[0-3]?\d)(?:st|nd|rd|th|\.|er)?"
 _YEAR: Final = r"(?P<year>(?:19|20)\d\d)"
 _DIGIT: Final = re.compile(r"\d")
+_WORD: Final = re.compile(r"[^\W\d_]+")
 _ISO: Final = re.compile(r"\b(?P<year>(?:19|20)\d\d)[-/](?P<month>[01]?\d)(?:[-/](?P<day>[0-3]?\d))?\b")
 _DOTTED: Final = re.compile(r"\b(?P<day>[0-3]?\d)\.(?P<month>[01]?\d)\.(?P<year>(?:19|20)\d\d)\b")
 _CHINESE: Final = re.compile(r"(?:(?P<year>(?:19|20)\d\d)年)?(?P<month>[01]?\d)月(?:(?P<day>[0-3]?\d)[日号])?")
@@ -51,8 +52,7 @@ _SAYS_WHEN: Final = re.compile(
     r"вчера|сегодня|завтра|прошл\w+|следующ\w+|назад|понедельник\w*|вторник\w*|сред[уаы]|четверг\w*|"
     r"пятниц\w+|суббот\w+|воскресен\w+|"
     r"دیروز|امروز|فردا|پیش|گذشته|آینده|شنبه)\b"
-    rf"|\b(?:{_MONTH})\b|\d|[一二三四五六七八九十]+[月日点]|昨天|今天|明天|上周|下周|去年|明年|星期|周[一二三四五六日]",
-    re.IGNORECASE,
+    rf"|\b(?:{_MONTH})\b|\d|[一二三四五六七八九十]+[月日点]|昨天|今天|明天|上周|下周|去年|明年|星期|周[一二三四五六日]"
 )
 
 
@@ -72,7 +72,7 @@ def asks_when(text: str) -> bool:
 
 def says_when(text: str) -> bool:
     """Say whether the text holds words or figures of time."""
-    return bool(_SAYS_WHEN.search(text))
+    return bool(_SAYS_WHEN.search(text.lower()))
 
 
 def named_times(text: str) -> tuple[NamedTime, ...]:
@@ -82,7 +82,9 @@ def named_times(text: str) -> tuple[NamedTime, ...]:
     year, or with a capital inside a sentence.
     """
     found: dict[NamedTime, None] = {}
-    patterns = (_ISO, _DOTTED, _CHINESE, _MONTH_FIRST, _DAY_FIRST) if _DIGIT.search(text) else (_DAY_FIRST,)
+    patterns = (_ISO, _DOTTED, _CHINESE) if _DIGIT.search(text) else ()
+    if not _MONTHS.keys().isdisjoint(_WORD.findall(text.casefold())):
+        patterns = (*patterns, _MONTH_FIRST, _DAY_FIRST)
     for pattern in patterns:
         for match in pattern.finditer(text):
             named = _named(match)
@@ -94,7 +96,8 @@ def named_times(text: str) -> tuple[NamedTime, ...]:
 def _named(match: re.Match[str]) -> NamedTime | None:
     parts = match.groupdict()
     name = parts.get("name")
-    month = _MONTHS[name.casefold()] if name else int(parts["month"])
+    # Matching without case takes "JULİ" for "juli"; folding does not.
+    month = _MONTHS.get(name.casefold(), 0) if name else int(parts["month"])
     day = int(parts["day"]) if parts.get("day") else None
     year = int(parts["year"]) if parts.get("year") else None
     is_lone_word = name is not None and name.casefold() in _ALSO_WORDS and day is None and year is None

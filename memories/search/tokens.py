@@ -7,7 +7,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import Stemmer
 
@@ -34,13 +34,21 @@ _APOSTROPHES = str.maketrans("", "", "'’")
 _ONE_LETTER_FORM = str.maketrans(
     {"ي": "ی", "ك": "ک", "ة": "ه", "ـ": None, "\u200c": None, "ё": "е", "ß": "ss", "ø": "o", "ł": "l", "đ": "d"}
 )
-_OTHER_LANGUAGES = tuple(name for name in FUNCTION_WORDS if name not in ("english", "russian", "persian"))
+_LATIN_LANGUAGES = tuple(name for name in FUNCTION_WORDS if name not in ("russian", "persian"))
+_STOPPED = {
+    language: FUNCTION_WORDS[language] | FUNCTION_WORDS["russian"] | FUNCTION_WORDS["persian"]
+    for language in _LATIN_LANGUAGES
+}
+_LANGUAGES_OF = {
+    word: tuple(language for language in _LATIN_LANGUAGES if word in FUNCTION_WORDS[language])
+    for language in _LATIN_LANGUAGES
+    for word in FUNCTION_WORDS[language]
+}
 _LETTERS_OF = {"ä": "german", "ö": "german", "ü": "german", "ß": "german", "ñ": "spanish", "ã": "portuguese",
                "õ": "portuguese", "œ": "french", "ù": "french", "ê": "french"}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """One search term: `term` is compared, `surface` is what a person wrote."""
 
     term: str
@@ -67,18 +75,24 @@ _stemmers = _Stemmers()
 
 def guess_language(text: str) -> str:
     """Return the language of Latin-script `text` by its function words; English when nothing speaks against it."""
-    words = [word.casefold().replace("’", "'") for word in _SPOKEN.findall(text)]
-    scores = dict.fromkeys(("english", *_OTHER_LANGUAGES), 0.0)
-    for language in scores:
-        scores[language] += sum(word in FUNCTION_WORDS[language] for word in words)
-    for letter in text.casefold():
+    scores: dict[str, float] = {}
+    if text.isascii():
+        words = _SPOKEN.findall(text.lower())
+    else:
+        words = [word.casefold().replace("’", "'") for word in _SPOKEN.findall(text)]
+    for word in words:
+        for language in _LANGUAGES_OF.get(word, ()):
+            scores[language] = scores.get(language, 0.0) + 1.0
+    for letter in () if text.isascii() else text.casefold():
         if letter in _LETTERS_OF:
-            scores[_LETTERS_OF[letter]] += 0.6
-    best = max(scores, key=lambda language: scores[language])
-    return best if scores[best] > scores["english"] else "english"
+            scores[_LETTERS_OF[letter]] = scores.get(_LETTERS_OF[letter], 0.0) + 0.6
+    if scores.keys() <= {"english"}:
+        return "english"
+    best = max(_LATIN_LANGUAGES, key=lambda language: scores.get(language, 0.0))
+    return best if scores[best] > scores.get("english", 0.0) else "english"
 
 
-def tokens_of(text: str, *, keep_function_words: bool = False) -> list[Token]:
+def tokens_of(text: str) -> list[Token]:
     """Return the search terms of `text` in order, with repeats.
 
     Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2`
@@ -86,27 +100,33 @@ def tokens_of(text: str, *, keep_function_words: bool = False) -> list[Token]:
     """
     text = unicodedata.normalize("NFKC", text)
     language = guess_language(text)
-    stop = frozenset() if keep_function_words else FUNCTION_WORDS[language] | _always_stopped()
     found: list[Token] = []
     end = 0
     for match in _WORD.finditer(text):
         word = match.group()
-        between = text[end : match.start()]
-        named = word[0].isupper() and bool(end) and not _SENTENCE_END.search(between)
+        named = word[0].isupper() and bool(end) and not _SENTENCE_END.search(text, end, match.start())
         end = match.end()
-        found.extend(_tokens_of_word(word, language, stop, named))
+        cut = _kept_tokens_of_word if len(word) <= LONGEST_WORD else _tokens_of_word
+        found.extend(cut(word, language, named))
     return found
 
 
-@functools.cache
-def _always_stopped() -> frozenset[str]:
-    return FUNCTION_WORDS["russian"] | FUNCTION_WORDS["persian"]
+@functools.lru_cache(maxsize=4096)
+def tokens_of_keyword(word: str) -> tuple[Token, ...]:
+    """Return the search terms of one keyword of a message."""
+    return tuple(tokens_of(word))
 
 
-def _tokens_of_word(word: str, language: str, stop: frozenset[str], named: bool) -> Iterator[Token]:
+@functools.lru_cache(maxsize=32768)
+def _kept_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
+    return tuple(_tokens_of_word(word, language, named))
+
+
+def _tokens_of_word(word: str, language: str, named: bool) -> Iterator[Token]:
     if not word.isascii() and _UNSPACED.search(word):
-        yield from _unspaced_tokens(word, language, stop)
+        yield from _unspaced_tokens(word, language)
         return
+    stop = _STOPPED[language]
     folded = word.casefold()
     if folded in stop or folded.translate(_APOSTROPHES) in stop:
         return
@@ -142,22 +162,22 @@ def _stemmed(word: str, language: str, named: bool) -> Iterator[Token]:
         yield Token(english, word, named)
 
 
-def _unspaced_tokens(word: str, language: str, stop: frozenset[str]) -> Iterator[Token]:
+def _unspaced_tokens(word: str, language: str) -> Iterator[Token]:
     position = 0
     for run in _UNSPACED.finditer(word):
-        yield from _spaced_rest(word[position : run.start()], language, stop)
+        yield from _spaced_rest(word[position : run.start()], language)
         position = run.end()
         for piece in _CHINESE_BREAKS.split(run.group()):
             if len(piece) == 1:
                 yield Token(piece, piece)
             yield from (Token(piece[at : at + 2], piece[at : at + 2]) for at in range(len(piece) - 1))
-    yield from _spaced_rest(word[position:], language, stop)
+    yield from _spaced_rest(word[position:], language)
 
 
-def _spaced_rest(rest: str, language: str, stop: frozenset[str]) -> Iterator[Token]:
+def _spaced_rest(rest: str, language: str) -> Iterator[Token]:
     rest = rest.strip("._-/@:'’\u200c")
     if rest:
-        yield from _tokens_of_word(rest, language, stop, False)
+        yield from _tokens_of_word(rest, language, False)
 
 
 def has_digit(word: str) -> bool:
@@ -179,7 +199,6 @@ def _plain(word: str) -> str:
     return unicodedata.normalize("NFC", kept) or word
 
 
-@functools.lru_cache(maxsize=65536)
 def _stem(word: str, language: str) -> str:
     word = word[:LONGEST_WORD]
     if has_digit(word):

@@ -1,9 +1,12 @@
-"""Static word vectors: the table that ships inside the wordllama package, read without network."""
+"""Vectors of meaning: the static table that ships inside the wordllama package, read without network, and vectors made
+elsewhere by an embedding model. With the products of rows that the search needs."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +22,6 @@ LONGEST_TEXT: Final = 4000
 """Characters of a text that are embedded."""
 FULL_LENGTH: Final = 14.0
 """Length of a piece vector from which a word counts in full; the median over the table is 13.3."""
-_BATCH: Final = 256
 _MOST_KEPT: Final = 20_000
 _ONE_THREAD: Final = 250_000
 """Multiplications up to which OpenBLAS does not start threads (262,144)."""
@@ -43,23 +45,22 @@ class StaticVectors:
         self._tokenizer.no_truncation()
 
     def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row of 256 per text: the mean of its piece vectors, not normalised; zeros for no text."""
+        """Return one row of 256 per text: the mean of its piece vectors, not normalised; zeros for no text.
+
+        Case is folded first.
+        """
         rows = np.zeros((len(texts), DIMENSIONS), dtype=np.float32)
-        for start in range(0, len(texts), _BATCH):
-            ids = [self._pieces(text) for text in texts[start : start + _BATCH]]
-            lengths = np.array([len(one) for one in ids])
-            filled = np.flatnonzero(lengths)
-            if not filled.size:
-                continue
-            pieces = np.concatenate([np.asarray(ids[at], dtype=np.int64) for at in filled])
-            offsets = np.concatenate(([0], np.cumsum(lengths[filled])[:-1]))
-            sums = np.add.reduceat(self._table[pieces], offsets, axis=0)
-            rows[start + filled] = sums / lengths[filled, None]
+        for at, text in enumerate(texts):
+            pieces = self._pieces(text)
+            if pieces:
+                rows[at] = np.add.reduce(self._table[pieces], axis=0) / len(pieces)
         return rows
 
     def _pieces(self, text: str) -> list[int]:
         # One by one: a batch would start the tokenizer's thread pool, which must not meet a fork.
-        text = text[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
+        if not text:
+            return []
+        text = text.casefold()[:LONGEST_TEXT].encode("utf-8", "replace").decode("utf-8")
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def importance(self, words: Sequence[str]) -> Floats:
@@ -96,23 +97,67 @@ def static_vectors() -> StaticVectors:
 
 def unit(rows: Floats) -> Floats:
     """Return the rows scaled to length one; rows of zeros stay zeros."""
-    norms = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return np.asarray(rows / np.maximum(norms, 1e-9), dtype=np.float32)
+    norms = np.sqrt(np.vecdot(rows, rows))
+    return np.asarray(rows / np.maximum(norms, np.float32(1e-9))[..., None], dtype=np.float32)
 
 
 def cosines(rows: Floats, table: Floats) -> Floats:
     """Return the products of every row with every table row: (R, D) and (T, D) give (R, T).
 
     Worked off in pieces so small that the linear algebra library keeps to one thread: on a busy
-    machine waiting for its helper threads costs far more than they bring.
+    machine waiting for its helper threads costs far more than they bring. For the same reason single
+    rows are multiplied with `np.vecdot`, which never starts one.
     """
     found = np.empty((len(rows), len(table)), dtype=np.float32)
+    if len(rows) == 1:
+        np.vecdot(table, rows, out=found[0])
+        return found
     step = max(_ONE_THREAD // max(rows.size, 1), 16)
     for start in range(0, len(table), step):
         found[:, start : start + step] = rows @ table[start : start + step].T
     return found
 
 
-def cosine(row: Floats, table: Floats) -> Floats:
-    """Return the product of one row with every table row, in one thread: (D) and (T, D) give (T)."""
-    return np.asarray(np.einsum("td,d->t", table, row), dtype=np.float32)
+@dataclass(frozen=True, slots=True, eq=False)
+class UpstreamVectors:
+    """Unit vectors of the entries from an embedding model that the operator configured; `known` tells who has one."""
+
+    rows: Floats
+    known: NDArray[np.bool_]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.rows.nbytes + self.known.nbytes
+
+    def cosine(self, query: Sequence[float]) -> Floats:
+        """Return z-scored cosines over the entries that have a vector, 0 for the others (N).
+
+        A query vector of another length (another model) counts as none: all 0.
+        """
+        found = np.zeros(len(self.known), dtype=np.float32)
+        vector = np.asarray(query, dtype=np.float32)
+        if vector.shape != self.rows.shape[1:] or not self.known.any() or not np.isfinite(vector).all():
+            return found
+        cosine = np.vecdot(self.rows[self.known], unit(vector))
+        spread = float(cosine.std())
+        if spread > 1e-6:
+            found[self.known] = (cosine - cosine.mean()) / spread
+        return found
+
+
+def upstream_vectors(numbers: Sequence[int], vectors: Mapping[int, Sequence[float]] | None) -> UpstreamVectors | None:
+    """Return the vectors by entry number as rows; None when there are none.
+
+    When lengths differ (a changed model) the commonest length wins and the others count as missing.
+    """
+    given = {at: vectors[number] for at, number in enumerate(numbers) if number in vectors} if vectors else {}
+    if not given:
+        return None
+    length = Counter(len(vector) for vector in given.values()).most_common(1)[0][0]
+    rows = np.zeros((len(numbers), length), dtype=np.float32)
+    for at, vector in given.items():
+        if len(vector) == length:
+            rows[at] = vector
+    rows = unit(np.nan_to_num(rows))
+    return UpstreamVectors(rows, np.any(rows != 0, axis=1))

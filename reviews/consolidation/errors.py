@@ -9,6 +9,12 @@ class AnswerUnusable(DomainError):
     code, http_type, http_status = "unusable_answer", "api_error", 502
 
 
+class TriedAgain(DomainError):
+    """Sessions could not be read, and are tried again after a pause; the message is the first one's."""
+
+    code, http_type, http_status = "tried_again", "api_error", 502
+
+
 class RunCancelled(Exception):
     """The book was cleared, or somebody stopped the run: nothing more of it may be written."""
 

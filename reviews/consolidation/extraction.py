@@ -20,7 +20,7 @@ from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.asking import Answer, ask, is_lasting
 from reviews.consolidation.ceilings import Meter, Spent
 from reviews.consolidation.conversation import SessionRecord, read_record
-from reviews.consolidation.errors import AnswerUnusable, CeilingReached
+from reviews.consolidation.errors import AnswerUnusable, CeilingReached, TriedAgain
 from reviews.consolidation.runs import Claim, hold
 from reviews.consolidation.selection import rested, sessions_of
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
@@ -73,9 +73,11 @@ async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
     model_name = await in_thread(model_of_role, "default")
     outcome = Extracted()
     while not outcome.stops:
-        due, next_at = await in_thread(_queued, claim.run.pk)
+        due, waiting = await in_thread(_queued, claim.run.pk)
         if not due:
-            outcome.resume_at = next_at
+            if waiting is not None:
+                outcome.resume_at = waiting.not_before
+                outcome.error = TriedAgain(str((waiting.error or {}).get("message", "A session could not be read.")))
             return outcome
         outcome._left.extend(due)
         async with asyncio.TaskGroup() as group:
@@ -117,13 +119,12 @@ async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUI
         await in_thread(_store, claim, extraction, record, answer, cleaned)
 
 
-def _queued(run_id: UUID) -> tuple[list[UUID], datetime | None]:
-    """Units that may be read now, newest session first; and, if there are none, when the next one may."""
+def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
+    """Units that may be read now, newest session first; and, if there are none, the one that may be tried next."""
     rows = Extraction.objects.filter(run_id=run_id, state=Unit.QUEUED)
     now = timezone.now()
     due = list(rows.filter(not_before__lte=now).order_by("-said_at", "-session_id").values_list("pk", flat=True))
-    next_at = None if due else rows.order_by("not_before").values_list("not_before", flat=True).first()
-    return due, next_at
+    return due, None if due else rows.order_by("not_before").first()
 
 
 def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord] | None:
@@ -213,7 +214,7 @@ def _store_failure(claim: Claim, unit: Extraction, record: SessionRecord, error:
 def _let_go(claim: Claim, unit: Extraction, *, through_seq: int | None = None) -> None:
     hold(claim)
     rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
-    through = unit.through_seq if through_seq is None else through_seq
+    through = max(unit.through_seq, through_seq or 0)
     if rows.update(state=Unit.PASSED, through_seq=through):
         ConsolidationRun.objects.filter(pk=claim.run.pk).update(sessions_total=F("sessions_total") - 1)
 

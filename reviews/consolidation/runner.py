@@ -53,6 +53,7 @@ class Job:
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
+        self._moving = asyncio.Lock()  # from one lease to the next: no heartbeat in between
 
     async def work(self) -> None:
         """Work until the slice is over. Raises whatever ended it, LeaseLost when the heartbeat found the lease gone."""
@@ -72,16 +73,18 @@ class Job:
         """Renew the lease every third of its time; ends when it is lost."""
         while True:
             await asyncio.sleep(self.claim.limits.lease_seconds / 3)
-            if not await in_thread(runs.heartbeat, self.claim):
-                return
+            async with self._moving:
+                if not await in_thread(runs.heartbeat, self.claim):
+                    return
 
     async def _phases(self) -> None:
         meter = await in_thread(Meter.of, self.claim.run, self.claim.limits)
         if self.claim.run.phase == Phase.EXTRACTION:
             until = asyncio.get_running_loop().time() + runs.SLICE_SECONDS
             outcome = await extract(self.claim, meter, until=until)
-            if not await in_thread(self._leave_extraction, outcome):
-                return
+            async with self._moving:
+                if not await in_thread(self._leave_extraction, outcome):
+                    return
         try:
             await synthesize(self.claim, meter)
         except CeilingReached as reached:

@@ -62,8 +62,9 @@ def lease_name(book_id: UUID, phase: str) -> str:
 def consolidation_request(
     book: Book, *, trigger: ConsolidationRun.Trigger, actor: str = "system", force: bool = False
 ) -> ConsolidationRun:
-    """Schedule a run of the book, or answer the one that is open already. A run that was asked for knows no cool-down;
-    `force`: also when nothing changed. Raises Conflict when consolidation is off."""
+    """Schedule a run of the book, or answer the one that is open already. A run that was asked for knows no cool-down
+    and goes to the queue at once; the others wait for the sweep, which lets a few at a time in. `force`: also when
+    nothing changed. Raises Conflict when consolidation is off."""
     if not memory_settings().enabled:
         raise Conflict(_OFF)
     asked = trigger == Trigger.REQUEST
@@ -81,11 +82,12 @@ def consolidation_request(
                 book_epoch=present.epoch,
                 prompts=prompts_sha256(),
                 not_before=now,
-                enqueued_at=now,
+                enqueued_at=now if asked else None,
             )
     except IntegrityError:
         return _join_open(present, rebuild=asked, force=force)
-    enqueue(run.pk)
+    if asked:
+        enqueue(run.pk)
     return run
 
 
@@ -228,16 +230,20 @@ def cancel_all(which: Q, reason: str) -> int:
 
 
 def recover() -> int:
-    """Runs whose worker died, and due ones whose job is missing, go to the queue again. Returns how many."""
+    """Runs whose worker died, and due ones without a job, go to the queue; of those that nobody asked for only so many
+    at a time that reviews need not wait behind them. Returns how many."""
     now = timezone.now()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
         if not leases.is_held(lease_name(run.book_id, run.phase)):
             mine = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
             mine.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
-    lost = due.filter(Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)).order_by("not_before")
+    without_job = Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
+    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(without_job).count()
+    slots = max(0, memory_settings().parallel_runs - at_work)
+    lost = due.filter(without_job).order_by("not_before")
     count = 0
-    for run in lost[:_BATCH]:
+    for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
         with transaction.atomic():
             if due.filter(pk=run.pk, enqueued_at=run.enqueued_at).update(enqueued_at=now):
                 enqueue(run.pk)

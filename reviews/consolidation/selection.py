@@ -13,8 +13,9 @@ from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
-from reviews.models import ConsolidationState, Extraction
+from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
+_FLOOR = Coalesce(F("extraction__floor_seq"), 0)
 _OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 
 
@@ -43,10 +44,8 @@ def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
 
 def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: bool = False) -> list[Session]:
     """The sessions of a book that one run reads: at most `max_rollouts_per_startup`, found among `scan_limit`."""
-    floor = Coalesce(F("extraction__floor_seq"), 0)
-    person = _said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor"))
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
-    rows = rows.annotate(floor=floor).annotate(has_words=Exists(person)).select_related("agent", "extraction")
+    rows = rows.annotate(floor=_FLOOR).annotate(has_words=_said_by_person()).select_related("agent", "extraction")
     found: list[Session] = []
     for session in rows[: limits.scan_limit]:
         if len(found) == limits.max_rollouts_per_startup:
@@ -57,8 +56,12 @@ def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: boo
 
 
 def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:
-    """Books with sessions to read or documents to write, the cool-down observed."""
-    waiting = eligible(limits, now).order_by().values_list("owner_id", "agent__book").distinct()[:most]
+    """Books with sessions to read or documents to write, the cool-down observed, and no run under way."""
+    under_way = ConsolidationRun.objects.filter(
+        owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
+    )
+    sessions = eligible(limits, now).annotate(floor=_FLOOR).filter(_said_by_person(), ~Exists(under_way))
+    waiting = sessions.order_by().values_list("owner_id", "agent__book").distinct()[:most]
     found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name in waiting)}
     for state in _synthesis_due(limits, now, most=most):
         found.setdefault(state.book_id, state.book)
@@ -90,11 +93,17 @@ def _said_in(session: OuterRef) -> "QuerySet[Message]":
     return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
 
 
+def _said_by_person() -> Exists:
+    """Whether a person said something in a session since what was cleared; wants the column `floor`."""
+    return Exists(_said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
+
+
 def _synthesis_due(limits: MemorySettings, now: datetime, *, most: int) -> Iterable[ConsolidationState]:
     cooled = Q(last_synthesis_at__isnull=True) | Q(
         last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
     )
-    states = list(ConsolidationState.objects.filter(cooled).select_related("book"))
+    under_way = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
+    states = list(ConsolidationState.objects.filter(cooled, ~Exists(under_way)).select_related("book"))
     rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):

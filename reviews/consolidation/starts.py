@@ -27,10 +27,10 @@ def consolidation_sweep() -> None:
     trigger = _time_to_look(limits)
     if trigger is None:
         return
-    _looked_at = time.monotonic()
     purge_cleared(timezone.now() - timedelta(days=settings.UNDO_DAYS))
-    if limits.enabled:
-        start_due(trigger, limits)
+    if limits.enabled and start_due(trigger, limits) == MOST_BOOKS:
+        return  # there may be more: the next sweep looks on
+    _looked_at = time.monotonic()
 
 
 def start_due(trigger: ConsolidationRun.Trigger, limits: MemorySettings) -> int:

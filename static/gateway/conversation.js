@@ -29,7 +29,9 @@ export class Conversation extends EventTarget {
     new ResizeObserver(() => this.following && this.toEnd()).observe(this.log);
     addCopyButtons(this.ledger);
     openUsedAsBefore(this.ledger);
-    this.toEnd();
+    const named = location.hash.startsWith("#turn-") && document.getElementById(location.hash.slice(1));
+    if (named) named.scrollIntoView();
+    else this.toEnd();
   }
 
   get session() {

@@ -9,7 +9,7 @@ export function installBook(list) {
   place(menu);
   document.querySelector("[data-import]").addEventListener("click", () => {
     menu.hidePopover();
-    openImport(list);
+    openImport();
   });
   document.querySelector("[data-forget]").addEventListener("click", () => {
     menu.hidePopover();
@@ -31,7 +31,7 @@ function place(menu) {
   });
 }
 
-function openImport(list) {
+function openImport() {
   const dialog = document.getElementById("import");
   dialog.querySelector("form").reset();
   dialog.querySelector("[data-report]").replaceChildren();
@@ -39,6 +39,7 @@ function openImport(list) {
   dialog.querySelector("[data-write]").disabled = true;
   dialog.querySelector("[data-write]").hidden = false;
   dialog.querySelector("[data-write]").textContent = "Import";
+  dialog.querySelector("[data-undo-import]").hidden = true;
   dialog.querySelector("[data-done]").textContent = "Cancel";
   dialog.showModal();
 }
@@ -50,10 +51,26 @@ function installImport(dialog, list) {
     const lines = new Blob([file.files[0]], { type: "application/x-ndjson" });
     return call("POST", `/api/import?preview=${preview}&book=${encodeURIComponent(list.book)}`, lines);
   };
+  const undo = dialog.querySelector("[data-undo-import]");
+  let sets = [];
+  const offerUndo = (found) => {
+    sets = found;
+    undo.hidden = !sets.length;
+  };
+  undo.addEventListener("click", () =>
+    attempt(dialog, async () => {
+      undo.hidden = true;
+      let count = 0;
+      for (const set of sets) count += (await call("POST", `/api/changes/${set}/undo`, {})).undone.length;
+      dialog.querySelector("[data-report]").replaceChildren(paragraph(`Undone. ${count} ${count === 1 ? "memory was" : "memories were"} taken back.`));
+      dialog.querySelector("[data-done]").focus();
+      await list.refresh();
+    }),
+  );
   file.addEventListener("change", () =>
     attempt(dialog, async () => {
       write.disabled = true;
-      dialog.querySelector("[data-report]").replaceChildren();
+      dialog.querySelector("[data-report]").replaceChildren(paragraph(file.files.length ? "Looking at it…" : ""));
       if (!file.files.length) return;
       const report = await send(true);
       say(dialog, report, NOTHING);
@@ -66,8 +83,9 @@ function installImport(dialog, list) {
     attempt(dialog, async () => {
       write.disabled = true;
       const report = await send(false);
-      say(dialog, report, "All of it is written; each one has its history.");
+      say(dialog, report, "They are written; each one has its history.");
       write.hidden = true;
+      offerUndo(report.change_sets);
       dialog.querySelector("[data-done]").textContent = "Close";
       dialog.querySelector("[data-done]").focus();
       await list.refresh();
@@ -84,9 +102,8 @@ function say(dialog, report, ending) {
     [report.blocked, "blocked by the scan"],
     [report.refused, "refused"],
   ].filter(([count]) => count);
-  const words = document.createElement("p");
   const lines = `${report.lines} line${report.lines === 1 ? "" : "s"}`;
-  words.textContent = `${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}. ${ending}`;
+  const words = paragraph(`${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}. ${ending}`);
   const problems = document.createElement("ul");
   problems.className = "problems";
   for (const problem of report.problems) {
@@ -132,8 +149,7 @@ function installForget(dialog, list) {
       button.disabled = true;
       const receipt = await call("DELETE", `/api/account/memories?book=${encodeURIComponent(list.book)}`);
       const erased = Object.entries(receipt.erased).filter(([, count]) => count);
-      const words = document.createElement("p");
-      words.textContent = `Forgotten, ${new Date(receipt.at).toISOString().slice(0, 16).replace("T", " ")} UTC. The receipt:`;
+      const words = paragraph(`Forgotten, ${new Date(receipt.at).toISOString().slice(0, 16).replace("T", " ")} UTC. The receipt:`);
       const figures = document.createElement("dl");
       figures.className = "receipt";
       for (const [what, count] of erased.length ? erased : [["nothing", 0]]) {
@@ -157,6 +173,12 @@ function installForget(dialog, list) {
   );
 }
 
+function paragraph(words) {
+  const made = document.createElement("p");
+  made.textContent = words;
+  return made;
+}
+
 async function attempt(dialog, work) {
   const said = dialog.querySelector("[data-error]");
   said.hidden = true;
@@ -164,6 +186,7 @@ async function attempt(dialog, work) {
     await work();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
+    dialog.querySelector("[data-report]")?.replaceChildren();
     said.textContent = error.message;
     said.hidden = false;
   }

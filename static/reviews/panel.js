@@ -41,13 +41,12 @@ export class Panel {
 
   // `focus`: what has the focus afterwards, where it was in here before.
   async refresh(focus = "") {
-    const inside = this.root.contains(document.activeElement);
     if (this.root.querySelector("#preview:not([hidden])") && !focus) return; // somebody is reading it
     const nodes = await shown(`/fragments/consolidation/?book=${encodeURIComponent(this.book)}`);
     if (nodes) {
-      const label = document.activeElement?.getAttribute("aria-label");
+      const held = this.root.contains(document.activeElement) ? sameAs(document.activeElement) : "";
       this.root.replaceChildren(nodes);
-      if (inside) (this.root.querySelector(focus || `[aria-label="${CSS.escape(label ?? "")}"]`) ?? this.root.querySelector("button"))?.focus();
+      if (held || focus) (this.root.querySelector(focus || held) ?? this.root.querySelector("button, a"))?.focus();
     }
     this.#watch();
   }
@@ -109,4 +108,12 @@ export class Panel {
       button.disabled = false;
     }
   }
+}
+
+// How the element that has the focus is found again after the panel was written anew.
+function sameAs(element) {
+  const name = element.getAttribute("aria-label");
+  if (name) return `[aria-label="${CSS.escape(name)}"]`;
+  const part = element.getAttributeNames().find((attribute) => attribute.startsWith("data-"));
+  return part ? `[${part}="${CSS.escape(element.getAttribute(part))}"]` : "button";
 }

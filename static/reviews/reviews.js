@@ -42,11 +42,13 @@ async function takeBack(path) {
 }
 
 async function act(run, button, done, write) {
+  const focused = run.contains(document.activeElement); // a disabled button loses it
   button.disabled = true;
   try {
     await write();
     say(done);
     await refresh();
+    if (focused) document.getElementById(run.id)?.querySelector("button, a")?.focus();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     button.disabled = false;

@@ -106,6 +106,8 @@ async def test_an_untrusted_key_with_two_end_users_has_no_memory_for_them(
     assert "Is vegetarian." in str(model.calls[4].messages)
     (warning,) = await in_thread(key_warnings)
     assert "several end users" in warning
+    _, health = await alice_api.get("/api/memories/health")
+    assert warning in health["data"][0]["text"]
     key = await in_thread(ApiKey.objects.get)
     assert key.end_users_mixed_at
     assert "u1" not in key.end_user_seen

@@ -71,11 +71,11 @@ def test_parts_of_a_command() -> None:
     assert (parsed.verb, parsed.code) == ("reset", "ab12CD")
 
 
-async def test_help_names_every_verb_and_asks_no_model(
-    alice_api: Api, session: Session, model: ScriptedModel
-) -> None:
+async def test_help_names_every_verb_and_asks_no_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     body = await turn(alice_api, session, "/memory help")
-    assert all(f"/memory {verb}" in body["content"] for verb in ("view", "clear", "reset", "enqueue", "rebuild", "help"))
+    assert all(
+        f"/memory {verb}" in body["content"] for verb in ("view", "clear", "reset", "enqueue", "rebuild", "help")
+    )
     assert (body["state"], body["recalled"], body["memory_changes"]) == ("completed", [], [])
     assert model.calls == []
 
@@ -134,8 +134,10 @@ async def test_it_is_streamed_like_a_turn(alice_api: Api, session: Session) -> N
 
 
 async def test_v1_answers_a_command_itself(alice_api: Api, agent: object, model: ScriptedModel) -> None:
-    answer, _ = await complete(alice_api, user("/memory help"))
-    assert "/memory rebuild" in answer
+    late_system = {"role": "system", "content": "Be brief."}
+    for messages in ([user("/memory help")], [late_system, user("/memory help")], [user("/memory help"), late_system]):
+        answer, _ = await complete(alice_api, *messages)
+        assert "/memory rebuild" in answer
     status, text = await alice_api.stream(
         "/v1/chat/completions", {"model": "assistant", "messages": [user("/memory help")], "stream": True}
     )
@@ -173,7 +175,9 @@ def test_resent_commands_are_stripped_with_their_answers_only() -> None:
     command = [user("/memory view"), assistant("```\n…\n```")]
     parts = {"role": "user", "content": [{"type": "text", "text": "/memory help"}]}
     picture = {"role": "user", "content": [{"type": "image_url"}, {"type": "text", "text": "/memory help"}]}
-    assert list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])) == kept
+    assert (
+        list(without_commands([*command, kept[0], kept[1], *command, kept[2], parts, assistant("x"), kept[3]])) == kept
+    )
     assert list(without_commands([picture])) == [picture]
 
 
@@ -236,4 +240,3 @@ async def test_a_busy_session_takes_no_command(alice: Owner, alice_api: Api, ses
     await in_thread(busy)
     status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory view"})
     assert (status, body["error"]["code"]) == (409, "conflict")
-

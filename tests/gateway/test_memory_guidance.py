@@ -68,9 +68,7 @@ async def test_no_summary_no_block(alice_api: Api, session: Session, model: Scri
     assert (await said(alice_api, session, model))[0]["content"] == "You are terse."
 
 
-async def test_a_temporary_session_has_none(
-    alice: Owner, agent: Agent, alice_api: Api, model: ScriptedModel
-) -> None:
+async def test_a_temporary_session_has_none(alice: Owner, agent: Agent, alice_api: Api, model: ScriptedModel) -> None:
     await in_thread(settings_make)
     await in_thread(summarise, alice, "Works on harbours.")
     temporary = await in_thread(lambda: session_make(alice, agent, temporary=True))

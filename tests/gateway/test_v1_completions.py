@@ -159,7 +159,10 @@ async def test_a_client_tool_with_the_name_of_ours_replaces_ours(
 async def test_further_choices_are_the_clients_own_affair(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
 ) -> None:
+    offered: list[Any] = []
+
     async def two(request: Any) -> Any:
+        offered.append(request.tools)
         for index in (0, 1):
             yield {"choices": [{"index": index, "delta": {"content": f"answer {index}"}, "finish_reason": None}]}
         for index in (0, 1):
@@ -167,6 +170,7 @@ async def test_further_choices_are_the_clients_own_affair(
 
     monkeypatch.setattr(model, "stream", two)
     chunks = await stream(alice_api, "Hi", n=2)
+    assert offered == [()]
     second = [chunk["choices"][0] for chunk in chunks if chunk["choices"][0]["index"] == 1]
     assert [(choice["delta"].get("content"), choice["finish_reason"]) for choice in second] == [
         ("answer 1", None),

@@ -83,7 +83,9 @@ def test_a_document_that_is_not_there_is_said_so(book: Book) -> None:
     assert read(book, "memory://root")["error"] == "not_found"
 
 
-@pytest.mark.parametrize("arguments", ["", "{}", "[]", "no json", '{"path": 1}', '{"path": "memory://root", "offset": -1}'])
+@pytest.mark.parametrize(
+    "arguments", ["", "{}", "[]", "no json", '{"path": 1}', '{"path": "memory://root", "offset": -1}']
+)
 def test_wrong_arguments_are_a_result(book: Book, arguments: str) -> None:
     assert read_document(arguments, book_state_of(book))["error"] == "invalid_arguments"
 

@@ -28,7 +28,9 @@ class Command(BaseCommand):
         trial.add_argument("--json", action="store_true", help="print JSON")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        session = Session.objects.select_related("agent", "owner").filter(pk=parse_uuid(options["session"])).first()
+        session_id = parse_uuid(options["session"])
+        found = Session.objects.select_related("agent", "owner").filter(pk=session_id) if session_id else None
+        session = found.first() if found is not None else None
         if session is None:
             raise CommandError("There is no such session.")
         if session.temporary:
@@ -55,8 +57,8 @@ class Command(BaseCommand):
             self.stdout.write(f"{write['action']}{number} [{write['target']}] {words}{refused}")
         if not writes:
             self.stdout.write("Nothing to save.")
-        for name, number in reflection.book.dropped.items():
-            self.stdout.write(f"dropped: {number} call(s) of {name}")
+        for name, times in reflection.book.dropped.items():
+            self.stdout.write(f"dropped: {times} call(s) of {name}")
         tokens = reflection.usage.get("total_tokens", 0)
         self.stdout.write(f"{reflection.model}, {reflection.steps} step(s), {tokens} tokens. Nothing was written.")
 

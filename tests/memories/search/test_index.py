@@ -34,7 +34,7 @@ def test_the_same_entries_give_the_same_answers_from_any_cache() -> None:
     book = facts(*FACTS)
     warm = AnalysisCache()
     BookIndex.build(facts("Some other book with other words"), analysis=warm)
-    one, other = BookIndex.build(book, analysis=warm), BookIndex.build(book)
+    one, other = (BookIndex.build(book, analysis=cache) for cache in (warm, AnalysisCache()))
     for query in ("my parrot", "coffee in the morning", "where do I live"):
         assert one.search(query, limit=5) == other.search(query, limit=5)
 
@@ -61,7 +61,8 @@ def test_threads_get_the_answers_that_one_thread_gets() -> None:
     cache = AnalysisCache()
     books = [facts(*FACTS), talk(*(("Ana", text) for text in FACTS)), facts(*FACTS[::-1])]
     queries = ["my parrot", "Where does my sister live?", "which port is staging on", "Ana's coffee", "宁波", "the"]
-    expected = [[BookIndex.build(book).search(query, limit=5) for query in queries] for book in books]
+    alone = [BookIndex.build(book, analysis=AnalysisCache()) for book in books]
+    expected = [[index.search(query, limit=5) for query in queries] for index in alone]
 
     def ask(at: int) -> bool:
         index = BookIndex.build(books[at % 3], analysis=cache)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memories.search import BookIndex, match_all
-from memories.search.match_all import FoldedContents, escape_like, fold, holds_all
+from memories.search.keywords import FoldedContents, escape_like, fold, holds_all
 from tests.memories.search.books import FACTS, facts
 
 TEXTS = st.text(alphabet="aAbB%_\\ éÉßσςΣ", max_size=12)

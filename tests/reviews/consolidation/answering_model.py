@@ -9,7 +9,7 @@ from typing import Any
 from gateway.upstream import ModelRequest
 from memories.database import in_thread
 
-_SESSION = re.compile(r"The record of session (\S+), as JSON")
+SESSION = re.compile(r"The record of session (\S+), as JSON")
 Answer = str | Exception
 
 
@@ -60,7 +60,7 @@ class AnsweringModel:
 
 def session_of(request: ModelRequest) -> str:
     """The session an extraction reads, "" for a synthesis."""
-    match = _SESSION.search(text_of(request))
+    match = SESSION.search(text_of(request))
     return match[1] if match else ""
 
 

@@ -1,5 +1,6 @@
 """/api/consolidations, and the preview."""
 
+import json
 from typing import Any
 
 import pytest
@@ -9,13 +10,15 @@ from gateway.models import Agent
 from gateway.services import configuration_save, settings_check
 from memories.database import in_thread
 from memories.errors import InvalidRequest
+from memories.health import health_of_books
 from memories.models import Owner
+from memories.portability import export_lines
 from reviews.consolidation.answers import parse_extraction, parse_synthesis
 from reviews.consolidation.errors import AnswerUnusable
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
 from tests.reviews.consolidation.answering_model import AnsweringModel
-from tests.reviews.consolidation.rows import consolidate, talk
+from tests.reviews.consolidation.rows import consolidate, request, talk, work
 
 URL = "/api/consolidations"
 
@@ -130,7 +133,9 @@ def configuration_save_check(values: dict[str, Any]) -> None:
     settings_check(AgentsFile, {"memories": values}, where="")
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", '{"raw_memory": 1, "rollout_summary": ""}', '{"raw_memory": ""}', "{"])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", '{"raw_memory": 1, "rollout_summary": ""}', '{"raw_memory": ""}', "{"]
+)
 def test_unusable_extractions(text: str) -> None:
     with pytest.raises(AnswerUnusable):
         parse_extraction(text)
@@ -139,5 +144,36 @@ def test_unusable_extractions(text: str) -> None:
 def test_unusable_parts_of_a_synthesis() -> None:
     with pytest.raises(AnswerUnusable):
         parse_synthesis('{"memory_md": "x", "memory_summary": "y", "skills": "none"}')
-    answer = parse_synthesis('{"memory_md": "x", "memory_summary": "y", "skills": [1, {"name": "a"}, {"name": "b", "content": "c"}]}')
+    answer = parse_synthesis(
+        '{"memory_md": "x", "memory_summary": "y", "skills": [1, {"name": "a"}, {"name": "b", "content": "c"}]}'
+    )
     assert (answer.skills, answer.refused) == ((("b", "c"),), 2)
+
+
+def test_the_health_line_shows_the_progress(
+    alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+) -> None:
+    talk(alice, agent)
+    assert "Consolidation" not in _health(alice)["text"]
+    run = request(alice)
+    ConsolidationRun.objects.update(sessions_total=3, sessions_done=1)
+    assert _health(alice)["text"].endswith("Consolidation is at work: 1 of 3 sessions read.")
+    assert _health(alice)["consolidation"]["sessions_done"] == 1
+    work(run)
+    assert "Consolidation" not in _health(alice)["text"]
+    assert _health(alice)["consolidation"]["state"] == "completed"
+
+
+def _health(owner: Owner) -> dict[str, Any]:
+    return health_of_books(owner.pk)[0]
+
+
+def test_documents_and_notes_are_exported(
+    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+) -> None:
+    session = talk(alice, agent)
+    consolidate(alice)
+    rows = [json.loads(line) for line in export_lines(alice.pk)]
+    found = {(row["type"], row.get("path") or row.get("session_id")) for row in rows}
+    assert {("artifact", "MEMORY.md"), ("extraction", str(session.pk))} <= found
+    assert "artifact" not in {json.loads(line)["type"] for line in export_lines(charlie.pk)}

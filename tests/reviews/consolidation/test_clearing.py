@@ -12,7 +12,17 @@ from memories.artifacts import artifact_put, live_artifacts
 from memories.changes import undo_changes
 from memories.errors import Conflict
 from memories.forgetting import forget_memories
-from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, ClearCode, Memory, Owner, ThreadRecord, WriteOrigin
+from memories.models import (
+    Artifact,
+    ArtifactRevision,
+    Book,
+    ChangeSet,
+    ClearCode,
+    Memory,
+    Owner,
+    ThreadRecord,
+    WriteOrigin,
+)
 from memories.services import Source
 from memories.threads import record_run
 from reviews.consolidation import runs
@@ -82,9 +92,7 @@ def test_a_clear_takes_everything_of_this_book_only(
     assert Session.objects.count() == 3, "transcripts stay"
 
 
-def test_a_clear_is_one_change_set_and_is_undone_as_one(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_clear_is_one_change_set_and_is_undone_as_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     filled(alice, agent)
     before = (what_is_left(alice), notes(alice), document(alice, "MEMORY.md"))
     change_set = clear(alice)
@@ -140,9 +148,7 @@ def test_open_reviews_and_consolidations_end_and_waiting_writes_go(
 
 
 @pytest.mark.parametrize("phase", ["extraction", "synthesis"])
-def test_a_clear_during_a_model_call_wins(
-    alice: Owner, agent: Agent, answering: AnsweringModel, phase: str
-) -> None:
+def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel, phase: str) -> None:
     talk(alice, agent)
 
     def clears_meanwhile(answer: str) -> str:
@@ -249,7 +255,9 @@ def test_a_session_deleted_during_the_synthesis_is_not_in_the_documents(
     assert document(alice, "MEMORY.md") == "Try 2"
 
 
-def test_forgetting_everything_is_erasure(alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_forgetting_everything_is_erasure(
+    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     filled(alice, agent)
     filled(charlie, agent)
     receipt = forget_memories(alice.pk)
@@ -265,9 +273,7 @@ def test_forgetting_everything_is_erasure(alice: Owner, charlie: Owner, agent: A
     assert answering.calls == []
 
 
-def test_what_was_cleared_long_ago_is_emptied_for_good(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_what_was_cleared_long_ago_is_emptied_for_good(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     filled(alice, agent)
     clear(alice)
     assert purge_cleared(timezone.now() - timedelta(days=30)) == 0

@@ -42,9 +42,7 @@ def test_it_sends_what_was_said_as_data_and_nothing_else(alice: Owner, agent: Ag
         (session.message_seq - 1, "tool", "x" * 500, "chat"),
         (session.message_seq, "user", "/memory view", "command"),
     ):
-        Message.objects.create(
-            owner=alice, session=session, run=run_row, seq=seq, role=role, text=text, kind=kind
-        )
+        Message.objects.create(owner=alice, session=session, run=run_row, seq=seq, role=role, text=text, kind=kind)
     Session.objects.update(last_active_at=timezone.now() - timedelta(hours=1))
     consolidate(alice)
     sent = text_of(answering.calls[0])
@@ -145,7 +143,7 @@ def test_a_failure_is_tried_again_three_times_with_growing_pauses(
     for _ in range(3):
         before = timezone.now()
         work(run)
-        assert run.state == "paused"
+        assert (run.state, run.error) == ("paused", {"code": "tried_again", "message": "500"})
         pauses.append(round((run.not_before - before).total_seconds()))
         ConsolidationRun.objects.update(not_before=before)
         Extraction.objects.update(not_before=before)

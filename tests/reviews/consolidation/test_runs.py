@@ -12,7 +12,7 @@ from memories import leases
 from memories.errors import Conflict
 from memories.leases import LeaseLost
 from memories.models import Artifact, Book, Lease, Owner
-from reviews.consolidation import runs, runner, starts
+from reviews.consolidation import runner, runs, starts
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.runs import Trigger
@@ -222,9 +222,26 @@ def test_the_sweep_starts_due_books_once(
     assert ConsolidationRun.objects.count() == 1, "nothing is due any more"
 
 
-def test_the_schedule_looks_again_after_its_pause(
-    alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
+def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
+    alice: Owner, bob: Owner, charlie: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(starts, "_looked_at", None)
+    for owner in (alice, bob):
+        talk(owner, agent)
+    starts.consolidation_sweep()
+    assert not ConsolidationRun.objects.exclude(enqueued_at=None).exists()
+    starts.consolidation_sweep()
+    starts.consolidation_sweep()
+    first = ConsolidationRun.objects.exclude(enqueued_at=None).get()
+    talk(charlie, agent)
+    assert request(charlie).enqueued_at is not None, "who asks does not wait"
+    assert runs.recover() == 0
+    for run in (first, ConsolidationRun.objects.get(owner=charlie)):
+        runs.cancel(run, "Stopped by a person.")
+    assert runs.recover() == 1, "the next one's turn"
+
+
+def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(starts, "_looked_at", starts.time.monotonic())
     talk(alice, agent)
     starts.consolidation_sweep()
@@ -271,7 +288,9 @@ def test_an_unexpected_error_ends_the_run_with_a_word(
     assert not Lease.objects.exists()
 
 
-def test_an_upstream_of_another_name_is_not_asked_for_a_role(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+def test_an_upstream_of_another_name_is_not_asked_for_a_role(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
     configuration_save("model_roles", {})
     talk(alice, agent)
     consolidate(alice)

@@ -57,9 +57,7 @@ def test_it_reads_notes_documents_and_usage(alice: Owner, agent: Agent, answerin
     assert "About Fridays." in sent
 
 
-def test_a_persons_line_survives_a_model_that_forgets_it(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_a_persons_line_survives_a_model_that_forgets_it(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     session = talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis("# Memory\n- Uses make.\n- Likes tea.")
     consolidate(alice)
@@ -94,9 +92,7 @@ def test_skills_no_longer_named_go_but_not_those_a_person_edited(
 
 
 @pytest.mark.parametrize("name", ["../../etc", "a/b", "", ".", "x" * 65, "naïve", "a b", "-x", "con\x00"])
-def test_a_skill_with_a_bad_name_is_left_out(
-    alice: Owner, agent: Agent, answering: AnsweringModel, name: str
-) -> None:
+def test_a_skill_with_a_bad_name_is_left_out(alice: Owner, agent: Agent, answering: AnsweringModel, name: str) -> None:
     talk(alice, agent)
     answering.on_synthesis = lambda _: synthesis().replace('"skills": []', f'"skills": {_skills(name, "good")}')
     run = consolidate(alice)
@@ -214,7 +210,10 @@ def test_a_failed_synthesis_is_tried_again_and_fails_at_last(
     [
         ("no json", "not a JSON object"),
         (synthesis("", "S"), "left a document empty"),
-        (synthesis("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", "S"), "private key"),
+        (
+            synthesis("-----BEGIN PRIVATE KEY-----\nMIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7", "S"),
+            "private key",
+        ),
         (synthesis("x" * 100_001, "S"), "100001 characters"),
     ],
 )
@@ -239,9 +238,7 @@ def test_secrets_in_documents_are_redacted_and_counted(alice: Owner, agent: Agen
     assert run.redacted == 1
 
 
-def test_notes_are_read_newest_first_within_the_limits(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
+def test_notes_are_read_newest_first_within_the_limits(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
     settings_make(synthesis_token_limit=1000, max_extractions=3)
     for n in range(4):
         talk(alice, agent, f"Fact {n}", hours_ago=10 + n)

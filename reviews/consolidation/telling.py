@@ -1,0 +1,59 @@
+"""What consolidation adds to the health line of a book and to an owner's export."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from memories.artifacts import artifact_json
+from memories.health import WARNING, Facts
+from memories.models import Artifact, Book
+from reviews.models import ConsolidationRun, Extraction
+
+
+def consolidation_facts(book: Book, now: datetime) -> Facts:
+    """Where the book's newest run stands, and its progress in words while it is open."""
+    run = ConsolidationRun.objects.filter(owner_id=book.owner_id, book=book).order_by("-id").first()
+    if run is None:
+        return Facts(figures={"consolidation": None})
+    figures = {
+        "id": str(run.pk),
+        "state": run.state,
+        "phase": run.phase,
+        "sessions_done": run.sessions_done,
+        "sessions_total": run.sessions_total,
+        "finished_at": run.finished_at,
+    }
+    words = progress_words(run)
+    return Facts(figures={"consolidation": figures}, sentences=((WARNING, words),) if words else ())
+
+
+def progress_words(run: ConsolidationRun) -> str:
+    """One sentence about an open run, or about one that failed; "" for one that ended well."""
+    if run.state == ConsolidationRun.State.FAILED:
+        return f"The last consolidation failed: {(run.error or {}).get('message', 'nobody knows why')}"
+    if run.state not in ConsolidationRun.OPEN:
+        return ""
+    paused = "paused" if run.state == ConsolidationRun.State.PAUSED else "at work"
+    done = f"{run.sessions_done} of {run.sessions_total} sessions read"
+    writing = ", writing documents" if run.phase == ConsolidationRun.Phase.SYNTHESIS else ""
+    return f"Consolidation is {paused}: {done}{writing}."
+
+
+def export_consolidation(owner_id: UUID) -> Iterator[dict[str, Any]]:
+    """Documents, and what was noted of each session."""
+    documents = (
+        Artifact.objects.filter(owner_id=owner_id, deleted_at=None).select_related("book").order_by("book", "path")
+    )
+    for artifact in documents:
+        yield {"type": "artifact", "book": artifact.book.name, **artifact_json(artifact)}
+    notes = Extraction.objects.filter(owner_id=owner_id, cleared_at=None).exclude(raw_memory="", synopsis="")
+    for row in notes.select_related("book").order_by("said_at"):
+        yield {
+            "type": "extraction",
+            "book": row.book.name,
+            "session_id": str(row.session_id),
+            "raw_memory": row.raw_memory,
+            "synopsis": row.synopsis,
+            "extracted_at": row.extracted_at,
+        }

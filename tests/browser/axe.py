@@ -1,0 +1,38 @@
+"""axe-core in the pages under test: https://github.com/dequelabs/axe-core, from npm.
+It is found by AXE_PATH (the path of axe.min.js) or in node_modules (`npm install --no-save axe-core`)."""
+
+import os
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+_HERE = Path(__file__).resolve().parent.parent.parent
+_INSTALLED = _HERE / "node_modules" / "axe-core" / "axe.min.js"
+# Colours are looked at when nothing moves any more; what breathes for ever does not count.
+_SETTLED = """() => Promise.all(
+  document.getAnimations()
+    .filter((animation) => animation.effect.getTiming().iterations === 1)
+    .map((animation) => animation.finished.catch(() => null)),
+)"""
+_SERIOUS = {"serious", "critical"}
+
+
+def axe_source() -> str:
+    """The script; skips the test where it is not installed."""
+    path = Path(os.environ.get("AXE_PATH", "") or _INSTALLED)
+    if not path.is_file():
+        pytest.skip("axe-core is not here: npm install --no-save axe-core, or name its axe.min.js with AXE_PATH")
+    return path.read_text(encoding="utf-8")
+
+
+def serious_findings(page: Page, source: str) -> list[str]:
+    """What axe finds serious on the page as it is now: rule, and the first elements it means."""
+    page.evaluate(source)  # evaluated, not added as an element: the page's policy would refuse that
+    page.evaluate(_SETTLED)
+    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{violation['id']}: {[node['target'] for node in violation['nodes']][:3]}"
+        for violation in found["violations"]
+        if violation["impact"] in _SERIOUS
+    ]

@@ -1,0 +1,120 @@
+"""The account page in a real browser: password, keys, time zone, and leaving for good."""
+
+import pytest
+from django.contrib.auth.models import User
+from playwright.sync_api import Page, expect
+
+from gateway.authentication import find_caller
+from gateway.keys import key_hash
+from gateway.models import ApiKey
+from memories.errors import Unauthorized
+from memories.models import Memory, Owner
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.factories import key_make, memory_make
+
+pytestmark = pytest.mark.browser
+
+
+def opened(visitor: Visitor) -> Page:
+    page = visitor.open("/account/")
+    expect(page.get_by_role("heading", name="Account")).to_be_visible()
+    return page
+
+
+def test_a_new_password_signs_out_the_other_browser(visitor: NewVisitor) -> None:
+    page, elsewhere = opened(visitor("alice")), visitor("alice")
+    elsewhere.expect_trouble("401")
+    other = elsewhere.open("/memories/")
+    page.get_by_label("Password now").fill("alice knows it")
+    page.get_by_label("New password", exact=True).fill("a much longer one")
+    page.get_by_label("New password again").fill("a much longer one")
+    page.get_by_role("button", name="Change password").click()
+    expect(page.get_by_text("Your password is changed.")).to_be_visible()
+    expect(other.get_by_role("button", name="Sign in")).to_be_visible(timeout=30_000)
+    other.get_by_label("User name").fill("alice")
+    other.get_by_label("Password", exact=True).fill("a much longer one")
+    other.get_by_role("button", name="Sign in").click()
+    expect(other.get_by_role("heading", name="Memories")).to_be_visible()
+
+
+def test_a_wrong_password_is_said_beside_its_field(alices: Visitor) -> None:
+    alices.expect_trouble("400")
+    page = opened(alices)
+    page.get_by_label("Password now").fill("wrong")
+    page.get_by_label("New password", exact=True).fill("short")
+    page.get_by_label("New password again").fill("short")
+    page.get_by_role("button", name="Change password").click()
+    now = page.get_by_label("Password now")
+    expect(now).to_have_attribute("aria-invalid", "true")
+    expect(now).to_have_accessible_description("Your old password was entered incorrectly. Please enter it again.")
+    expect(now).to_have_value("")
+
+
+def test_a_key_is_shown_once_used_and_revoked(alices: Visitor) -> None:
+    page = opened(alices)
+    expect(page.get_by_text("No keys yet.")).to_be_visible()
+    page.get_by_label("Name of a new key").fill("Open WebUI")
+    page.get_by_label("Read only").check()
+    page.get_by_role("button", name="Make a key").click()
+    plain = page.locator("#plain-key").inner_text()
+    assert find_caller(key_hash(plain), "", "").owner_id == owner_of("alice").pk
+    expect(page.get_by_text("it is shown this once")).to_be_visible()
+    page.reload()
+    expect(page.locator("#plain-key")).to_have_count(0)
+    expect(page.get_by_text("May read · made")).to_be_visible()
+    page.get_by_role("button", name="Revoke Open WebUI").click()
+    dialog = page.get_by_role("dialog", name="Revoke Open WebUI?")
+    dialog.get_by_role("button", name="Keep it").click()
+    assert not ApiKey.objects.filter(revoked_at__isnull=False).exists()
+    page.get_by_role("button", name="Revoke Open WebUI").click()
+    dialog.get_by_role("button", name="Revoke").click()
+    expect(page.get_by_text("The key is revoked.")).to_be_visible()
+    with pytest.raises(Unauthorized):
+        find_caller(key_hash(plain), "", "")
+
+
+def test_the_browsers_time_zone_is_offered_and_used_on_every_page(visitor: NewVisitor) -> None:
+    memory_make(owner_of("alice"))
+    Memory.objects.update(created_at="2025-03-09T20:00:00Z")
+    traveller = visitor("alice", timezone_id="Pacific/Auckland")
+    page = opened(traveller)
+    page.get_by_role("button", name="Use this browser’s: Pacific/Auckland").click()
+    expect(page.get_by_text("Times are shown in this zone from now on.")).to_be_visible()
+    expect(page.get_by_label("Times are shown in")).to_have_value("Pacific/Auckland")
+    assert Owner.objects.get().time_zone == "Pacific/Auckland"
+    expect(traveller.open("/memories/").locator(".mem time")).to_have_text("10 Mar 2025")
+
+
+def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
+    memory_make(owner_of("alice"), "Alice keeps bees.")
+    memory_make(owner_of("charlie"), "Charlie keeps goats.")
+    alice, charlie = visitor("alice"), visitor("charlie")
+    page = opened(alice)
+    button = page.get_by_role("button", name="Delete everything")
+    expect(button).to_be_disabled()
+    page.get_by_label("Type delete everything to go on").fill("delete everything")
+    page.get_by_label("Your password").fill("alice knows it")
+    button.click()
+    expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible()
+    expect(page.locator(".receipt")).to_contain_text("memories")
+    assert not User.objects.filter(username="alice").exists()
+    page.goto(f"{alice.address}/memories/")
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    expect(charlie.open("/memories/").get_by_text("Charlie keeps goats.")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"viewport": {"width": 320, "height": 700}}],
+    ids=["light", "dark", "phone"],
+)
+def test_axe_finds_nothing_serious(visitor: NewVisitor, options: dict[str, object]) -> None:
+    source = axe_source()
+    key_make(owner_of("alice"))
+    page = opened(visitor("alice", **options))
+    page.get_by_label("Name of a new key").fill("Phone")
+    page.get_by_role("button", name="Make a key").click()
+    expect(page.locator("#plain-key")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert serious_findings(page, source) == []

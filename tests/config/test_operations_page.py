@@ -1,0 +1,40 @@
+"""docs/operations.md and deploy/: what they name exists"""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands
+
+from config.environment import Environment
+
+BASE = Path(settings.BASE_DIR)
+NAMES = [field.alias or f"DAYBOOK_{name.upper()}" for name, field in Environment.model_fields.items()]
+FILES = [*(BASE / "deploy").rglob("*.*"), BASE / "docs" / "operations.md", BASE / "docs" / "clients.md"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_variable_is_listed(name: str) -> None:
+    page = (BASE / "docs" / "operations.md").read_text()
+    assert f"| `{name}` |" in page
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_command_and_variable_that_is_named_exists(file: Path) -> None:
+    text = file.read_text()
+    assert set(re.findall(r"manage\.py (?:`, `)?([a-z]+)", text)) <= set(get_commands())
+    named = set(re.findall(r"\bDAYBOOK_[A-Z_]+[A-Z]\b(?!<)", text)) - {"DAYBOOK_KEY"}
+    assert {name for name in named if not name.startswith("DAYBOOK_UPSTREAM_")} <= set(NAMES)
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "compose.single.yaml"])
+def test_containers_run_unprivileged_and_depend_on_what_is_there(file: str) -> None:
+    services = yaml.safe_load((BASE / "deploy" / file).read_text())["services"]
+    ours = {name: service for name, service in services.items() if service["image"] == "daybook"}
+    assert ours
+    for service in ours.values():
+        assert service["cap_drop"] == ["ALL"]
+        assert set(service.get("depends_on", {})) <= set(services)
+    assert "\nUSER daybook\n" in (BASE / "deploy" / "Dockerfile").read_text()

@@ -1,0 +1,250 @@
+"""The account page: password, keys, time zone, and deleting everything."""
+
+import re
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from gateway.authentication import find_caller
+from gateway.keys import key_hash
+from gateway.models import Agent, ApiKey, Message, Session
+from memories.models import Memory, Owner, Revision
+from tests.factories import key_make, memory_make, session_make
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def page(alice: Owner) -> Client:
+    return client_of(alice)
+
+
+def client_of(owner: Owner) -> Client:
+    assert owner.user is not None
+    client = Client()
+    client.force_login(owner.user)
+    return client
+
+
+def html_of(client: Client, path: str = "/account/", status: int = 200) -> str:
+    response = client.get(path)
+    assert response.status_code == status, path
+    return response.content.decode()
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def password_form(**changed: str) -> dict[str, str]:
+    new = "a much longer one"
+    return {"old_password": "alice knows it", "new_password1": new, "new_password2": new, **changed}
+
+
+def test_strangers_are_sent_to_the_sign_in_page() -> None:
+    assert Client().get("/account/").headers["Location"].startswith("/login/?next=")
+    for path in ("password", "time-zone", "keys", f"keys/{uuid4()}/revoke", "delete"):
+        response = Client().post(f"/account/{path}/")
+        assert response.status_code == 302, path
+        assert response.headers["Location"].startswith("/login/?next="), path
+
+
+def test_a_form_from_another_site_is_refused(alice: Owner) -> None:
+    client = Client(enforce_csrf_checks=True)
+    assert alice.user is not None
+    client.force_login(alice.user)
+    for path in ("password", "time-zone", "keys", "delete"):
+        assert client.post(f"/account/{path}/", {"line": "delete everything"}).status_code == 403
+    assert User.objects.filter(username="alice").exists()
+
+
+def test_the_password_is_changed_and_other_logins_end(page: Client, alice: Owner) -> None:
+    elsewhere = client_of(alice)
+    response = page.post("/account/password/", password_form())
+    assert response.headers["Location"] == "/account/?done=password"
+    assert "Your password is changed." in html_of(page, "/account/?done=password")
+    assert elsewhere.get("/account/").status_code == 302
+    assert alice.user is not None
+    alice.user.refresh_from_db()
+    assert alice.user.check_password("a much longer one")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"old_password": "wrong"}, "Your old password was entered incorrectly"),
+        ({"new_password2": "another long one"}, "The two password fields didn’t match."),
+        ({"new_password1": "short", "new_password2": "short"}, "too short"),
+    ],
+)
+def test_a_password_that_will_not_do_changes_nothing(
+    page: Client, alice: Owner, changed: dict[str, str], words: str
+) -> None:
+    response = page.post("/account/password/", password_form(**changed))
+    assert response.status_code == 400
+    text = text_of(response.content.decode())
+    assert words in text
+    assert "alice knows it" not in text
+    assert alice.user is not None
+    alice.user.refresh_from_db()
+    assert alice.user.check_password("alice knows it")
+
+
+def test_a_new_key_is_shown_once_and_works(page: Client, alice: Owner) -> None:
+    html = page.post("/account/keys/", {"name": "Open WebUI"}).content.decode()
+    plain = re.findall(r"dbk_[\w-]{40,}", html)[0]
+    key = ApiKey.objects.get()
+    assert (key.name, key.read_only, key.trusted) == ("Open WebUI", False, False)
+    assert find_caller(key_hash(plain), "", "").owner_id == alice.pk
+    assert plain not in html_of(page)
+
+
+def test_a_read_only_key_says_so(page: Client) -> None:
+    page.post("/account/keys/", {"name": "Dashboard", "read_only": "on"})
+    assert ApiKey.objects.get().read_only
+    assert "May read ·" in text_of(html_of(page))
+
+
+def test_a_script_gets_only_the_keys(page: Client) -> None:
+    html = page.post("/account/keys/", {"name": "Shell"}, headers={"HX-Request": "true"}).content.decode()
+    assert html.startswith('<section class="account__part" id="keys"')
+    assert "shown this once" in html
+    assert "<html" not in html
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 81])
+def test_a_key_needs_a_name(page: Client, name: str) -> None:
+    response = page.post("/account/keys/", {"name": name})
+    assert response.status_code == 400
+    assert "A key needs a name" in response.content.decode()
+    assert not ApiKey.objects.exists()
+
+
+def test_a_form_cannot_make_a_key_trusted(page: Client) -> None:
+    page.post("/account/keys/", {"name": "App", "trusted": "on"})
+    assert not ApiKey.objects.get().trusted
+
+
+def test_there_are_at_most_fifty_keys(page: Client, alice: Owner) -> None:
+    for _ in range(50):
+        key_make(alice)
+    response = page.post("/account/keys/", {"name": "One more"})
+    assert "You have 50 keys. Revoke one first." in response.content.decode()
+    assert ApiKey.objects.count() == 50
+
+
+def test_a_key_is_listed_with_its_last_use_and_revoked(page: Client, alice: Owner) -> None:
+    key, _ = key_make(alice)
+    ApiKey.objects.update(last_used_at=timezone.now() - timedelta(minutes=1))
+    assert "Last used" in text_of(html_of(page))
+    response = page.post(f"/account/keys/{key.pk}/revoke/")
+    assert response.headers["Location"] == "/account/?done=revoked"
+    key.refresh_from_db()
+    assert key.revoked_at is not None
+    assert "No keys yet." in html_of(page)
+
+
+def test_charlie_neither_sees_nor_revokes_alices_key(alice: Owner, charlie: Owner) -> None:
+    key, _ = key_make(alice)
+    client = client_of(charlie)
+    assert key.prefix not in html_of(client)
+    assert client.post(f"/account/keys/{key.pk}/revoke/").status_code == 404
+    key.refresh_from_db()
+    assert key.revoked_at is None
+
+
+def test_the_time_zone_is_chosen_and_used(page: Client, alice: Owner) -> None:
+    response = page.post("/account/time-zone/", {"time_zone": "Europe/Stockholm"})
+    assert response.headers["Location"] == "/account/?done=zone"
+    alice.refresh_from_db()
+    assert alice.time_zone == "Europe/Stockholm"
+    assert "<option selected>Europe/Stockholm</option>" in html_of(page)
+
+
+@pytest.mark.parametrize("name", ["", "Mars/Olympus", "../../etc/passwd", "/etc/localtime"])
+def test_a_time_zone_that_nobody_knows_is_refused(page: Client, alice: Owner, name: str) -> None:
+    response = page.post("/account/time-zone/", {"time_zone": name})
+    assert response.status_code == 400
+    assert "There is no such time zone." in response.content.decode()
+    alice.refresh_from_db()
+    assert alice.time_zone == "UTC"
+
+
+def delete_form(**changed: str) -> dict[str, str]:
+    return {"line": "delete everything", "password": "alice knows it", **changed}
+
+
+@pytest.mark.parametrize("changed", [{"line": "delete"}, {"line": ""}, {"password": "wrong"}, {"password": ""}])
+def test_nothing_is_deleted_without_the_line_and_the_password(
+    page: Client, alice: Owner, changed: dict[str, str]
+) -> None:
+    memory_make(alice)
+    assert page.post("/account/delete/", delete_form(**changed)).status_code == 400
+    assert Memory.objects.count() == 1
+    assert User.objects.filter(username="alice").exists()
+
+
+def test_everything_is_deleted_with_a_receipt_and_the_login_ends(
+    page: Client, alice: Owner, charlie: Owner, bob: Owner, agent: Agent
+) -> None:
+    memory_make(alice, "Alice keeps bees.")
+    memory_make(charlie, "Charlie keeps goats.")
+    session = session_make(alice, agent)
+    Message.objects.create(owner=alice, session=session, seq=1, role="user", text="I keep bees.")
+    key_make(alice)
+    response = page.post("/account/delete/", delete_form())
+    assert response.status_code == 200
+    text = text_of(response.content.decode())
+    assert "Everything is deleted." in text
+    for words in ("memories 1", "sessions 1", "messages 1", "API keys 1"):
+        assert words in text
+    assert "bees" not in text
+    assert not User.objects.filter(username="alice").exists()
+    assert list(Owner.objects.order_by("user__username")) == [bob, charlie]
+    for rows in (Session, Message, ApiKey):
+        assert not rows.objects.exists()
+    assert Memory.objects.get().content == "Charlie keeps goats."
+    assert Revision.objects.count() == 1
+    assert page.get("/account/").status_code == 302
+
+
+def test_the_only_administrator_keeps_an_empty_login(bob: Owner) -> None:
+    memory_make(bob, "Bob keeps ducks.")
+    client = client_of(bob)
+    assert "you are the only administrator here" in html_of(client)
+    response = client.post("/account/delete/", {"line": "delete everything", "password": "bob knows it"})
+    assert "Your login stays" in response.content.decode()
+    assert User.objects.filter(username="bob").exists()
+    assert not Memory.objects.exists()
+    assert not Owner.objects.exists()
+
+
+def test_an_administrator_beside_another_is_deleted_whole(bob: Owner) -> None:
+    User.objects.create_user("dora", is_superuser=True)
+    client_of(bob).post("/account/delete/", {"line": "delete everything", "password": "bob knows it"})
+    assert not User.objects.filter(username="bob").exists()
+
+
+def test_the_number_of_queries_does_not_grow_with_the_keys(page: Client, alice: Owner) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            html_of(page)
+        return len(captured)
+
+    for _ in range(3):
+        key_make(alice)
+    few = queries()
+    for _ in range(27):
+        key_make(alice)
+    assert queries() == few
+
+
+def test_names_of_keys_are_text(page: Client) -> None:
+    html = page.post("/account/keys/", {"name": "<b>bold</b>"}).content.decode()
+    assert "<b>bold</b>" not in html

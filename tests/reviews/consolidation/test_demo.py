@@ -1,0 +1,27 @@
+"""With the demo model a newcomer sees the whole loop of consolidation without a key."""
+
+import pytest
+
+from gateway.models import Agent
+from memories.models import Owner
+from reviews.models import Extraction
+from tests.reviews.consolidation.rows import consolidate, document, go_on, settings_make, talk
+
+pytestmark = pytest.mark.django_db
+
+
+def test_plain_statements_become_documents(alice: Owner, agent: Agent) -> None:
+    settings_make()
+    session = talk(alice, agent, "I prefer <b>short</b> answers.", "How are you?")
+    talk(alice, agent, "What is the weather?")
+    run = consolidate(alice)
+    assert (run.state, run.sessions_done, run.sessions_empty) == ("completed", 2, 1)
+    assert document(alice, "MEMORY.md") == "# Memory\n\n- Prefers <b>short</b> answers."
+    assert "- Prefers <b>short</b> answers." in document(alice, "memory_summary.md")
+    go_on(session, "I live in Bergen.")
+    consolidate(alice)
+    assert document(alice, "MEMORY.md").splitlines()[2:] == [
+        "- Prefers <b>short</b> answers.",
+        "- Lives or works in Bergen.",
+    ]
+    assert Extraction.objects.count() == 2

@@ -1,0 +1,28 @@
+"""docs/consolidation.md names every setting and command with its default."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from gateway.agents import MemorySettings
+from gateway.command_words import VERBS
+
+TEXT = (Path(__file__).resolve().parents[3] / "docs" / "consolidation.md").read_text()
+ROWS = dict(re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", TEXT.split("## Settings")[1], re.MULTILINE))
+DEFAULTS = {
+    name.strip(" `"): value.strip()
+    for names, values in ROWS.items()
+    for name, value in zip(names.split(","), values.split(","), strict=True)
+}
+
+
+@pytest.mark.parametrize("name", MemorySettings.model_fields)
+def test_every_setting_has_its_default(name: str) -> None:
+    default = MemorySettings.model_fields[name].default
+    assert DEFAULTS[name] == str(default).lower()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_command_is_named(verb: str) -> None:
+    assert f"/memory {verb}" in TEXT

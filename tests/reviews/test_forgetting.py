@@ -1,0 +1,76 @@
+"""What is left of reviews when a session or everything is forgotten, and what of them is exported"""
+
+import json
+
+import pytest
+
+from gateway.models import Session
+from gateway.services import session_delete
+from memories.forgetting import forget_memories
+from memories.models import Memory, Owner
+from memories.portability import export_lines
+from reviews.frozen import read_frozen
+from reviews.models import ReviewRun
+from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
+from tests.scripted_model import ScriptedModel
+
+
+def saved(owner: Owner, model: ScriptedModel, **settings: object) -> ReviewRun:
+    say(reviewed_session(owner, **settings), "I'm a vegetarian.")
+    model.script(adds("Is vegetarian."), DONE)
+    return run_review(newest_review())
+
+
+@pytest.mark.parametrize("state", ["scheduled", "running", "awaiting_approval"])
+def test_a_deleted_session_cancels_its_open_reviews_at_once(alice: Owner, state: str) -> None:
+    say(reviewed_session(alice))
+    ReviewRun.objects.update(state=state, writes=[{"index": 0, "after": "Is vegetarian.", "state": "waiting"}])
+    session_delete(Session.objects.get())
+    review = newest_review()
+    assert (review.state, review.writes, review.session_id) == ("cancelled", [], None)
+
+
+def test_a_deleted_session_leaves_what_its_reviews_saved(alice: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    session_delete(Session.objects.get())
+    review.refresh_from_db()
+    assert (review.state, len(review.writes), Memory.objects.count()) == ("saved", 1, 1)
+
+
+@pytest.mark.parametrize("approval", [False, True])
+def test_forgetting_everything_takes_the_words_and_keeps_the_cost(
+    alice: Owner, model: ScriptedModel, approval: bool
+) -> None:
+    review = saved(alice, model, memory_review_approval=approval)
+    assert forget_memories(alice.pk).erased["reviews"] == 1
+    review.refresh_from_db()
+    assert (review.writes, review.change_set, review.usage["total_tokens"]) == ([], None, 20)
+    assert review.state == ("cancelled" if approval else "saved")
+
+
+def test_what_was_said_before_forgetting_is_not_reviewed_again(alice: Owner, model: ScriptedModel) -> None:
+    session = reviewed_session(alice, memory_review_interval=2)
+    say(session, "I'm a vegetarian.")
+    forget_memories(alice.pk)
+    say(session, "Hello.")
+    say(session, "Hello again.")
+    review = newest_review()
+    session.refresh_from_db()
+    found = read_frozen(review, reviewed_through=session.reviewed_through)
+    assert (review.first_seq, session.reviewed_through) == (3, 2)
+    assert found.has_news
+
+
+def test_another_owner_keeps_everything(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+    review = saved(charlie, model)
+    forget_memories(alice.pk)
+    review.refresh_from_db()
+    assert len(review.writes) == 1
+
+
+def test_an_export_names_the_reviews_of_its_owner_only(alice: Owner, charlie: Owner, model: ScriptedModel) -> None:
+    review = saved(alice, model)
+    lines = [json.loads(line) for line in export_lines(alice.pk)]
+    (found,) = [line for line in lines if line["type"] == "review"]
+    assert (found["id"], found["state"], found["writes"][0]["after"]) == (str(review.pk), "saved", "Is vegetarian.")
+    assert not [line for line in map(json.loads, export_lines(charlie.pk)) if line["type"] == "review"]

@@ -1,0 +1,380 @@
+"""The reviews page and its fragments, as the server renders them. What moves is tested in tests/browser."""
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from gateway.models import Agent, Configuration, Message, Run, Session
+from memories.artifacts import artifact_put
+from memories.changes import undo_changes
+from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.models import ConsolidationRun, ReviewRun
+from reviews.page_document import changed_lines
+from tests.factories import agent_make, session_make
+
+pytestmark = pytest.mark.django_db
+
+State = ReviewRun.State
+
+
+@pytest.fixture
+def page(alice: Owner, agent: Agent) -> Client:
+    return client_of(alice)
+
+
+@pytest.fixture
+def book(alice: Owner) -> Book:
+    return book_get_or_create(alice.pk, "main")
+
+
+def client_of(owner: Owner) -> Client:
+    assert owner.user is not None
+    client = Client()
+    client.force_login(owner.user)
+    return client
+
+
+def html_of(client: Client, path: str = "/reviews/", status: int = 200) -> str:
+    response = client.get(path)
+    assert response.status_code == status, path
+    return response.content.decode()
+
+
+def text_of(html: str) -> str:
+    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
+
+
+def talk(owner: Owner, agent: Agent, title: str = "Nightly backups", *, turns: int = 3) -> Session:
+    session = session_make(owner, agent, title=title)
+    for turn in range(1, turns + 1):
+        run = Run.objects.create(owner=owner, session=session, turn=turn, state="completed", request_id="r")
+        for place, role in enumerate(("user", "assistant")):
+            Message.objects.create(
+                owner=owner, session=session, run=run, seq=2 * turn - 1 + place, role=role, text="Words."
+            )
+    return session
+
+
+def review_make(session: Session | None, book: Book, state: str = State.SAVED, **fields: Any) -> ReviewRun:
+    values: dict[str, Any] = {"settings": {"memory_review_timeout": 30}, "first_seq": 1, "last_seq": 6, **fields}
+    return ReviewRun.objects.create(
+        owner=book.owner, book=book, session=session, state=state, agent_name="assistant", book_epoch=1, **values
+    )
+
+
+def write_json(
+    index: int, after: str | None, *, state: str, before: str | None = None, key: str = "1"
+) -> dict[str, Any]:
+    action = "delete" if after is None else "update" if before else "add"
+    return {
+        "index": index,
+        "action": action,
+        "memory_id": key,
+        "key": key,
+        "target": "user",
+        "category": "taste",
+        "before": before,
+        "after": after,
+        "state": state,
+        "reason": "",
+    }
+
+
+def saved_review(session: Session, book: Book, *contents: str) -> ReviewRun:
+    review = review_make(session, book)
+    source = Source(
+        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
+    )
+    with book_writing(book, source) as writer:
+        memories = [writer.add(MemoryFields(content=content)).memory for content in contents]
+        assert writer.change_set is not None
+    review.change_set = writer.change_set.pk
+    review.writes = [
+        write_json(index, memory.content, state="applied", key=str(memory.number))
+        for index, memory in enumerate(memories)
+    ]
+    review.save()
+    return review
+
+
+def test_the_page_sends_strangers_to_the_sign_in_page() -> None:
+    response = Client().get("/reviews/")
+    assert response.status_code == 302
+    assert response.headers["Location"].startswith("/login/?next=")
+
+
+def test_fragments_and_deeds_tell_strangers_that_they_are_signed_out() -> None:
+    for path in ("reviews/", "consolidation/", "document/?path=MEMORY.md"):
+        assert Client().get(f"/fragments/{path}").status_code == 401
+    assert Client().post(f"/reviews/{uuid4()}/cancel/").status_code == 401
+
+
+def test_charlie_sees_and_cancels_nothing_of_alices(alice: Owner, charlie: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(talk(alice, agent), book, "Alice keeps bees.")
+    waiting = review_make(talk(alice, agent, "Alone"), book, State.SCHEDULED)
+    artifact_put(book, "MEMORY.md", "Alice's notes.", Source(actor="user:1", origin=WriteOrigin.USER))
+    client = client_of(charlie)
+    for path in ("/reviews/", f"/fragments/reviews/?through={review.pk}", "/fragments/consolidation/"):
+        html = html_of(client, path)
+        assert "bees" not in html
+        assert "Nightly backups" not in html
+        assert "MEMORY.md" not in html
+    assert client.get("/fragments/document/?path=MEMORY.md").status_code == 404
+    assert "Alice" not in html_of(client, "/reviews/?doc=MEMORY.md")
+    assert client.post(f"/reviews/{waiting.pk}/cancel/").status_code == 404
+    waiting.refresh_from_db()
+    assert waiting.state == State.SCHEDULED
+
+
+def test_an_empty_timeline_says_when_the_first_comes(alice: Owner) -> None:
+    agent_make(memory_review_interval=3)
+    text = text_of(html_of(client_of(alice)))
+    assert "After every 3 turns a review reads the conversation again" in text
+    assert "No reviews yet. One runs after every 3 turns." in text
+
+
+def test_reviews_that_are_off_are_said_to_be(page: Client) -> None:
+    assert "Reviews are off for every agent." in text_of(html_of(page))
+
+
+def test_a_saved_review_shows_its_writes_its_turns_and_undo(
+    page: Client, alice: Owner, agent: Agent, book: Book
+) -> None:
+    session = talk(alice, agent)
+    review = saved_review(session, book, "Keeps dumps for 14 days.", "The NAS is at /mnt/nas.")
+    ReviewRun.objects.update(
+        model="qwen3-8b", usage={"total_tokens": 1870}, started_at=timezone.now(), first_seq=3, last_seq=6
+    )
+    ReviewRun.objects.update(finished_at=timezone.now() + timedelta(seconds=4))
+    html = html_of(page)
+    text = text_of(html)
+    first = Run.objects.get(session=session, turn=2)
+    for words in ("Saved", "Nightly backups", "Added Keeps dumps for 14 days.", "Undo both"):
+        assert words in text
+    assert f'<a href="/c/{session.pk}/#turn-{first.pk}">turns 2 to 3</a> · qwen3-8b · 1,870 tokens · 4 s' in html
+    assert f'id="review-{review.pk}"' in html
+
+
+def test_an_undone_review_can_be_put_back(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(talk(alice, agent), book, "The landlord's name is Berg.")
+    change_set = ChangeSet.objects.get(pk=review.change_set)
+    source = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+    undone = undo_changes(change_set, source)
+    html = html_of(page, "/fragments/reviews/")
+    text = text_of(html)
+    assert re.search(r"Undone by you, \d\d:\d\d", text)
+    assert "<s>The landlord&#x27;s name is Berg.</s>" in html
+    assert f'data-change="{undone.change_set}"' in html
+    assert "data-undo" not in html
+
+
+def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    writes = [
+        write_json(0, "Cooks on Fridays.", state="waiting", key="new1"),
+        write_json(1, "Jonas and Elin are here.", state="waiting", before="Jonas is here."),
+        write_json(2, None, state="waiting", before="Has a cat."),
+        write_json(3, "Too long.", state="refused"),
+    ]
+    review_make(talk(alice, agent), book, State.AWAITING_APPROVAL, writes=writes)
+    html = html_of(page)
+    text = text_of(html)
+    assert "One waits for you." in text
+    assert re.findall(r'data-write="(\d)"', html) == ["0", "1", "2"]
+    assert ">Cooks on Fridays.</textarea>" in html
+    assert "Edit before saving" in text
+    assert "<s>Has a cat.</s>" in html
+    assert "Save all 3" in text
+    assert "Too long." not in text
+
+
+@pytest.mark.parametrize(
+    ("state", "fields", "words"),
+    [
+        (State.TIMED_OUT, {"attempts": 1}, "The model server took longer than 30 seconds. Nothing was changed."),
+        (State.TIMED_OUT, {"attempts": 2}, "took longer than 30 seconds, twice."),
+        (State.FAILED, {"error": {"code": "upstream_error", "message": "x"}}, "answered with an error. Nothing was"),
+        (State.FAILED, {"error": {"code": "strange", "message": "It rained."}}, "It rained. Nothing was changed."),
+        (State.CANCELLED, {"error": {"code": "rejected", "message": "x"}}, "You turned it down. Nothing was saved."),
+        (State.CANCELLED, {"error": {"code": "expired", "message": "Nobody decided."}}, "Nobody decided. Nothing was"),
+        (State.SCHEDULED, {}, "It begins as soon as a worker is free."),
+        (State.NOTHING_TO_SAVE, {}, "Nothing new"),
+    ],
+)
+def test_every_outcome_is_said_in_words(
+    page: Client, alice: Owner, agent: Agent, book: Book, state: str, fields: dict[str, Any], words: str
+) -> None:
+    review_make(talk(alice, agent), book, state, **fields)
+    html = html_of(page)
+    assert words in text_of(html)
+    assert ("data-again" in html) == (state in {State.FAILED, State.TIMED_OUT})
+    assert ("data-cancel" in html) == (state == State.SCHEDULED)
+
+
+def test_what_was_turned_down_can_be_saved_after_all(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    writes = [write_json(0, "Likes tea.", state="rejected"), write_json(1, "Likes jam.", state="rejected")]
+    review_make(talk(alice, agent), book, State.CANCELLED, writes=writes, error={"code": "rejected", "message": ""})
+    assert 'data-later="0,1"' in html_of(page)
+
+
+def test_a_running_review_says_how_long_it_may_take(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review_make(talk(alice, agent), book, State.RUNNING, started_at=timezone.now() - timedelta(seconds=9))
+    assert re.search(r"Reading 3 turns · (9|1\d) of at most 30 seconds", text_of(html_of(page)))
+
+
+def test_a_review_of_a_deleted_session_stays_listed(page: Client, book: Book) -> None:
+    review_make(None, book)
+    assert "A session that was deleted" in text_of(html_of(page))
+
+
+def test_cancelling_stops_what_is_scheduled(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = review_make(talk(alice, agent), book, State.SCHEDULED)
+    assert page.post(f"/reviews/{review.pk}/cancel/").status_code == 204
+    review.refresh_from_db()
+    assert (review.state, review.error) == (State.CANCELLED, {"code": "cancelled", "message": "You cancelled it."})
+    assert page.get(f"/reviews/{review.pk}/cancel/").status_code == 405
+
+
+def test_cancelling_does_not_touch_what_is_over(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    review = saved_review(talk(alice, agent), book, "Likes tea.")
+    assert page.post(f"/reviews/{review.pk}/cancel/").status_code == 204
+    review.refresh_from_db()
+    assert review.state == State.SAVED
+
+
+def test_days_begin_on_the_owners_clock(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    Owner.objects.filter(pk=alice.pk).update(time_zone="Pacific/Auckland")
+    late = datetime(2026, 3, 9, 20, 0, tzinfo=UTC)  # the 10th in Auckland, 9 o'clock in the morning
+    review_make(talk(alice, agent), book, created_at=late)
+    html = html_of(page)
+    assert "Tuesday 10 March" in html
+    assert ">09:00</time>" in html
+
+
+def test_the_timeline_comes_in_stretches_and_reaches_what_a_link_names(page: Client, book: Book) -> None:
+    made = [review_make(None, book, State.NOTHING_TO_SAVE) for _ in range(33)]
+    html = html_of(page)
+    assert html.count("data-review=") == 30
+    assert 'data-more="60"' in html
+    assert f"review-{made[0].pk}" not in html
+    assert f"review-{made[0].pk}" in html_of(page, f"/fragments/reviews/?through={made[0].pk}")
+
+
+@pytest.mark.parametrize("path", ["/reviews/", "/fragments/reviews/"])
+def test_the_number_of_queries_does_not_grow_with_the_timeline(
+    page: Client, alice: Owner, agent: Agent, book: Book, path: str
+) -> None:
+    def fill(number: int) -> None:
+        for _ in range(number):
+            session = talk(alice, agent)
+            saved_review(session, book, f"A fact, number {ReviewRun.objects.count()}.")
+
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            html_of(page, path)
+        return len(captured)
+
+    fill(3)
+    few = queries()
+    fill(27)
+    assert html_of(page, path).count("data-review=") == 30
+    assert queries() == few
+    assert few <= 30
+
+
+def consolidation_make(book: Book, **fields: Any) -> ConsolidationRun:
+    values: dict[str, Any] = {"trigger": "request", "book_epoch": 1, "owner": book.owner, "book": book, **fields}
+    return ConsolidationRun.objects.create(**values)
+
+
+def turn_on(**fields: Any) -> None:
+    Configuration.objects.create(section="memories", value={"enabled": True, **fields})
+
+
+def test_consolidation_that_is_off_says_who_turns_it_on(page: Client) -> None:
+    html = html_of(page)
+    assert "It is off. An administrator turns it on" in text_of(html)
+    assert "data-preview" not in html
+
+
+def test_a_running_consolidation_shows_its_steps_and_ceilings(page: Client, book: Book) -> None:
+    turn_on(max_tokens_per_run=120_000)
+    run = consolidation_make(
+        book, state="running", selected=True, sessions_total=26, sessions_done=13, tokens=41_200, requests=13
+    )
+    html = html_of(page, "/fragments/consolidation/?book=main")
+    text = text_of(html)
+    for words in ("26 found", "13 of 26", "41,200 of at most 120,000"):
+        assert words in text
+    assert 'width="49.8"' in html
+    assert f'data-stop="{run.pk}"' in html
+    assert "Cost" not in text
+
+
+def test_money_is_shown_where_there_are_prices(page: Client, book: Book, settings: Any) -> None:
+    turn_on(max_tokens_per_run=100_000)
+    Configuration.objects.create(section="prices", value={settings.DAYBOOK_MODEL: {"input": 1.0, "output": 2.0}})
+    consolidation_make(book, state="running", selected=True, sessions_total=2, tokens=10_000, requests=1)
+    # 8,000 tokens read and 2,000 written.
+    assert "about $0.01 of at most $0.20" in text_of(html_of(page, "/fragments/consolidation/"))
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        (
+            {"state": "completed", "sessions_done": 3, "written": ["MEMORY.md"]},
+            "Consolidation read 3 sessions and wrote 1 document.",
+        ),
+        ({"state": "failed", "error": {"code": "x", "message": "It rained."}}, "It rained. What was done is kept."),
+        ({"state": "cancelled", "error": {"code": "x", "message": "Stopped by a person."}}, "The last run was stopped"),
+    ],
+)
+def test_the_last_run_is_told_in_words(page: Client, book: Book, fields: dict[str, Any], words: str) -> None:
+    turn_on()
+    consolidation_make(book, finished_at=timezone.now(), **fields)
+    assert words in text_of(html_of(page))
+
+
+def test_documents_are_listed_and_rendered_safely(page: Client, book: Book) -> None:
+    source = Source(actor="model", origin=WriteOrigin.CONSOLIDATION)
+    artifact_put(book, "MEMORY.md", "# Home\n\n- The **NAS**.", source)
+    artifact_put(book, "skills/restore-a-dump/SKILL.md", "Stop the app.", source)
+    Artifact.objects.filter(path="MEMORY.md").update(content="# Home\n\n- The **NAS**. <img src=x onerror=alert(1)>")
+    html = html_of(page)
+    assert "MEMORY.md</a>" in html
+    assert ">skills/restore-a-dump</a>" in html
+    shown = html_of(page, "/fragments/document/?book=main&path=MEMORY.md")
+    assert "<strong>NAS</strong>" in shown
+    assert "<img" not in shown
+    assert "<strong>NAS</strong>" in html_of(page, "/reviews/?book=main&doc=MEMORY.md")
+
+
+def test_a_document_is_edited_with_its_version_and_has_a_history(page: Client, book: Book) -> None:
+    model = Source(actor="model", origin=WriteOrigin.CONSOLIDATION)
+    artifact_put(book, "MEMORY.md", "# Home\n\nDumps at 02:30 daily.", model)
+    artifact_put(book, "MEMORY.md", "# Home\n\nDumps at 03:15 daily.", Source(actor="user:1", origin=WriteOrigin.USER))
+    path = "/fragments/document/?book=main&path=MEMORY.md"
+    assert 'data-version="2"' in html_of(page, f"{path}&view=edit")
+    history = html_of(page, f"{path}&view=history")
+    assert "<del>02:30</del> <ins>03:15</ins>" in history
+    first = ArtifactRevision.objects.get(version=1)
+    assert f'data-restore-document="{first.pk}"' in history
+    response = page.get(f"{path}&revision={first.pk}")
+    assert response.headers["Content-Type"].startswith("text/plain")
+    assert response.content.decode() == "# Home\n\nDumps at 02:30 daily."
+    assert page.get(f"{path}&revision={uuid4()}").status_code == 404
+
+
+def test_only_lines_that_changed_are_compared() -> None:
+    pieces = changed_lines("a\nb one\nc", "a\nb two\nc")
+    assert pieces == [(("same", "b "), ("del", "one"), ("ins", "two"))]
+    assert changed_lines("", "new\n\nlines") == [(("same", "new"),), (("same", "lines"),)]
+    assert changed_lines("same", "same") == []

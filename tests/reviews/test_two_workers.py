@@ -1,0 +1,112 @@
+"""Several workers at once, each with a database connection of its own"""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from memories.models import Memory, Notification, Owner
+from reviews.models import ReviewRun
+from reviews.runner import execute
+from reviews.services import review_claim
+from tests.factories import session_make
+from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, reviewing_agent, say
+from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.django_db(transaction=True)
+WORKERS = 8
+
+
+def at_once(work: Callable[[int], Any]) -> list[Any]:
+    """Run `work` in many threads that begin together."""
+    together = threading.Barrier(WORKERS)
+
+    def one(number: int) -> Any:
+        together.wait(10)
+        try:
+            return work(number)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(WORKERS) as pool:
+        return list(pool.map(one, range(WORKERS)))
+
+
+def test_a_claim_has_one_winner(alice: Owner) -> None:
+    say(reviewed_session(alice))
+    review = newest_review()
+    claims = at_once(lambda _: review_claim(review.pk))
+    assert sum(claim is not None for claim in claims) == 1
+    review.refresh_from_db()
+    assert review.attempts == 1
+
+
+def test_of_one_sessions_reviews_one_runs(alice: Owner) -> None:
+    session = reviewed_session(alice)
+    reviews = []
+    for number in range(WORKERS):
+        say(session, f"Message {number}")
+        reviews.append(newest_review())
+    claims = at_once(lambda number: review_claim(reviews[number].pk))
+    assert sum(claim is not None for claim in claims) == 1
+    assert ReviewRun.objects.filter(state="running").count() == 1
+
+
+def test_a_review_that_is_delivered_to_all_is_applied_once(alice: Owner, model: ScriptedModel) -> None:
+    say(reviewed_session(alice))
+    review = newest_review()
+    model.script(adds("Likes tea.", "Is vegetarian."), DONE)
+
+    def work(_: int) -> None:
+        with asyncio.Runner() as runner:
+            execute(review.pk, runner)
+
+    at_once(work)
+    review.refresh_from_db()
+    assert (review.state, review.attempts, Memory.objects.count()) == ("saved", 1, 2)
+    assert Notification.objects.filter(kind="review.saved").count() == 1
+
+
+def test_reviews_of_one_book_do_not_interleave_their_writes(
+    alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = reviewing_agent()
+    reviews = []
+    for number in range(WORKERS):
+        say(session_make(alice, agent), f"Message {number}")
+        reviews.append(newest_review())
+    first_calls = iter([adds(*(f"Fact {n} of {name}." for n in range(3))) for name in range(WORKERS)])
+    model.script(*first_calls, *[DONE] * WORKERS)
+    answered: set[str] = set()
+    take = model._next
+
+    def next_for(request: Any) -> Any:
+        """The first request of each review gets its writes, the second its end."""
+        if request.request_id in answered:
+            model._steps.rotate(-next(i for i, step in enumerate(model._steps) if not step.calls))
+        else:
+            model._steps.rotate(-next(i for i, step in enumerate(model._steps) if step.calls))
+        answered.add(request.request_id)
+        return take(request)
+
+    guard = threading.Lock()
+
+    def guarded(request: Any) -> Any:
+        with guard:
+            return next_for(request)
+
+    monkeypatch.setattr(model, "_next", guarded)
+
+    def work(number: int) -> None:
+        with asyncio.Runner() as runner:
+            execute(reviews[number].pk, runner)
+
+    at_once(work)
+    assert set(ReviewRun.objects.values_list("state", flat=True)) == {"saved"}
+    order = list(Memory.objects.order_by("number").values_list("review_id", flat=True))
+    assert len(order) == 3 * WORKERS
+    assert all(len(set(order[at : at + 3])) == 1 for at in range(0, len(order), 3))
