@@ -48,6 +48,11 @@ format: install-dev ## Mend what can be mended by itself
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 
+bench: install-dev ## The benchmarks that need no data of their own (minutes; the others: bench/README.md)
+	$(PY) bench/turn_start.py --memories 1000
+	$(PY) bench/review_latency.py
+	$(PY) bench/gateway.py --against litellm
+
 lock: install-dev ## Renew the locked dependencies
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/dev.txt requirements/dev.in

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords, match_all
+from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords
 from memories.search.book import build_arrays
 from memories.search.languages import FUNCTION_WORDS, QUESTION_FRAMES
 from memories.search.tokens import tokens_of
@@ -101,12 +101,16 @@ def content_keywords(text: str) -> list[str]:
 
 
 def strict(book: Book) -> Search:
-    return lambda text: [e.number for e in match_all(book.entries, extract_keywords(text), limit=K)]
+    index = BookIndex.build(book.entries, analysis=CACHE)
+    return lambda text: [hit.number for hit in index.search(text, limit=K, strategy="match_all")]
 
 
 def strict_without_question_words(book: Book) -> Search:
+    index = BookIndex.build(book.entries, analysis=CACHE)
+
     def search(text: str) -> list[int]:
-        return [entry.number for entry in match_all(book.entries, content_keywords(text), limit=K)]
+        hits = index.search(text, limit=K, keywords=content_keywords(text), strategy="match_all")
+        return [hit.number for hit in hits]
 
     return search
 
@@ -262,7 +266,11 @@ def main() -> None:
     form, books = read_books(options.data, options.keywords)
     results = {name: measure(STRATEGIES[name], books, form) for name in options.strategies}
     print_table(results)
-    report: dict[str, Any] = {"form": form, "questions": sum(len(book.questions) for book in books), "strategies": results}
+    report: dict[str, Any] = {
+        "form": form,
+        "questions": sum(len(book.questions) for book in books),
+        "strategies": results,
+    }
     if options.synthetic:
         report["synthetic"] = time_large(books, options.synthetic)
         print("synthetic book:", ", ".join(f"{name} {value}" for name, value in report["synthetic"].items()))

@@ -122,10 +122,11 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
         return _page(request, reader, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     if not user.check_password(request.POST.get("password", "")):
         return _page(request, reader, status=400, delete_error="The password is not right. Nothing was deleted.")
-    keeps = keeps_login(user)
-    look_again(reader.owner.pk)
+    keeps, owner_id = keeps_login(user), reader.owner.pk
     receipt = account_delete(user, reader.owner)
     logout(request)
+    forget_keys()
+    look_again(owner_id)
     context = {"receipt": receipt_rows(receipt), "at": receipt.at, "keeps_login": keeps}
     return render(request, "gateway/account_deleted.html", context)
 

@@ -8,6 +8,8 @@ from uuid import UUID
 from gateway.agents import AgentSettings, MemorySettings
 from memories.snapshot import BookState
 
+_OFF = MemorySettings()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
@@ -16,7 +18,7 @@ class AgentConfig:
     name: str
     version: int
     settings: AgentSettings
-    memories: MemorySettings = MemorySettings()
+    memories: MemorySettings = _OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

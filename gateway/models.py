@@ -2,7 +2,7 @@
 Messages are append-only; a turn is executed by a run, which is a lease with a token; sessions count user turns."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.utils import timezone
 
 from memories.ids import uuid7
@@ -94,6 +94,11 @@ class Session(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "-last_active_at"], name="session_recent"),
+            models.Index(
+                fields=["agent", "last_active_at"],
+                condition=Q(reviewed_through__lt=F("message_seq")),
+                name="session_unreviewed",
+            ),
             models.Index(fields=["owner", "agent", "chain"], name="session_by_chain"),
             models.Index(fields=["owner", "agent", "last_pair"], name="session_by_last_pair"),
         ]
@@ -146,6 +151,9 @@ class Run(models.Model):
             models.Index(fields=["owner", "session", "-id"], name="run_of_session"),
             models.Index(fields=["owner", "chain_before", "user_key", "-id"], name="run_by_chain_before"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="run_open_lease"),
+            models.Index(
+                fields=["lease_expires_at"], condition=Q(state="awaiting_client_tools"), name="run_awaiting_lease"
+            ),
             models.Index(
                 fields=["id"], condition=Q(state="completed", usage_counted=False), name="run_usage_uncounted"
             ),

@@ -68,6 +68,11 @@ class Book(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "name"], name="book_name_once_per_owner")]
+        indexes = [
+            models.Index(
+                fields=["next_expiry_at"], condition=Q(next_expiry_at__isnull=False), name="book_next_expiry"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -126,7 +131,8 @@ class Memory(models.Model):
             models.Index(fields=["owner", "book", "number"], condition=Q(deleted_at__isnull=True), name="memory_live"),
             models.Index(fields=["book", "content_key"], name="memory_same_content"),
             models.Index(fields=["owner", "session_id"], name="memory_of_session"),
-            models.Index(fields=["expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
+            models.Index(fields=["book", "expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
+            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="memory_tombstone"),
         ]
 
     def __str__(self) -> str:
@@ -242,6 +248,7 @@ class Notification(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "seq"], name="notification_seq_once_per_owner")]
+        indexes = [models.Index(fields=["created_at"], name="notification_age")]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.seq}"

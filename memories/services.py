@@ -96,7 +96,8 @@ class BookWriter:
         content = clean_content(fields.content or "")
         keywords = clean_keywords(fields.keywords or ())
         target = clean_target(fields.target or Target.MEMORY)
-        known = self._live().filter(content_key=content_key(content)).order_by("number").first()
+        same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
+        known = next(iter(same.order_by()[:1]), None)
         if known:
             return Written(known, None, changed=False)
         scan_hash = check_scan(content, keywords)

@@ -2,8 +2,7 @@
 claimed: a turn is never slower or refused for it. A review that comes too late in the day waits for the next one."""
 
 from dataclasses import dataclass
-from datetime import datetime, time, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime, time, timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -33,19 +32,11 @@ class Day:
 
 
 def day_of(owner: Owner, now: datetime | None = None) -> Day:
-    """The owner's present day, by their own clock."""
-    zone = _zone(owner)
-    today = (now or timezone.now()).astimezone(zone).date()
-    begins = datetime.combine(today, time.min, zone)
-    ends = datetime.combine(today + timedelta(days=1), time.min, zone)
+    """The owner's present day. Ceilings count UTC days, the same for everybody: a change of time zone gives no new one."""
+    today = (now or timezone.now()).astimezone(UTC).date()
+    begins = datetime.combine(today, time.min, UTC)
+    ends = begins + timedelta(days=1)
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
     return Day(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)
-
-
-def _zone(owner: Owner) -> ZoneInfo:
-    try:
-        return ZoneInfo(owner.time_zone)
-    except (ZoneInfoNotFoundError, ValueError):
-        return ZoneInfo("UTC")

@@ -24,7 +24,7 @@ from reviews.page_panel import document_name, panel_of
 from reviews.page_rows import rows_of
 
 STRETCH = 30
-MOST_ROWS = 600
+MOST_ROWS = 300
 _NUMBERS = {1: "One waits", 2: "Two wait", 3: "Three wait"}
 
 

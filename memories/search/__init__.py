@@ -26,6 +26,6 @@ from memories.search.analysis import AnalysisCache
 from memories.search.entries import Entry
 from memories.search.hits import Hit, Reason
 from memories.search.index import BookIndex
-from memories.search.keywords import extract_keywords, match_all
+from memories.search.keywords import extract_keywords
 
-__all__ = ["AnalysisCache", "BookIndex", "Entry", "Hit", "Reason", "extract_keywords", "match_all"]
+__all__ = ["AnalysisCache", "BookIndex", "Entry", "Hit", "Reason", "extract_keywords"]

@@ -24,6 +24,28 @@ CENTRE_SHRINK: Final = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class EntryFacts:
+    """What is known of each entry beside its words; arrays of N."""
+
+    lengths: Floats
+    """Terms of the content, with repeats."""
+    asks: NDArray[np.bool_]
+    says_when: NDArray[np.bool_]
+    speakers: tuple[str, ...]
+    speaker_of: Ints
+    """Place of the speaker in `speakers`, -1 for none."""
+    days: Ints
+    """Ordinal day on which it was said, 0 if unknown."""
+    months: Ints
+    """Year * 12 + month - 1, 0 if unknown."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return 30 * len(self.lengths)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class BookArrays:
     """Everything about a book that does not depend on the query. N entries, T terms, P pairs of entry and term."""
 
@@ -54,21 +76,13 @@ class BookArrays:
     """Centred unit vectors of content, keywords and surroundings (N, 256)."""
     centre: Floats
     around: Neighbours
-    lengths: Floats
-    asks: NDArray[np.bool_]
-    says_when: NDArray[np.bool_]
-    speakers: tuple[str, ...]
-    speaker_of: Ints
-    days: Ints
-    """Ordinal day on which it was said, 0 if unknown (N)."""
-    months: Ints
-    """Year * 12 + month - 1, 0 if unknown (N)."""
+    facts: EntryFacts
 
     @property
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         values = [getattr(self, field.name) for field in fields(self)]
-        return sum(value.nbytes for value in values if isinstance(value, (np.ndarray, Postings, Neighbours)))
+        return sum(value.nbytes for value in values if hasattr(value, "nbytes"))
 
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the places of terms among the book's terms, -1 where it lacks them."""
@@ -99,18 +113,16 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
     own: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
     found_by: Triples = (local[in_keywords], documents[in_keywords], pairs[2][in_keywords].astype(np.float32))
     idf = rarity(np.bincount(local, minlength=len(terms)), len(entries), at_least=SMALL_BOOK)
-    lengths = np.array([one.length for one in analyses], dtype=np.float32)
+    facts = _entry_facts(entries, analyses)
     around = neighbours_of(entries)
-    content = build_postings(own, lengths, idf)
-    context, sessions = _context_postings(own, lengths, around, content)
+    content = build_postings(own, facts.lengths, idf)
+    context, sessions = _context_postings(own, facts.lengths, around, content)
     words, word_centre = _centred(vocabulary.word_vectors(terms))
     vectors, centre = _centred(_text_vectors(analyses))
     shares = np.where(in_content, 1.0, KEYWORD_SHARE)
     is_named = np.zeros(len(terms), dtype=bool)
     is_named[local[named]] = True
-    speakers = tuple(dict.fromkeys(entry.speaker for entry in entries if entry.speaker))
-    numbered = {speaker: at for at, speaker in enumerate(speakers)}
-    said = [entry.said_at for entry in entries]
+    keyword_lengths = np.array([one.keywords_length for one in analyses], dtype=np.float32)
     return BookArrays(
         vocabulary=vocabulary,
         terms=terms,
@@ -124,12 +136,21 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
         holding=term_major((local, documents, shares), idf, len(entries)),
         content=content,
         context=context,
-        keywords=build_postings(found_by, _keywords_lengths(analyses), idf),
+        keywords=build_postings(found_by, keyword_lengths, idf),
         sessions=sessions,
         vectors=unit(smoothed(vectors, around)) if around.any else vectors,
         centre=centre,
         around=around,
-        lengths=lengths,
+        facts=facts,
+    )
+
+
+def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> EntryFacts:
+    speakers = tuple(dict.fromkeys(entry.speaker for entry in entries if entry.speaker))
+    numbered = {speaker: at for at, speaker in enumerate(speakers)}
+    said = [entry.said_at for entry in entries]
+    return EntryFacts(
+        lengths=np.array([one.length for one in analyses], dtype=np.float32),
         asks=np.array([one.asks for one in analyses], dtype=bool),
         says_when=np.array([one.says_when for one in analyses], dtype=bool),
         speakers=speakers,
@@ -144,10 +165,6 @@ def _compressed(numbers: NDArray[np.int32]) -> tuple[Ints, Ints]:
     met = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, dtype=bool)
     met[numbers] = True
     return np.flatnonzero(met), (met.cumsum() - 1)[numbers]
-
-
-def _keywords_lengths(analyses: Sequence[Analysis]) -> Floats:
-    return np.array([one.keywords_length for one in analyses], dtype=np.float32)
 
 
 def _text_vectors(analyses: Sequence[Analysis]) -> Floats:

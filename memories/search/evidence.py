@@ -55,7 +55,7 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
         session=none if book.sessions is None else session_words(book, terms, weights),
         names=shared_names(query, book),
         speaker=said_by_named(query, book) if query.speakers else none,
-        time=book.says_when.astype(np.float32) if query.asks_when else none,
+        time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,
     )
 
@@ -111,21 +111,21 @@ def said_by_named(query: Query, book: BookArrays) -> Floats:
     Of several, the first named is more often the one who acts ("What did Ann give to Ben?").
     """
     strength = 1.0 if len(query.speakers) == 1 else FIRST_OF_SEVERAL
-    return np.where(book.speaker_of == query.speakers[0], strength, 0).astype(np.float32)
+    return np.where(book.facts.speaker_of == query.speakers[0], strength, 0).astype(np.float32)
 
 
 def said_near(times: tuple[NamedTime, ...], book: BookArrays) -> Floats:
     """Return 1 on a named day, falling to 0 over the days after it; 0.5 in a named month."""
     found = np.zeros(book.content.size, dtype=np.float32)
-    known = book.days > 0
+    known = book.facts.days > 0
     for time in times:
         if time.day is not None and time.year is not None:
-            gap = book.days - date(time.year, time.month, time.day).toordinal()
+            gap = book.facts.days - date(time.year, time.month, time.day).toordinal()
             near = np.where(gap >= -DAYS_BEFORE, 1 - np.abs(gap) / DAYS_AFTER, 0)
         else:
-            same = book.months % 12 == time.month - 1
+            same = book.facts.months % 12 == time.month - 1
             if time.year is not None:
-                same &= book.months // 12 == time.year
+                same &= book.facts.months // 12 == time.year
             near = np.where(same, MONTH_MATCH, 0)
         found = np.maximum(found, np.where(known, near, 0)).astype(np.float32)
     return found

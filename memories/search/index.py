@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memories.search.analysis import PROCESS_CACHE, AnalysisCache, Ints
-from memories.search.book import build_arrays
+from memories.search.book import BookArrays, build_arrays
 from memories.search.closeness import Closeness
 from memories.search.entries import Entry
 from memories.search.evidence import gather_evidence
@@ -19,7 +19,7 @@ from memories.search.keywords import FoldedContents, extract_keywords
 from memories.search.query import Query, analyse_query
 from memories.search.ranking import DEFAULT, Tuning, best_places, least_score, spread_over_sessions, total_score
 from memories.search.superseded import newest_first
-from memories.search.vectors import Floats, upstream_vectors
+from memories.search.vectors import Floats, UpstreamVectors, Vector, upstream_vectors
 
 STRATEGIES: Final = ("ranked", "match_all")
 RESERVE: Final = 10
@@ -30,19 +30,14 @@ class BookIndex:
     """An index over the entries of one book; any number of threads may search it at once."""
 
     def __init__(
-        self,
-        entries: Sequence[Entry],
-        *,
-        analysis: AnalysisCache = PROCESS_CACHE,
-        vectors: Mapping[int, Sequence[float]] | None = None,
-        tuning: Tuning = DEFAULT,
+        self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None, tuning: Tuning
     ) -> None:
-        self.entries = tuple(entries)
-        self._places = {entry.number: at for at, entry in enumerate(self.entries)}
-        self._arrays = build_arrays(self.entries, analysis)
-        self._closeness = Closeness(self._arrays)
-        self._folded = FoldedContents([entry.content for entry in self.entries])
-        self._upstream = upstream_vectors([entry.number for entry in self.entries], vectors)
+        self.entries = entries
+        self._places = {entry.number: at for at, entry in enumerate(entries)}
+        self._arrays = arrays
+        self._closeness = Closeness(arrays)
+        self._folded = FoldedContents([entry.content for entry in entries])
+        self._upstream = upstream
         self._tuning = tuning
 
     @classmethod
@@ -51,14 +46,15 @@ class BookIndex:
         entries: Sequence[Entry],
         *,
         analysis: AnalysisCache = PROCESS_CACHE,
-        vectors: Mapping[int, Sequence[float]] | None = None,
+        vectors: Mapping[int, Vector] | None = None,
         tuning: Tuning = DEFAULT,
     ) -> BookIndex:
         """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again.
 
         `vectors` are those of an upstream embedding model by entry number; entries may lack one.
         """
-        return cls(entries, analysis=analysis, vectors=vectors, tuning=tuning)
+        upstream = upstream_vectors([entry.number for entry in entries], vectors)
+        return cls(tuple(entries), build_arrays(entries, analysis), upstream, tuning)
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +72,7 @@ class BookIndex:
         category: str | None = None,
         exclude: Collection[int] = (),
         threshold: bool = True,
-        query_vector: Sequence[float] | None = None,
+        query_vector: Vector | None = None,
     ) -> list[Hit]:
         """Return at most `limit` hits: best first, or in insertion order for `match_all`.
 
@@ -113,7 +109,7 @@ class BookIndex:
         allowed: NDArray[np.bool_],
         limit: int,
         threshold: bool,
-        query_vector: Sequence[float] | None,
+        query_vector: Vector | None,
     ) -> list[Hit]:
         book = self._arrays
         evidence = gather_evidence(query, book)

@@ -13,8 +13,6 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import Final
 
-from memories.search.entries import Entry
-
 _TWENTY = "the a an and or but in on at to for of as by is was are were be been"
 STOP_WORDS = frozenset(_TWENTY.split())
 """The twenty words that are never keywords."""
@@ -48,34 +46,9 @@ def fold(text: str) -> str:
     return text.casefold()
 
 
-def escape_like(keyword: str) -> str:
-    r"""Return the folded keyword as a LIKE pattern with `\`, `%` and `_` escaped by `\`."""
-    escaped = fold(keyword).replace("\\", r"\\").replace("%", r"\%").replace("_", r"\_")
-    return f"%{escaped}%"
-
-
 def holds_all(folded_content: str, folded_keywords: Sequence[str]) -> bool:
     """Say whether every folded keyword is a part of the folded content."""
     return all(keyword in folded_content for keyword in folded_keywords)
-
-
-def match_all(
-    entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
-) -> list[Entry]:
-    """Return at most `limit` entries whose content holds every keyword, in insertion order.
-
-    Without keywords every entry qualifies. `category` keeps only entries of exactly that category.
-    """
-    wanted = [fold(keyword) for keyword in keywords]
-    found: list[Entry] = []
-    for entry in entries:
-        if len(found) >= limit:
-            break
-        if category is not None and entry.category != category:
-            continue
-        if holds_all(fold(entry.content), wanted):
-            found.append(entry)
-    return found
 
 
 class FoldedContents:

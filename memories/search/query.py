@@ -75,7 +75,7 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, close
     text = text[:LONGEST]
     said = tokens_of(text)
     tokens = _distinct([*said, *(token for word in extra_words for token in tokens_of_keyword(word))])
-    speakers, names = named_speakers(said, book.speakers)
+    speakers, names = named_speakers(said, book.facts.speakers)
     # Who is named is evidence of its own; as a word, a speaker's name finds those who address them.
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     words, terms = _rarest(words, book)

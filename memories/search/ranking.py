@@ -82,8 +82,8 @@ def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuni
         total += tuning.date * evidence.date
     if book.around.any:
         follows = book.around.before >= 0
-        total -= tuning.asks * book.asks
-        total += tuning.answers * np.where(follows, book.asks[book.around.before], False)
+        total -= tuning.asks * book.facts.asks
+        total += tuning.answers * np.where(follows, book.facts.asks[book.around.before], False)
     return total
 
 

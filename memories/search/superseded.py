@@ -116,7 +116,7 @@ def _shared_part(facts: Ints, book: BookArrays) -> Floats:
 
 def _is_fact(at: int, book: BookArrays) -> bool:
     alone = not book.around.any or (book.around.before[at] < 0 and book.around.after[at] < 0)
-    return bool(alone and book.lengths[at] <= LONGEST_FACT)
+    return bool(alone and book.facts.lengths[at] <= LONGEST_FACT)
 
 
 def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from wordllama import WordLlama
 
 Floats = NDArray[np.float32]
+Vector = Sequence[float] | Floats
+"""As an embedding model gave it, or as it was stored."""
 
 DIMENSIONS: Final = 256
 LONGEST_TEXT: Final = 4000
@@ -130,7 +132,7 @@ class UpstreamVectors:
         """Bytes of the arrays."""
         return self.rows.nbytes + self.known.nbytes
 
-    def cosine(self, query: Sequence[float]) -> Floats:
+    def cosine(self, query: Vector) -> Floats:
         """Return z-scored cosines over the entries that have a vector, 0 for the others (N).
 
         A query vector of another length (another model) counts as none: all 0.
@@ -146,7 +148,7 @@ class UpstreamVectors:
         return found
 
 
-def upstream_vectors(numbers: Sequence[int], vectors: Mapping[int, Sequence[float]] | None) -> UpstreamVectors | None:
+def upstream_vectors(numbers: Sequence[int], vectors: Mapping[int, Vector] | None) -> UpstreamVectors | None:
     """Return the vectors by entry number as rows; None when there are none.
 
     When lengths differ (a changed model) the commonest length wins and the others count as missing.

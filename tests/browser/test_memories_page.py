@@ -10,6 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
 from gateway.models import Agent, Message, Run
+from memories import scanning
 from memories.models import Artifact, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
 from tests.browser.axe import axe_source, serious_findings
@@ -19,6 +20,12 @@ from tests.factories import memory_make, session_make
 pytestmark = pytest.mark.browser
 
 REFUSED = "the server responded with a status of 4"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def scanner() -> None:
+    """The first scan of a process prepares its rules; no page is to wait for that here."""
+    scanning.scan("Warm.", ())
 
 
 def write(memory: Memory, **fields: object) -> None:

@@ -71,6 +71,12 @@ def test_a_deleted_memory_may_be_written_again(book: Book, alice: Owner) -> None
     assert memory_make(alice).number == 2
 
 
+def test_an_expired_memory_may_be_written_again(book: Book) -> None:
+    with book_writing(book, BY_ALICE) as writer:
+        writer.add(MemoryFields(content="Likes tea.", expires_at=timezone.now() - timedelta(seconds=1)))
+        assert writer.add(MemoryFields(content="Likes tea.")).changed
+
+
 def test_numbers_are_small_and_per_owner(alice: Owner, charlie: Owner) -> None:
     memory_make(alice, "One.")
     assert (memory_make(alice, "Two.").number, memory_make(charlie, "Mine.").number) == (2, 1)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from memories.search import Entry
+from memories.search.keywords import fold, holds_all
 
 START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -36,3 +38,12 @@ def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: date
         Entry(number=first + at, content=text, speaker=speaker, session_id=session, said_at=day)
         for at, (speaker, text) in enumerate(turns)
     ]
+
+
+def match_all(
+    entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
+) -> list[Entry]:
+    """Return what the strict search means, by the plainest loop."""
+    wanted = [fold(keyword) for keyword in keywords]
+    of_category = [entry for entry in entries if category is None or entry.category == category]
+    return [entry for entry in of_category if holds_all(fold(entry.content), wanted)][:limit]

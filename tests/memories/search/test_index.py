@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from memories.search import AnalysisCache, BookIndex, Hit
+from memories.search import AnalysisCache, BookIndex, Hit, Reason
 from memories.search.vectors import static_vectors
 from tests.memories.search.books import FACTS, START, facts, talk
 
@@ -163,3 +163,25 @@ def test_word_vectors_are_read_without_network_and_know_weight() -> None:
     assert not vectors.embed([""]).any()
     get, penicillin = vectors.importance(["get", "penicillin"])
     assert get < penicillin <= 1
+
+
+def test_words_asked_again_and_many_others_between_give_the_same_answer() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    first = index.search("Where does my sibling live?", limit=5)
+    for at in range(300):
+        index.search(f"my word{at} and port{at}", limit=5)
+    assert index.search("Where does my sibling live?", limit=5) == first
+
+
+def test_reasons_are_worked_out_when_they_are_read() -> None:
+    asked: list[int] = []
+
+    def explain(place: int) -> tuple[Reason, ...]:
+        asked.append(place)
+        return (Reason("words", ("tea",)),)
+
+    hit = Hit(7, 1.0, 3, explain)
+    assert asked == []
+    assert hit.why == "Shares the word “tea”."
+    assert hit.reasons[0].words == ("tea",)
+    assert asked == [3]

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords, match_all
-from tests.memories.search.books import FACTS, START, facts, talk
+from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords
+from tests.memories.search.books import FACTS, START, facts, match_all, talk
 
 CACHE = AnalysisCache()
 

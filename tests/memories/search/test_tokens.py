@@ -110,6 +110,7 @@ def test_cutting_is_repeatable(text: str) -> None:
         ("May I march in?", ()),
         ("31 February 2023", ()),
         ("2023-13-40", ()),
+        ("bu JULİ içinde", ()),
     ],
 )
 def test_days_and_months_are_read(text: str, expected: tuple[NamedTime, ...]) -> None:
