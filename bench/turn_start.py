@@ -3,7 +3,7 @@
     python bench/turn_start.py --memories 1000
 
 Works on a database of its own in a temporary home, through the shipped code. Prints a table and, as its last line,
-one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `cold_p95_ms` (first turn after a write)."""
+one JSON object: `queries` (of a warm injection), `p50_ms`, `p95_ms` (warm), `cold_p95_ms` (after a write)."""
 
 import argparse
 import asyncio
@@ -83,8 +83,9 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
     from django.test.utils import CaptureQueriesContext
 
     from gateway.injection import prepare
-    from gateway.runs import book_state, open_native
+    from gateway.runs import open_native
     from gateway.services import agent_save, session_create
+    from memories.books import book_state
     from memories.caller import Caller
     from memories.models import WriteOrigin
     from memories.services import (

@@ -7,9 +7,14 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import connection
 
+from gateway.agents import AgentSettings
+from gateway.keys import key_valid
 from gateway.models import Agent, ApiKey
+from memories.caller import Caller
+from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
 
+KEY_REVOKED = "This API key was revoked."
 # Agents by name as they were last read. A row is read again when its id or version is not that one any more.
 _known: dict[str, Agent] = {}
 
@@ -39,3 +44,40 @@ def _statement() -> str:
         " WHERE api_key.id = %s AND api_key.revoked_at IS NULL AND person.is_active)"
         f" FROM {agents} AS agent WHERE agent.name = %s"
     )
+
+
+def require_agent(caller: Caller, name: str) -> None:
+    """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
+    if caller.agents and name not in caller.agents:
+        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+
+
+def agent_find(caller: Caller, name: str) -> Agent:
+    """The agent a client named as `model`; looks at the key again in the same query.
+
+    Raises ModelNotFound, Unauthorized."""
+    require_agent(caller, name)
+    agent, key_valid = agent_and_key(name, caller.key_id)
+    if agent is None:
+        require_key(caller)
+        raise ModelNotFound(f"There is no agent called {name}.", param="model")
+    if caller.key_id and not key_valid:
+        raise Unauthorized(KEY_REVOKED)
+    return agent
+
+
+def require_key(caller: Caller) -> None:
+    """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
+    if caller.key_id and not key_valid(caller.key_id):
+        raise Unauthorized(KEY_REVOKED)
+
+
+_checked: dict[tuple[UUID, int], AgentSettings] = {}
+
+
+def agent_settings(agent: Agent) -> AgentSettings:
+    """The checked settings of a row; kept by its version, which grows with every change."""
+    found = _checked.get((agent.pk, agent.version))
+    if found is None:
+        found = _checked[agent.pk, agent.version] = AgentSettings.model_validate(agent.settings)
+    return found

@@ -9,10 +9,13 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway import identity
+from gateway.agent_rows import require_agent
 from gateway.context import TurnContext
+from gateway.leases import release_expired, reopen
 from gateway.models import Message, Run
-from gateway.runs import as_openai, continue_context, lock_session, release_expired, reopen, require_agent
+from gateway.runs import continue_context, lock_session
 from gateway.services import require_active
+from gateway.window import as_openai
 from memories.caller import Caller
 from memories.tools import ToolCall
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway import runs
+from gateway import leases
 from gateway.api.errors import as_domain_error
 from gateway.context import TurnContext
 from gateway.models import Run
@@ -85,7 +85,7 @@ class LiveTurn:
                 async for event in events:
                     self._take(event)
         except asyncio.CancelledError:
-            row = await in_thread(runs.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
+            row = await in_thread(leases.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
             self.final = ("done", await in_thread(run_json, row))
         except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
             self.failure = as_domain_error(error)
@@ -114,7 +114,7 @@ class LiveTurn:
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             unwatched = 0.0 if self.watchers else unwatched + FLUSH_SECONDS
-            stop = await in_thread(runs.heartbeat, self.context, self.text)
+            stop = await in_thread(leases.heartbeat, self.context, self.text)
             flushed = self.text
             if stop or unwatched > settings.DETACH_SECONDS:
                 logger.info(
@@ -140,7 +140,7 @@ async def watch_elsewhere(
     """The same events of a turn that runs in another process, or is over, from its row."""
     said = after
     while True:
-        row = await in_thread(runs.run_get, owner_id, session_id, run_id)
+        row = await in_thread(leases.run_get, owner_id, session_id, run_id)
         if len(row.text) > said:
             piece, said = row.text[said:], len(row.text)
             yield said, ("delta", {"text": piece})

@@ -12,11 +12,13 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from gateway import identity
+from gateway.agent_rows import agent_find
 from gateway.client_tools import named_run_id, open_continued
 from gateway.context import TurnContext
 from gateway.errors import SessionBusy
+from gateway.leases import release_expired
 from gateway.models import Agent, Run, Session
-from gateway.runs import agent_find, open_in, release_expired
+from gateway.runs import open_in
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest

@@ -9,41 +9,36 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Exists
 from django.utils import timezone
 from django_q.tasks import async_task
 
 from gateway import identity
-from gateway.agent_rows import agent_and_key
-from gateway.agents import AgentSettings
+from gateway.agent_rows import KEY_REVOKED, agent_settings, require_agent
 from gateway.context import AgentConfig, TurnContext
-from gateway.errors import RunSuperseded, SessionBusy
+from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
-from gateway.keys import key_valid, valid_keys
+from gateway.keys import valid_keys
+from gateway.leases import lease_end, release_expired, reopen
 from gateway.memory_settings import memory_settings_of
-from gateway.models import Agent, Compaction, Message, Run, Session
+from gateway.models import Message, Run, Session
 from gateway.services import require_active
 from gateway.tokens import estimate, estimate_text
+from gateway.window import as_openai, window_rows
+from memories.books import book_state
 from memories.caller import Caller
-from memories.errors import ModelNotFound, NotFound, Unauthorized
+from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
-from memories.models import Book, ThreadRecord
-from memories.services import book_expire, book_get_or_create
-from memories.snapshot import BookState
+from memories.models import ThreadRecord
 from memories.threads import ThreadTurn, record_run, thread_cache
 
-LEASE_MARGIN = timedelta(seconds=30)
-KEY_REVOKED = "This API key was revoked."
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
 WAITING_AT_ONCE = 100
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
-# The window is cut by tokens later; rows beyond this many are out of it in any case.
-WINDOW_ROWS = 400
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,45 +200,6 @@ def _close(
     return session.turns_since_memory_review, record_id
 
 
-def heartbeat(context: TurnContext, text: str) -> bool:
-    """Flush what was said so far and renew the lease. True when somebody asked to stop, or the run is not ours."""
-    mine = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token)
-    if mine.update(text=text, lease_expires_at=_lease_end()) != 1:
-        return True
-    return mine.filter(stop_requested=True).exists()
-
-
-def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
-    """Ask a run to stop; it is looked at when its text is flushed. Raises NotFound."""
-    run = run_get(owner_id, session_id, run_id)
-    Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
-    return run
-
-
-def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
-    """A turn of the owner's session. Raises NotFound."""
-    run = (
-        Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first()
-        if session_id and run_id
-        else None
-    )
-    if run is None:
-        raise NotFound("There is no such turn in this session.")
-    return run
-
-
-def expire_runs(now: datetime) -> int:
-    """Give up open runs whose lease ran out (their process died); their text is kept. Returns how many."""
-    expired = Run.objects.filter(state=Run.State.RUNNING, lease_expires_at__lt=now)
-    return expired.update(
-        state=Run.State.FAILED,
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=now,
-        error={"code": "upstream_error", "message": "The process that answered this turn went away."},
-    )
-
-
 def complete_waiting(now: datetime) -> int:
     """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
     Returns how many."""
@@ -272,15 +228,6 @@ def _complete_waited(run_id: UUID, now: datetime) -> bool:
     return True
 
 
-def reopen(run: Run) -> bool:
-    """Take up a run that waits for a client's tools; False when another request was first."""
-    run.lease_token, run.lease_expires_at = uuid7(), _lease_end()
-    waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
-    return (
-        waiting.update(state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at) == 1
-    )
-
-
 def continue_context(
     caller: Caller,
     session: Session,
@@ -306,32 +253,6 @@ def continue_context(
     )
 
 
-def require_agent(caller: Caller, name: str) -> None:
-    """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
-    if caller.agents and name not in caller.agents:
-        raise ModelNotFound(f"There is no agent called {name}.", param="model")
-
-
-def agent_find(caller: Caller, name: str) -> Agent:
-    """The agent a client named as `model`; looks at the key again in the same query.
-
-    Raises ModelNotFound, Unauthorized."""
-    require_agent(caller, name)
-    agent, key_valid = agent_and_key(name, caller.key_id)
-    if agent is None:
-        require_key(caller)
-        raise ModelNotFound(f"There is no agent called {name}.", param="model")
-    if caller.key_id and not key_valid:
-        raise Unauthorized(KEY_REVOKED)
-    return agent
-
-
-def require_key(caller: Caller) -> None:
-    """Look at the key again: caches may have missed its revocation. Raises Unauthorized."""
-    if caller.key_id and not key_valid(caller.key_id):
-        raise Unauthorized(KEY_REVOKED)
-
-
 def title_of(content: str) -> str:
     """A first title: the beginning of the first message."""
     words = identity.fold(content)
@@ -349,19 +270,6 @@ def lock_session(caller: Caller, session_id: UUID | None) -> Session:
     if caller.key_id and not getattr(session, "key_valid", False):
         raise Unauthorized(KEY_REVOKED)
     return session
-
-
-def release_expired(session: Session) -> None:
-    """Give up an open run of the session whose lease ran out. Raises SessionBusy while one is really open."""
-    open_run = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING).first()
-    if open_run is None:
-        return
-    if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
-        raise SessionBusy(
-            "An answer is still being written in this session. Wait for it or stop it.",
-            run_id=str(open_run.pk),
-        )
-    expire_runs(timezone.now())
 
 
 def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:
@@ -386,40 +294,6 @@ def _supersede(session: Session, replaced: Run) -> None:
     session.turns = replaced.turn - 1
 
 
-def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
-    """What a native request is built from: the summary of compacted turns, and the messages after them, oldest first.
-    Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too."""
-    rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
-    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
-    if before is not None:
-        rows = rows.exclude(run__turn__gte=before.turn)
-    summary = ""
-    if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
-        summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
-    newest = list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
-    first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
-    return summary, newest[first:]
-
-
-def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | None:
-    made = Compaction.objects.filter(owner_id=session.owner_id, session=session)
-    if before is not None:  # a summary that tells of the turn being replaced has left the conversation with it
-        first_seq = Message.objects.filter(run=before).order_by("seq").values_list("seq", flat=True).first()
-        made = made.filter(up_to__lt=first_seq or 0)
-    return made.order_by("-id").first()
-
-
-def as_openai(row: Message) -> dict[str, Any]:
-    """A stored message as a request carries it."""
-    message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
-    if row.tool_calls:
-        message["tool_calls"] = row.tool_calls
-        message["content"] = row.text or None
-    if row.tool_call_id:
-        message["tool_call_id"] = row.tool_call_id
-    return message
-
-
 def _insert_run(
     caller: Caller,
     session: Session,
@@ -438,7 +312,7 @@ def _insert_run(
         counted=counted,
         temporary=temporary,
         lease_token=uuid7(),
-        lease_expires_at=_lease_end(),
+        lease_expires_at=lease_end(),
         chain_before=conversation.chain_before,
         user_key=conversation.user_key,
         request_id=request_id,
@@ -523,25 +397,6 @@ def _context(
     )
 
 
-_checked: dict[tuple[UUID, int], AgentSettings] = {}
-
-
-def agent_settings(agent: Agent) -> AgentSettings:
-    """The checked settings of a row; kept by its version, which grows with every change."""
-    found = _checked.get((agent.pk, agent.version))
-    if found is None:
-        found = _checked[agent.pk, agent.version] = AgentSettings.model_validate(agent.settings)
-    return found
-
-
-def book_state(owner_id: UUID, name: str) -> BookState:
-    """The book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
-    book = Book.objects.filter(owner_id=owner_id, name=name).first() or book_get_or_create(owner_id, name)
-    if book.next_expiry_at and book.next_expiry_at <= timezone.now():
-        book = book_expire(book)
-    return BookState(book_id=book.pk, owner_id=owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
-
-
 def _chain_after(context: TurnContext, said: Said) -> str:
     return identity.chain_next(context.chain_before, context.user_canonical, identity.squeeze(said.text))
 
@@ -582,7 +437,3 @@ def _compact_if_large(context: TurnContext, said: Said) -> None:
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         session_id = str(context.session_id)
         transaction.on_commit(lambda: async_task(COMPACTION_TASK, session_id, q_options={"save": False}), robust=True)
-
-
-def _lease_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.RUN_SECONDS) + LEASE_MARGIN

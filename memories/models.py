@@ -69,9 +69,7 @@ class Book(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["owner", "name"], name="book_name_once_per_owner")]
         indexes = [
-            models.Index(
-                fields=["next_expiry_at"], condition=Q(next_expiry_at__isnull=False), name="book_next_expiry"
-            )
+            models.Index(fields=["next_expiry_at"], condition=Q(next_expiry_at__isnull=False), name="book_next_expiry")
         ]
 
     def __str__(self) -> str:

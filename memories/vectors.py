@@ -2,6 +2,7 @@
 made in the background, and joined to the search's own signals. Their absence never fails a turn."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -13,8 +14,8 @@ from memories.models import Book, Memory, MemoryVector
 from memories.services import book_touch
 
 
-def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Sequence[float]]:
-    """The vectors of a book's live memories by number; none where no embedding model is configured."""
+def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Any]:
+    """The vectors (float arrays) of a book's live memories by number; none where no embedding model is configured."""
     if not settings.EMBEDDING_MODEL:
         return {}
     rows = MemoryVector.objects.filter(

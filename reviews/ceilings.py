@@ -32,7 +32,7 @@ class Day:
 
 
 def day_of(owner: Owner, now: datetime | None = None) -> Day:
-    """The owner's present day. Ceilings count UTC days, the same for everybody: a change of time zone gives no new one."""
+    """The owner's present day. Ceilings count UTC days: a change of time zone gives nobody a second one."""
     today = (now or timezone.now()).astimezone(UTC).date()
     begins = datetime.combine(today, time.min, UTC)
     ends = begins + timedelta(days=1)

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Any
 
+from gateway.agent_rows import agent_settings
 from gateway.models import Agent, Session
-from gateway.runs import agent_settings
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from reviews.ceilings import day_of

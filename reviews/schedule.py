@@ -10,10 +10,11 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from gateway.agent_rows import agent_settings
 from gateway.agents import AgentSettings
 from gateway.hooks import TurnCompleted
 from gateway.models import Session
-from gateway.runs import agent_settings, book_state
+from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from reviews.frozen import said_through, unreviewed
 from reviews.models import ReviewRun

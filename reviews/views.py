@@ -7,8 +7,8 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from gateway.agent_rows import agent_settings
 from gateway.models import Agent
-from gateway.runs import agent_settings
 from memories.artifacts import artifact_get
 from memories.errors import NotFound
 from memories.ids import parse_uuid

@@ -12,6 +12,7 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway import sse
+from gateway.agent_rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.api.openai_command import command_completion
@@ -25,7 +26,6 @@ from gateway.opening import open_run
 from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
 from gateway.requests import request_id
 from gateway.resolve import V1Request, open_v1, split_system
-from gateway.runs import agent_find, require_key
 from gateway.turns import Turn, TurnOptions
 from gateway.upstream import ModelRequest
 from memories.caller import ApiRequest, Caller

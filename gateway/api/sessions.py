@@ -9,12 +9,12 @@ from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
 
-from gateway import commands, live, runs, services, sse
+from gateway import commands, leases, live, runs, services, sse
+from gateway.agent_rows import agent_find
 from gateway.command_words import is_command
 from gateway.models import Message, Session
 from gateway.opening import open_run
 from gateway.requests import request_id
-from gateway.runs import agent_find
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
 from memories.caller import ApiRequest, Caller
@@ -134,7 +134,7 @@ async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[s
 @router.get("/sessions/{session_id}/turns/{turn_id}/events")
 async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
-    row = await in_thread(runs.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    row = await in_thread(leases.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     running = live.find(row.pk)
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
     return _streamed(row.session_id, row.pk, events)
@@ -143,7 +143,7 @@ async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after:
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop answering; what was said so far is kept."""
-    row = await in_thread(runs.stop, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    row = await in_thread(leases.stop, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     if running := live.find(row.pk):
         running.stop()
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
@@ -246,7 +246,7 @@ async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
 def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
     session, turn = parse_uuid(session_id), parse_uuid(turn_id)
     try:
-        return run_json(runs.run_get(caller.owner_id, session, turn))
+        return run_json(leases.run_get(caller.owner_id, session, turn))
     except NotFound:
         if found := commands.stored_command(caller.owner_id, session, turn):
             return found

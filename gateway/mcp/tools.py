@@ -4,11 +4,12 @@ Synchronous; uses the database. Handlers, scanning and budgets are those of memo
 import json
 from typing import Any
 
+from gateway.agent_rows import KEY_REVOKED
 from gateway.keys import valid_keys
 from gateway.models import Agent, ApiKey
-from gateway.runs import KEY_REVOKED, book_state
 from memories import read_tool
 from memories import tools as memory_tools
+from memories.books import book_state
 from memories.caller import Caller
 from memories.errors import DomainError, Forbidden, NotFound, Unauthorized
 from memories.tools import ToolCall, ToolScope

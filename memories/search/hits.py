@@ -82,9 +82,9 @@ def ranked_reasons(
     found: list[Reason] = []
     if own:
         found.append(Reason("words", own))
-    if by_keywords := tuple(word for word in _spelled(query, written) if word not in own):
+    if written and (by_keywords := tuple(word for word in _spelled(query, written) if word not in own)):
         found.append(Reason("keywords", by_keywords))
-    if near := _near(said | written, query, book):
+    if near := _near(said | written if written else said, query, book):
         found.append(Reason("near_words", near))
     if book.around.any and (neighbour := _neighbour(at, query, entries, book, own)):
         found.append(neighbour)
@@ -102,7 +102,7 @@ def ranked_reasons(
 
 def sentence(reasons: Sequence[Reason]) -> str:
     """Return the reasons as one sentence."""
-    joined = "; ".join(_CLAUSES[reason.kind](reason) for reason in reasons)
+    joined = "; ".join([_CLAUSES[reason.kind](reason) for reason in reasons])
     return joined[:1].upper() + joined[1:] + "."
 
 
@@ -130,14 +130,17 @@ def _listed(words: Sequence[str]) -> str:
 
 def _spelled(query: Query, terms: set[int]) -> tuple[str, ...]:
     """Return the message's words that are among the terms, as the message spells them, weightiest first."""
-    return tuple(dict.fromkeys(surface for term, surface in query.spelled if term in terms)) if terms else ()
+    return tuple(dict.fromkeys([surface for term, surface in query.spelled if term in terms]))
 
 
 def _near(terms: set[int], query: Query, book: BookArrays) -> tuple[str, ...]:
     """Return the entry's words that are close to words of the message which it lacks, closest first."""
-    close = terms & query.near.keys()
-    lacking = sorted((value, term) for term in close for value, asked in query.near[term] if asked not in terms)
-    return tuple(dict.fromkeys(book.vocabulary.surface(int(book.terms[term])) for _, term in lacking))
+    near = query.near
+    lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
+    if not lacking:
+        return ()
+    spelled = [book.vocabulary.surface(int(book.terms[term])) for _, term in sorted(lacking)]
+    return tuple(dict.fromkeys(spelled))
 
 
 def _neighbour(

@@ -59,13 +59,13 @@ def newest_first(order: list[int], query: Query, entries: Sequence[Entry], book:
     pairs = same_subject(facts, book)
     if not pairs or asks_about_past(query.text):
         return order
-    asks_now = asks_about_now(query.text)
+    names = set() if asks_about_now(query.text) else {at for at in query.terms.tolist() if at >= 0 and book.named[at]}
     moved = list(order)
     for one, other in pairs:
         older, newer = (one, other) if is_newer(other, one, entries) else (other, one)
         if moved.index(newer) < moved.index(older):
             continue
-        if asks_now or not _names_only(query, older, newer, book):
+        if not names or not _holds_only(names, older, newer, book):
             moved.remove(newer)
             moved.insert(moved.index(older), newer)
     return moved
@@ -88,8 +88,8 @@ def same_subject(facts: Sequence[int], book: BookArrays) -> list[tuple[int, int]
     """
     rows = book.vectors[facts]
     cosine = cosines(rows, rows)
-    np.fill_diagonal(cosine, 0)
-    linked = np.flatnonzero(np.any(cosine >= LEAST_COSINE, axis=1))
+    cosine.flat[:: len(facts) + 1] = 0
+    linked = np.flatnonzero(cosine.max(axis=1) >= LEAST_COSINE)
     if not len(linked):
         return []
     cosine = cosine[linked[:, None], linked]
@@ -119,7 +119,6 @@ def _is_fact(at: int, book: BookArrays) -> bool:
     return bool(alone and book.facts.lengths[at] <= LONGEST_FACT)
 
 
-def _names_only(query: Query, older: int, newer: int, book: BookArrays) -> bool:
-    """Say whether the message holds a name or number that the older fact has and the newer has not."""
-    asked = {term for term in query.terms.tolist() if term >= 0 and book.named[term]}
-    return bool(asked & book.terms_of(older)[0] - set().union(*book.terms_of(newer)))
+def _holds_only(names: set[int], older: int, newer: int, book: BookArrays) -> bool:
+    """Say whether the older fact holds one of the message's names or numbers that the newer has not."""
+    return bool(names & book.terms_of(older)[0] - set().union(*book.terms_of(newer)))

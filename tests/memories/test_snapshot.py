@@ -10,7 +10,7 @@ import time_machine
 from django.db import connections
 from django.utils import timezone
 
-from gateway.runs import book_state
+from memories.books import book_state
 from memories.models import Book, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.snapshot import SessionSnapshot, Snapshots, load_view

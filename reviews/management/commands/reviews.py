@@ -6,8 +6,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from gateway.agent_rows import agent_settings
 from gateway.models import Session
-from gateway.runs import agent_settings, book_state
+from memories.books import book_state
 from memories.errors import DomainError
 from memories.ids import parse_uuid
 from reviews.frozen import said_through
