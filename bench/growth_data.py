@@ -19,16 +19,9 @@ from gateway.services import agent_save, session_create
 from memories import scanning
 from memories.api import SearchIn, _search
 from memories.caller import Caller
+from memories.entry_rules import content_key
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
-from memories.services import (
-    MemoryFields,
-    Source,
-    book_get_or_create,
-    book_writing,
-    content_key,
-    memory_state,
-    owner_for_user,
-)
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_state, owner_for_user
 
 # fmt: off
 THINGS = ["garden", "bread", "harbour", "invoice", "kettle", "violin", "ticket", "budget", "lesson", "printer",

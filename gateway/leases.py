@@ -1,4 +1,4 @@
-"""Open runs are leases: a crashed process does not block its session for ever, and a late close is noticed by its token.
+"""Open runs are leases: a crashed process does not block its session for ever, a late close is noticed by its token.
 Called by gateway.runs (the two transactions), gateway.live (heartbeat, stop) and gateway.sweep."""
 
 from datetime import datetime, timedelta

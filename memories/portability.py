@@ -12,10 +12,11 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.dateparse import parse_datetime
 
+from memories.entry_rules import content_key
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.selectors import memory_json, revision_json
-from memories.services import BookWriter, MemoryFields, Source, book_get_or_create, book_writing, content_key
+from memories.services import BookWriter, MemoryFields, Source, book_get_or_create, book_writing
 
 FORMAT = "daybook-export"
 MAX_LINES = 50_000

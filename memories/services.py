@@ -3,8 +3,6 @@ Called by memories.tools, api, views, admin and changes, and by reviews; reads l
 All writes of one group go through a BookWriter: it holds the book's row lock, and commits the changes, their
 revisions, the new generation and the notification together, or raises and commits none of them."""
 
-import hashlib
-import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,16 +11,22 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
-from memories import scanning
-from memories.counts import scan_blocks
-from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget, TooLarge
+from memories.entry_rules import (
+    check_scan,
+    clean_category,
+    clean_content,
+    clean_keywords,
+    clean_target,
+    content_key,
+    store_verdict,
+)
+from memories.errors import Conflict, InvalidRequest, NotFound, OverBudget
 from memories.models import (
     Book,
     BookLimits,
@@ -35,11 +39,7 @@ from memories.models import (
     WriteOrigin,
 )
 from memories.outbox import next_number, notify
-from prompts.copies import is_prompt_copy
 
-MAX_CATEGORY = 40
-MAX_KEYWORDS = 12
-MAX_KEYWORD = 40
 # What an agent's settings say when nobody changed them; a book that no agent names has these limits.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
@@ -383,83 +383,6 @@ def memory_state(memory: Memory) -> dict[str, Any]:
     state["keywords"] = list(state["keywords"])
     state["target"] = str(state["target"])
     return state
-
-
-def content_key(content: str) -> str:
-    """Hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
-    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
-    return hashlib.sha256(folded.encode()).hexdigest()
-
-
-def clean_content(content: str) -> str:
-    """Content as stored: trimmed, without NUL. Raises InvalidRequest, TooLarge."""
-    content = content.replace("\x00", "").strip()
-    if not content:
-        raise InvalidRequest("A memory needs some words.", param="content")
-    if len(content) > settings.MAX_ENTRY:
-        raise TooLarge(
-            f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. "
-            "Shorten it or split it.",
-            param="content",
-            limit=settings.MAX_ENTRY,
-        )
-    return content
-
-
-def clean_category(category: str) -> str:
-    """A category as stored: one short line. Raises InvalidRequest."""
-    category = " ".join(category.split())
-    if not category or len(category) > MAX_CATEGORY:
-        raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
-    return category
-
-
-def clean_target(target: str) -> str:
-    """Raises InvalidRequest unless it is one of the two targets."""
-    if target not in Target.values:
-        raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
-    return str(target)
-
-
-def clean_keywords(keywords: Sequence[str]) -> list[str]:
-    """Keywords as stored: at most 12 different ones of at most 40 letters, digits, spaces and hyphens; what does not
-    fit that shape is left out of a word, and words too many are left away (they only help the search)."""
-    found: list[str] = []
-    for keyword in keywords:
-        kept = "".join(
-            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword)
-        )
-        kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
-        if kept and kept.casefold() not in {k.casefold() for k in found}:
-            found.append(kept)
-    return found[:MAX_KEYWORDS]
-
-
-def check_scan(content: str, keywords: Sequence[str]) -> str:
-    """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
-    if is_prompt_copy(content) or is_prompt_copy(" ".join(keywords)):
-        scan_blocks["prompt_copy"] += 1
-        raise BlockedByScan(
-            "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
-            rule="prompt_copy",
-            kind="prompt",
-        )
-    verdict = scanning.scan(content, keywords)
-    if verdict.blocked:
-        scan_blocks[verdict.rule] += 1
-        raise BlockedByScan(
-            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
-            rule=verdict.rule,
-            kind=verdict.kind,
-        )
-    return scanning.scan_hash(content, keywords)
-
-
-def store_verdict(memory: Memory) -> None:
-    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it."""
-    verdict = scanning.scan(memory.content, memory.keywords)
-    memory.scan_hash = scanning.scan_hash(memory.content, memory.keywords)
-    memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]
 
 
 def _change_set_open(book: Book, source: Source) -> ChangeSet:

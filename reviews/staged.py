@@ -8,7 +8,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories import services
+from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.models import Memory, Target
 from memories.tools import (
@@ -159,16 +159,20 @@ class StagedBook:
         return {"ok": True, "id": entry.key}
 
     def _add(self, arguments: AddMemory) -> dict[str, Any]:
-        content = services.clean_content(arguments.content)
+        content = entry_rules.clean_content(arguments.content)
         known = next(
-            (e for e in self.entries.values() if services.content_key(e.content) == services.content_key(content)),
+            (
+                e
+                for e in self.entries.values()
+                if entry_rules.content_key(e.content) == entry_rules.content_key(content)
+            ),
             None,
         )
         if known:
             return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
-        keywords = services.clean_keywords(arguments.keywords)
-        category = services.clean_category(arguments.category)
-        services.check_scan(content, keywords)
+        keywords = entry_rules.clean_keywords(arguments.keywords)
+        category = entry_rules.clean_category(arguments.category)
+        entry_rules.check_scan(content, keywords)
         self._check_budget(arguments.target, needed=len(content))
         self._new += 1
         entry = StagedEntry(
@@ -193,12 +197,12 @@ class StagedBook:
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
     def _update(self, entry: StagedEntry, arguments: UpdateMemory) -> dict[str, Any]:
-        content = services.clean_content(arguments.content)
-        keywords = entry.keywords if arguments.keywords is None else services.clean_keywords(arguments.keywords)
-        category = entry.category if arguments.category is None else services.clean_category(arguments.category)
+        content = entry_rules.clean_content(arguments.content)
+        keywords = entry.keywords if arguments.keywords is None else entry_rules.clean_keywords(arguments.keywords)
+        category = entry.category if arguments.category is None else entry_rules.clean_category(arguments.category)
         if (content, keywords, category) == (entry.content, entry.keywords, entry.category):
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
-        services.check_scan(content, keywords)
+        entry_rules.check_scan(content, keywords)
         self._check_budget(entry.target, needed=len(content), without=entry)
         before = entry.content
         entry.content, entry.keywords, entry.category = content, keywords, category

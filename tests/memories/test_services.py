@@ -7,7 +7,7 @@ from django.conf import settings
 from django.db import DatabaseError
 from django.utils import timezone
 
-from memories import services
+from memories import entry_rules
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, OverBudget, TooLarge
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
@@ -145,8 +145,8 @@ def test_keywords_are_cleaned_and_bounded(book: Book) -> None:
     with book_writing(book, BY_ALICE) as writer:
         keywords = writer.add(MemoryFields(content="Is vegetarian.", keywords=given)).memory.keywords
     assert keywords[:2] == ["Diet", "b food b"]
-    assert len(keywords) == services.MAX_KEYWORDS
-    assert max(map(len, keywords)) <= services.MAX_KEYWORD
+    assert len(keywords) == entry_rules.MAX_KEYWORDS
+    assert max(map(len, keywords)) <= entry_rules.MAX_KEYWORD
 
 
 def test_a_change_of_the_words_drops_an_allowance(book: Book, alice: Owner) -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
+from memories.entry_rules import check_scan
 from memories.errors import BlockedByScan
 from memories.models import Memory, Owner
-from memories.services import check_scan
 from memories.tools import WRITING, definitions
 from prompts.copies import is_prompt_copy
 from prompts.files import prompt_file

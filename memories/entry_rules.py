@@ -1,0 +1,95 @@
+"""What an entry must be before it is stored: its words cleaned, checked and scanned. Nothing here writes.
+Called by memories.services for every write, and by reviews.staged, which answers a review like the real book."""
+
+import hashlib
+import unicodedata
+from collections.abc import Sequence
+
+from django.conf import settings
+
+from memories import scanning
+from memories.counts import scan_blocks
+from memories.errors import BlockedByScan, InvalidRequest, TooLarge
+from memories.models import Memory, Target
+from prompts.copies import is_prompt_copy
+
+MAX_CATEGORY = 40
+MAX_KEYWORDS = 12
+MAX_KEYWORD = 40
+
+
+def content_key(content: str) -> str:
+    """Hash of the words alone: case, width, spacing and closing punctuation do not make another memory."""
+    folded = " ".join(unicodedata.normalize("NFKC", content).casefold().split()).rstrip(".!。 ")
+    return hashlib.sha256(folded.encode()).hexdigest()
+
+
+def clean_content(content: str) -> str:
+    """Content as stored: trimmed, without NUL. Raises InvalidRequest, TooLarge."""
+    content = content.replace("\x00", "").strip()
+    if not content:
+        raise InvalidRequest("A memory needs some words.", param="content")
+    if len(content) > settings.MAX_ENTRY:
+        raise TooLarge(
+            f"A memory has at most {settings.MAX_ENTRY} characters; this one has {len(content)}. "
+            "Shorten it or split it.",
+            param="content",
+            limit=settings.MAX_ENTRY,
+        )
+    return content
+
+
+def clean_category(category: str) -> str:
+    """A category as stored: one short line. Raises InvalidRequest."""
+    category = " ".join(category.split())
+    if not category or len(category) > MAX_CATEGORY:
+        raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
+    return category
+
+
+def clean_target(target: str) -> str:
+    """Raises InvalidRequest unless it is one of the two targets."""
+    if target not in Target.values:
+        raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
+    return str(target)
+
+
+def clean_keywords(keywords: Sequence[str]) -> list[str]:
+    """Keywords as stored: at most 12 different ones of at most 40 letters, digits, spaces and hyphens; what does not
+    fit that shape is left out of a word, and words too many are left away (they only help the search)."""
+    found: list[str] = []
+    for keyword in keywords:
+        kept = "".join(
+            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword)
+        )
+        kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
+        if kept and kept.casefold() not in {k.casefold() for k in found}:
+            found.append(kept)
+    return found[:MAX_KEYWORDS]
+
+
+def check_scan(content: str, keywords: Sequence[str]) -> str:
+    """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
+    if is_prompt_copy(content) or is_prompt_copy(" ".join(keywords)):
+        scan_blocks["prompt_copy"] += 1
+        raise BlockedByScan(
+            "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
+            rule="prompt_copy",
+            kind="prompt",
+        )
+    verdict = scanning.scan(content, keywords)
+    if verdict.blocked:
+        scan_blocks[verdict.rule] += 1
+        raise BlockedByScan(
+            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+            rule=verdict.rule,
+            kind=verdict.kind,
+        )
+    return scanning.scan_hash(content, keywords)
+
+
+def store_verdict(memory: Memory) -> None:
+    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it."""
+    verdict = scanning.scan(memory.content, memory.keywords)
+    memory.scan_hash = scanning.scan_hash(memory.content, memory.keywords)
+    memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]
