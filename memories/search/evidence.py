@@ -94,6 +94,8 @@ def shared_names(query: Query, book: BookArrays) -> Floats:
     own = query.terms >= 0
     terms, weights = query.terms[own], query.weights[own]
     named = book.named[terms]
+    if not named.any():
+        return np.zeros(book.content.size, dtype=np.float32)
     return book.content.total(terms[named], weights[named])
 
 
