@@ -7,7 +7,7 @@ its kind in the run's trace; it never fails the turn and never takes the other l
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -23,6 +23,7 @@ logger = logging.getLogger("daybook.recall")
 TOTAL_BYTES = 4096
 SHORT_TERM_BYTES = 1536
 SNIPPET_BYTES = 512
+SMALL_BOOK = 2000  # entries: a search in memory takes about a millisecond there and cannot hang
 _ELLIPSIS = "…"
 
 
@@ -86,20 +87,23 @@ async def recall(
     With a `scope` other providers are asked too; what they give follows ours in the long-term lane."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
-    lanes = [
-        _lane("short_term", lambda: _short_term(thread, query, limits), bool(thread and thread.outside), limits, trace),
-        _lane(
+    lanes: dict[str, Awaitable[list[Recalled]]] = {}
+    if thread is not None and thread.outside:
+        lanes["short_term"] = _lane("short_term", lambda: _short_term(thread, query, limits), limits, trace)
+    if left > 0 and not snapshot.frozen.holds_all:
+        search = limits.search
+        lanes["long_term"] = _lane(
             "long_term",
-            lambda: _long_term(snapshot, query, keywords, left, limits.search, query_vector),
-            left > 0 and not snapshot.frozen.holds_all,
+            lambda: _long_term(snapshot, query, keywords, left, search, query_vector),
             limits,
             trace,
-        ),
-    ]
+            small=len(snapshot.view.entries) <= SMALL_BOOK,
+        )
     if scope is not None:
-        lanes += [_ask(provider, scope, query, limits, trace) for provider in providers()]
-    short, long, *others = await asyncio.gather(*lanes)
-    long = [*long, *(item for found in others for item in found)][: max(0, left)]
+        lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in providers()}
+    found = dict(zip(lanes, await _together(lanes.values()), strict=True))
+    short, long = found.pop("short_term", []), found.pop("long_term", [])
+    long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
     short, long = share(short, long)
     frozen = [_frozen(snapshot, entry.number) for entry in snapshot.frozen.entries]
     snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
@@ -132,13 +136,27 @@ def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
     return data[: limit - len(_ELLIPSIS.encode())].decode(errors="ignore").rstrip() + _ELLIPSIS
 
 
+async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
+    """Concurrently, and without tasks around a lane that is alone."""
+    return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
+
+
 async def _lane(
-    name: str, search: Callable[[], list[Recalled]], needed: bool, limits: RecallSettings, trace: dict[str, Any]
+    name: str,
+    search: Callable[[], list[Recalled]],
+    limits: RecallSettings,
+    trace: dict[str, Any],
+    *,
+    small: bool = False,
 ) -> list[Recalled]:
-    if not needed:
-        return []
-    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop.
-    return await _guarded(name, asyncio.to_thread(search), limits.lane_seconds, trace)
+    # A thread, so that a lane that hangs can be left behind at its deadline and never blocks the event loop;
+    # a search in a small book takes less than the way to a thread and back.
+    work = _inline(search) if small else asyncio.to_thread(search)
+    return await _guarded(name, work, limits.lane_seconds, trace)
+
+
+async def _inline(search: Callable[[], list[Recalled]]) -> list[Recalled]:
+    return search()
 
 
 async def _ask(

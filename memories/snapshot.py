@@ -7,7 +7,7 @@ whichever process the write happened. Hints between processes are never needed f
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -28,11 +28,12 @@ from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.models import Book, Memory
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
+from memories.search.vectors import Vector
 from memories.vectors import vectors_of_book
 from prompts.consolidation import guidance
 
 _ENTRY_OVERHEAD = 400
-Vectors = Mapping[int, Sequence[float]]
+Vectors = Mapping[int, Vector]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 made in the background, and joined to the search's own signals. Their absence never fails a turn."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 from uuid import UUID
 
 import numpy as np
@@ -11,10 +10,11 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
+from memories.search.vectors import Vector
 from memories.services import book_touch
 
 
-def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Any]:
+def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Vector]:
     """The vectors (float arrays) of a book's live memories by number; none where no embedding model is configured."""
     if not settings.EMBEDDING_MODEL:
         return {}
