@@ -96,11 +96,28 @@ def _plain_findings(view: View, original: str) -> Iterator[Finding]:
     yield from spoken_findings(view, original)
 
 
+_MOST_PASSES = 8
 _MARK = re.compile(r"\[redacted: [a-z_]{2,20}\]")
 
 
 def redact(text: str) -> Redaction:
-    """Replace every secret by `[redacted: rule]`; private key blocks whole. Not cut: for long documents too."""
+    """Replace every secret by `[redacted: rule]`; private key blocks whole. Not cut: for long documents too.
+
+    What a first pass takes away can let a cue point at its other neighbour: it is passed over again until nothing more
+    is found, so redacting twice changes nothing."""
+    count = 0
+    kinds: dict[str, None] = {}
+    for _ in range(_MOST_PASSES):
+        once = _redact_once(text)
+        if not once.count:
+            break
+        text = once.text
+        count += once.count
+        kinds |= dict.fromkeys(once.kinds)
+    return Redaction(text=text, count=count, kinds=tuple(kinds))
+
+
+def _redact_once(text: str) -> Redaction:
     # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
     unmarked = _MARK.sub(lambda mark: "…" * len(mark[0]), text)
     view = raw_view(unmarked)
