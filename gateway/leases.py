@@ -2,6 +2,7 @@
 Called by gateway.runs (the two transactions), gateway.live (heartbeat, stop) and gateway.sweep."""
 
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from uuid import UUID
 
 from django.conf import settings
@@ -13,15 +14,24 @@ from gateway.models import Run, Session
 from memories.errors import NotFound
 from memories.ids import uuid7
 
+
+class Heard(Enum):
+    """What a heartbeat has to say."""
+
+    STOP = auto()
+    LOST = auto()
+
+
 LEASE_MARGIN = timedelta(seconds=30)
 
 
-def heartbeat(context: TurnContext, text: str) -> bool:
-    """Flush what was said so far and renew the lease. True when somebody asked to stop, or the run is not ours."""
+def heartbeat(context: TurnContext, text: str) -> Heard | None:
+    """Flush what was said so far and renew the lease. STOP when somebody asked for it, LOST when the run is closed or
+    somebody else's."""
     mine = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token)
     if mine.update(text=text, lease_expires_at=lease_end()) != 1:
-        return True
-    return mine.filter(stop_requested=True).exists()
+        return Heard.LOST
+    return Heard.STOP if mine.filter(stop_requested=True).exists() else None
 
 
 def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:

@@ -86,7 +86,7 @@ class LiveTurn:
                     self._take(event)
         except asyncio.CancelledError:
             row = await in_thread(leases.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
-            self.final = ("done", await in_thread(run_json, row))
+            self.final = await in_thread(final_note, row)
         except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
             self.failure = as_domain_error(error)
             self.final = ("error", self.failure.as_json()["error"] | {"run_id": str(self.context.run_id)})
@@ -110,18 +110,16 @@ class LiveTurn:
 
     async def _flush(self) -> None:
         """Keep the row's text and lease fresh; notice a stop from another process, and that nobody watches."""
-        unwatched, flushed = 0.0, ""
+        unwatched = 0.0
         while True:
             await asyncio.sleep(FLUSH_SECONDS)
             unwatched = 0.0 if self.watchers else unwatched + FLUSH_SECONDS
-            stop = await in_thread(leases.heartbeat, self.context, self.text)
-            flushed = self.text
-            if stop or unwatched > settings.DETACH_SECONDS:
-                logger.info(
-                    "run %s stops: %s",
-                    self.context.run_id,
-                    "asked to" if stop else f"nobody watches ({len(flushed)})",
-                )
+            heard = await in_thread(leases.heartbeat, self.context, self.text)
+            if heard is leases.Heard.LOST:
+                return  # it has just been closed, or its close will find that it came too late
+            if heard is leases.Heard.STOP or unwatched > settings.DETACH_SECONDS:
+                why = "it was asked to" if heard else "nobody watches"
+                logger.info("run %s stops: %s", self.context.run_id, why)
                 self.stop()
                 return
 
@@ -132,6 +130,13 @@ _live: dict[UUID, LiveTurn] = {}
 def find(run_id: UUID) -> LiveTurn | None:
     """The live turn of this process, or None."""
     return _live.get(run_id)
+
+
+def final_note(row: Run) -> Note:
+    """The last event of a turn that is over, from its row."""
+    if row.state == Run.State.FAILED:
+        return "error", (row.error or {}) | {"run_id": str(row.pk)}
+    return "done", run_json(row)
 
 
 async def watch_elsewhere(
@@ -145,14 +150,7 @@ async def watch_elsewhere(
             piece, said = row.text[said:], len(row.text)
             yield said, ("delta", {"text": piece})
         if row.state != Run.State.RUNNING:
-            name = "error" if row.state == Run.State.FAILED else "done"
-            yield (
-                said,
-                (
-                    name,
-                    (row.error or {}) | {"run_id": str(run_id)} if name == "error" else await in_thread(run_json, row),
-                ),
-            )
+            yield said, await in_thread(final_note, row)
             return
         await asyncio.sleep(FLUSH_SECONDS)
 

@@ -99,6 +99,7 @@ class Turn:
 
         Raises DomainErrors after the run was closed as failed. Cancelled or left early, it closes as stopped."""
         try:
+            await asyncio.sleep(0)  # a stop that came before the first step is heard here
             trace = await self._fit()
             injection = await prepare(self.context)
             self.said.recalled = [item.as_json() for item in injection.recalled]
