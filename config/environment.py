@@ -28,7 +28,7 @@ class Environment(BaseSettings):
     home: Path = Field(Path("var"), description="Folder for everything Daybook keeps.")
     host: str = Field("127.0.0.1", min_length=1, description="Address the web server binds.")
     port: int = Field(8000, ge=0, le=65535, description="Port the web server binds; 0 takes a free one.")
-    server: Literal["daphne", "uvicorn"] = Field("daphne", description="ASGI server.")
+    server: Literal["daphne", "uvicorn"] = Field("uvicorn", description="ASGI server.")
     database_url: str = Field("", alias="DATABASE_URL", description="PostgreSQL URL; empty: SQLite in the home.")
     redis_url: SecretStr = Field(SecretStr(""), alias="REDIS_URL", description="Redis for queue and push.")
     openai_base_url: str = Field("", alias="OPENAI_BASE_URL", description="Address of the default upstream.")

@@ -81,6 +81,9 @@ def review_claim(run_id: UUID) -> Claim | None:
     if run.session_id is None:
         review_cancel(run, "Its session was deleted.")
         return None
+    first = _first_due(run, run.session_id, now)
+    if first.pk != run.pk:
+        return review_claim(first.pk)  # in order, whichever job came first; the end of that one wakes this one
     if _postponed(run):
         return None
     timeout = int(run.settings["memory_review_timeout"])
@@ -108,6 +111,12 @@ def review_claim(run_id: UUID) -> Claim | None:
         reviewed_through=reviewed_through,
         deadline=began + timeout,
     )
+
+
+def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
+    """The oldest due review of the run's session: itself, unless an earlier one still waits."""
+    waiting = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
+    return waiting.order_by("id").first() or run
 
 
 def review_finish(claim: Claim, outcome: Outcome) -> None:
