@@ -341,11 +341,14 @@ def _retry_after(header: str) -> float:
     """Seconds of a Retry-After header, which is a number or a date; 0 when it is neither."""
     try:
         seconds = float(header)
-        return seconds if math.isfinite(seconds) else 0.0
     except ValueError:
-        pass
+        return _seconds_until(header)
+    return seconds if math.isfinite(seconds) else 0.0
+
+
+def _seconds_until(date: str) -> float:
     try:
-        moment = parsedate_to_datetime(header)
+        moment = parsedate_to_datetime(date)
     except ValueError:
         return 0.0
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - timezone.now().timestamp()
