@@ -11,10 +11,11 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 
-from gateway.context import TurnContext
 from gateway.injection import build_messages, prepare
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import Said, close, open_native
+from gateway.runs.closing import Said, close
+from gateway.runs.context import TurnContext
+from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
 from memories import scanning
 from memories.api import SearchIn, _search

@@ -133,7 +133,7 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
 def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
     """A case as rows: its memories, its conversation, and a scheduled review of it. Returns the review, and the number
     that each memory got."""
-    from gateway.agent_rows import agent_settings
+    from gateway.agents.rows import agent_settings
     from gateway.models import Message, Run
     from gateway.services import agent_save, session_create
     from memories.models import Owner, WriteOrigin

@@ -83,7 +83,7 @@ def measure(memories: int, turns: int, cold: int) -> dict[str, Any]:
     from django.test.utils import CaptureQueriesContext
 
     from gateway.injection import prepare
-    from gateway.runs import open_native
+    from gateway.runs.native import open_native
     from gateway.services import agent_save, session_create
     from memories.books import book_state
     from memories.caller import Caller

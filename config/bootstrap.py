@@ -18,7 +18,7 @@ from django.utils import timezone
 from config import heartbeat
 from config.environment import ConfigurationError
 from config.health import pending_migrations
-from gateway.agents_file import bootstrap_agents
+from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create
 from gateway.models import ApiKey
 from memories.errors import DomainError

@@ -7,8 +7,8 @@ from django.urls import path
 from config import health
 from config.api import api, v1
 from config.metrics import metrics
-from gateway import account
-from gateway import views as chat
+from gateway.chat import account
+from gateway.chat import views as chat
 from gateway.mcp.api import mcp
 from memories import views as memories
 from reviews import views as reviews

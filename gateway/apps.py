@@ -8,9 +8,9 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
+        from gateway.chat.session_names import names
         from gateway.keys import key_facts
         from gateway.portability import erase_traces, export_conversations
-        from gateway.session_names import names
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
         from memories.forgetting import register_eraser

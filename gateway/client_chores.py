@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.identity import text_of
+from gateway.runs.identity import text_of
 
 # Prompts are long only because they hold the conversation; what tells them stands at their beginning.
 _HEAD = 2000

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway import identity
-from gateway.agent_rows import agent_find, agent_settings, require_agent, require_key
+from gateway.agents.configuration import memory_settings_of
+from gateway.agents.rows import agent_find, agent_settings, require_agent, require_key
 from gateway.command_words import COMMAND, VERBS, ParsedCommand, command_text, parse_command, without_commands
-from gateway.context import AgentConfig
 from gateway.injection import injected_blocks
-from gateway.leases import release_expired
-from gateway.memory_settings import memory_settings_of
 from gateway.models import Agent, Message, Session
-from gateway.resolve import V1Request, session_of
+from gateway.runs import identity
+from gateway.runs.context import AgentConfig
+from gateway.runs.leases import release_expired
+from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.books import book_state
 from memories.caller import Caller

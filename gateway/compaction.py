@@ -14,15 +14,15 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
-from gateway.agent_rows import agent_settings
-from gateway.agents import AgentSettings
-from gateway.context import TurnContext
-from gateway.identity import text_of
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import AgentSettings
 from gateway.models import Compaction, Session
-from gateway.runs import COMPACTION_SHARE
+from gateway.runs.closing import COMPACTION_SHARE
+from gateway.runs.context import TurnContext
+from gateway.runs.identity import text_of
+from gateway.runs.window import as_openai, window_rows
 from gateway.tokens import estimate, estimate_text
 from gateway.upstream import ModelRequest, model
-from gateway.window import as_openai, window_rows
 from gateway.worker_loop import run_async
 from memories.database import in_thread
 from memories.errors import DomainError

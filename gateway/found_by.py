@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import F
 from django_q.tasks import async_task
 
-from gateway.roles import model_of_role
+from gateway.agents.configuration import model_of_role
 from gateway.upstream import ModelRequest, is_demo, model
 from gateway.worker_loop import run_async
 from memories.errors import DomainError

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from gateway.agents import AgentSettings
+from gateway.agents.settings import AgentSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway import identity
-from gateway.context import AgentConfig, TurnContext
 from gateway.embeddings import query_vector
+from gateway.runs import identity
+from gateway.runs.context import AgentConfig, TurnContext
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
 from memories.documents import cut_to_tokens

@@ -12,10 +12,10 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway import leases
 from gateway.api.errors import as_domain_error
-from gateway.context import TurnContext
 from gateway.models import Run
+from gateway.runs import leases
+from gateway.runs.context import TurnContext
 from gateway.turn_json import done_json, run_json
 from gateway.turns import Delta, Done, Recalled, ToolUsed, Turn, TurnOptions
 from memories.database import in_thread

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.agent_rows import agent_find, agent_settings
-from gateway.agents import AgentSettings
+from gateway.agents.rows import agent_find, agent_settings
+from gateway.agents.settings import AgentSettings
 from gateway.steps import next_chunk
 from gateway.upstream import ModelRequest, model
 from memories.caller import Caller

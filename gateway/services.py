@@ -9,7 +9,7 @@ from django.db.models import F
 from django.utils import timezone
 from pydantic import ValidationError
 
-from gateway.agents import AgentSettings, AgentsFile
+from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, Session

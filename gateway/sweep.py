@@ -4,8 +4,8 @@ counters that are behind, and memories without search words or vectors."""
 from django.utils import timezone
 
 from gateway import embeddings, found_by
-from gateway.leases import expire_runs
-from gateway.runs import complete_waiting
+from gateway.runs.closing import complete_waiting
+from gateway.runs.leases import expire_runs
 from gateway.usage import count_usage
 
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from gateway.context import TurnContext
 from gateway.models import Run
+from gateway.runs.context import TurnContext
 from gateway.turns import Done
 from memories.models import Revision
 from memories.tools import change_json

@@ -1,6 +1,6 @@
 """The turn engine: one user message and all that follows until the final answer.
 Called by gateway.api (both APIs) with an open TurnContext; asks gateway.injection what to send, streams model steps
-from gateway.upstream, runs our tools, and hands what was said to gateway.runs.close before the last event goes out."""
+from gateway.upstream, runs our tools, and hands what was said to gateway.runs.closing before the last event leaves."""
 
 import asyncio
 import logging
@@ -10,14 +10,14 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway import runs
-from gateway.client_tools import rename_calls
 from gateway.compaction import fit
-from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
+from gateway.runs import closing
+from gateway.runs.client_tools import rename_calls
+from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
@@ -70,7 +70,7 @@ class Done:
     """The turn is over and stored. `choice` is the upstream's last choice (of a request that did not stream)."""
 
     state: Run.State
-    said: runs.Said
+    said: closing.Said
     changes: list[dict[str, Any]]
     turns_since_review: int
     client_calls: list[dict[str, Any]]
@@ -87,7 +87,7 @@ class Turn:
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.context = context
         self.options = options
-        self.said = runs.Said(text=context.resumed_text, usage=dict(context.resumed_usage))
+        self.said = closing.Said(text=context.resumed_text, usage=dict(context.resumed_usage))
         self._noted = len(self.said.text)  # how much of the text is in said.messages already
         self.changes: list[dict[str, Any]] = []
         self._closed = False
@@ -262,7 +262,7 @@ class Turn:
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True
         self._clock.closed(state, self.said.usage)
-        return await in_thread(runs.close, self.context, self.said, state=state, error=error)
+        return await in_thread(closing.close, self.context, self.said, state=state, error=error)
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from memories.pages import DEFAULT_LIMIT, list_json
 from reviews import approvals, services
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
+from reviews.selectors import review_get, review_model
 
 router = Router()
 
@@ -54,7 +55,7 @@ async def review_list(
 @router.get("/reviews/{review_id}")
 async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
     """One review with its writes."""
-    return review_json(await in_thread(services.review_get, request.auth.owner_id, parse_uuid(review_id)))
+    return review_json(await in_thread(review_get, request.auth.owner_id, parse_uuid(review_id)))
 
 
 @router.post("/reviews/{review_id}/undo")
@@ -84,7 +85,7 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
         "state": review.state,
         "trigger": review.trigger,
         "attempts": review.attempts,
-        "model": review.model or services.review_model(review),
+        "model": review.model or review_model(review),
         "created_at": review.created_at,
         "started_at": review.started_at,
         "finished_at": review.finished_at,
@@ -113,18 +114,18 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
 
 
 def _undo(caller: Caller, review_id: str, writes: list[int] | None) -> dict[str, Any]:
-    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    review = review_get(caller.owner_id, parse_uuid(review_id))
     return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=_indexes(writes)).as_json()
 
 
 def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:
-    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    review = review_get(caller.owner_id, parse_uuid(review_id))
     only = _indexes(body.writes)
     return review_json(approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits))
 
 
 def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
-    review = services.review_get(caller.owner_id, parse_uuid(review_id))
+    review = review_get(caller.owner_id, parse_uuid(review_id))
     return review_json(approvals.review_reject(review, only=_indexes(body.writes)))
 
 

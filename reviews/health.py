@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from gateway.agent_rows import agent_settings
+from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book

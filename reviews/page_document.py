@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 
 from django.utils.safestring import SafeString, mark_safe
 
-from gateway.markdown import render_markdown
+from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.page_rows import Mark, mark_of
 from memories.readers import Reader
@@ -45,7 +45,7 @@ class DocumentStep:
 
 def shown_document(artifact: Artifact, reader: Reader) -> Shown:
     """The document, rendered; what comes out of the renderer is sanitised."""
-    html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.markdown
+    html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.chat.markdown
     return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, reader))
 
 

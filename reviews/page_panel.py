@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.agents import MemorySettings
-from gateway.memory_settings import memory_settings, price_of
-from gateway.roles import model_of_role
+from gateway.agents.configuration import memory_settings, model_of_role, price_of
+from gateway.agents.settings import MemorySettings
 from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin

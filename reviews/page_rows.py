@@ -12,10 +12,10 @@ from uuid import UUID
 from django.db.models import Q
 from django.utils import timezone
 
-from gateway.memory_notes import undo_tips
+from gateway.chat.memory_notes import undo_tips
+from gateway.chat.session_list import title_of, titled
+from gateway.chat.words import day_words
 from gateway.models import Message, Session
-from gateway.session_list import title_of, titled
-from gateway.words import day_words
 from memories.models import ChangeSet, Target
 from memories.page_rows import Mark
 from memories.readers import Reader

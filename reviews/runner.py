@@ -23,6 +23,7 @@ from reviews.existing import choose_existing
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
+from reviews.selectors import review_model
 from reviews.staged import StagedBook
 
 logger = logging.getLogger("daybook.reviews")
@@ -95,7 +96,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
         ),
         conversation=read_frozen(review, reviewed_through=reviewed_through),
         upstream=review.settings.get("upstream", "default"),
-        model=services.review_model(review),
+        model=review_model(review),
         request_id=str(review.pk),
     )
 

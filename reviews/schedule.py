@@ -10,8 +10,8 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from gateway.agent_rows import agent_settings
-from gateway.agents import AgentSettings
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import AgentSettings
 from gateway.hooks import TurnCompleted
 from gateway.models import Session
 from memories.books import book_state

@@ -3,12 +3,10 @@ state, and the token where a worker holds the run: it happens at most once, also
 Called by reviews.runner, reviews.sweep, reviews.api and reviews.admin; what people decide is in reviews.approvals and
 reviews.undo. Lock order: session → run → book → memories → owner."""
 
-import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -20,7 +18,7 @@ from django.utils import timezone
 from gateway.errors import UpstreamSilent
 from gateway.models import Session
 from gateway.steps import add_usage
-from memories.errors import DomainError, NotFound, RateLimited, UpstreamError, UpstreamTimeout
+from memories.errors import DomainError, UpstreamTimeout
 from memories.ids import uuid7
 from memories.models import Book, ChangeSet, Notification, WriteOrigin
 from memories.outbox import notify
@@ -30,13 +28,13 @@ from reviews.applying import BookCleared, apply_writes, write_state
 from reviews.approvals import review_reject
 from reviews.ceilings import day_of
 from reviews.models import ReviewRun
+from reviews.retries import retry_delay
+from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
 from reviews.words import saved_text, waiting_text
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
-RETRY_SECONDS = (5.0, 30.0, 120.0)
-_MAX_RETRY_AFTER = 3600.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,18 +159,6 @@ def review_fail(claim: Claim, outcome: Outcome, error: DomainError) -> None:
     )
 
 
-def retry_delay(error: DomainError, attempts: int) -> float | None:
-    """Seconds until the next attempt, or None for a fault that will not pass or when the attempts are used up."""
-    status = error.details.get("status")
-    passing = isinstance(error, RateLimited | UpstreamSilent) or (
-        isinstance(error, UpstreamError) and (status is None or int(status) >= 500)
-    )
-    if not passing or attempts >= settings.REVIEW_ATTEMPTS:
-        return None
-    delay = RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1]
-    return min(max(delay, _retry_after(str(error.details.get("retry_after", "")))), _MAX_RETRY_AFTER)
-
-
 def review_cancel(review: ReviewRun, reason: str) -> bool:
     """Cancel a review that is not over; writes that wait are turned down. True when it was this call that did it."""
     if review.state == State.AWAITING_APPROVAL:
@@ -188,21 +174,6 @@ def review_cancel(review: ReviewRun, reason: str) -> bool:
         )
         == 1
     )
-
-
-def review_get(owner_id: UUID, review_id: UUID | None) -> ReviewRun:
-    """The owner's review, with its book. Raises NotFound."""
-    found = (
-        ReviewRun.objects.select_related("book").filter(owner_id=owner_id, pk=review_id).first() if review_id else None
-    )
-    if found is None:
-        raise NotFound("There is no such review.")
-    return found
-
-
-def review_model(review: ReviewRun) -> str:
-    """The model a review asks: its own setting, else the agent's, else the default."""
-    return review.settings.get("memory_review_model") or review.settings.get("model") or settings.DAYBOOK_MODEL
 
 
 def expire_leases(now: datetime) -> int:
@@ -335,20 +306,3 @@ def _end(
         if reviewed:
             last = claim.review.last_seq
             Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
-
-
-def _retry_after(header: str) -> float:
-    """Seconds of a Retry-After header, which is a number or a date; 0 when it is neither."""
-    try:
-        seconds = float(header)
-    except ValueError:
-        return _seconds_until(header)
-    return seconds if math.isfinite(seconds) else 0.0
-
-
-def _seconds_until(date: str) -> float:
-    try:
-        moment = parsedate_to_datetime(date)
-    except ValueError:
-        return 0.0
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - timezone.now().timestamp()

@@ -7,7 +7,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django_q.brokers import get_broker
 
-from gateway.agent_rows import agent_settings
+from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from reviews import approvals, services
 from reviews.frozen import unreviewed

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from gateway.agent_rows import agent_settings
+from gateway.agents.rows import agent_settings
 from gateway.models import Agent
 from memories.artifacts import artifact_get
 from memories.errors import NotFound
@@ -22,6 +22,7 @@ from reviews.models import ReviewRun
 from reviews.page_document import document_history, shown_document
 from reviews.page_panel import document_name, panel_of
 from reviews.page_rows import rows_of
+from reviews.selectors import review_get
 
 STRETCH = 30
 MOST_ROWS = 300
@@ -80,7 +81,7 @@ def document_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
 def review_cancel(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
     """Stop a review that is scheduled or running. Answers 204, also when it is over already."""
     try:
-        review = services.review_get(reader.owner.pk, review_id)
+        review = review_get(reader.owner.pk, review_id)
     except NotFound:
         return HttpResponse(status=404)
     if review.state in {ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING}:

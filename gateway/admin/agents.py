@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
-from gateway.agents import AgentSettings, AgentsFile
+from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.models import Agent
 from gateway.services import agent_save
 from memories.admin.marks import moment

@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
-from gateway.agents import MemorySettings, ModelRoles
+from gateway.agents.settings import MemorySettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
 from memories.admin.base import ReadOnlyAdmin

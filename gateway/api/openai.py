@@ -12,20 +12,21 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway import sse
-from gateway.agent_rows import agent_find, require_key
+from gateway.agents.rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.api.openai_command import command_completion
 from gateway.authentication import require_writer
 from gateway.command_words import without_commands
 from gateway.commands import answer_v1, command_in
-from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Agent
-from gateway.opening import open_run
 from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
 from gateway.requests import request_id
-from gateway.resolve import V1Request, open_v1, split_system
+from gateway.runs.context import TurnContext
+from gateway.runs.opening import open_run
+from gateway.runs.resolve import V1Request
+from gateway.runs.v1 import open_v1, split_system
 from gateway.turns import Turn, TurnOptions
 from gateway.upstream import ModelRequest
 from memories.caller import ApiRequest, Caller

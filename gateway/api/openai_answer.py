@@ -8,9 +8,9 @@ from typing import Any
 
 from gateway import sse
 from gateway.api.errors import as_domain_error
-from gateway.context import TurnContext
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
+from gateway.runs.context import TurnContext
 from gateway.turns import Delta, Done, Turn
 
 _PLAIN = frozenset({"role", "content"})

@@ -8,8 +8,8 @@ from typing import Any
 from django.conf import settings
 
 from gateway.client_chores import is_chore
-from gateway.client_tools import named_run_id
-from gateway.identity import text_of
+from gateway.runs.client_tools import named_run_id
+from gateway.runs.identity import text_of
 from memories.errors import InvalidRequest, TooLarge
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})

@@ -9,12 +9,14 @@ from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
 
-from gateway import commands, leases, live, runs, services, sse
-from gateway.agent_rows import agent_find
+from gateway import commands, live, services, sse
+from gateway.agents.rows import agent_find
 from gateway.command_words import is_command
 from gateway.models import Message, Session
-from gateway.opening import open_run
 from gateway.requests import request_id
+from gateway.runs import leases
+from gateway.runs.native import open_native
+from gateway.runs.opening import open_run
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
 from memories.caller import ApiRequest, Caller
@@ -105,7 +107,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
     if body.replaces and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
     context = await open_run(
-        runs.open_native,
+        open_native,
         request.auth,
         session_id=parse_uuid(session_id),
         content=body.content,

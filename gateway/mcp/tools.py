@@ -4,7 +4,7 @@ Synchronous; uses the database. Handlers, scanning and budgets are those of memo
 import json
 from typing import Any
 
-from gateway.agent_rows import KEY_REVOKED
+from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import valid_keys
 from gateway.models import Agent, ApiKey
 from memories import read_tool

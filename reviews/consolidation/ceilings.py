@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db.models import F
 from django.utils import timezone
 
-from gateway.agents import MemorySettings
+from gateway.agents.settings import MemorySettings
 from reviews.consolidation.errors import CeilingReached
 from reviews.models import ConsolidationDay, ConsolidationRun
 

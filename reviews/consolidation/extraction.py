@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from gateway.roles import model_of_role
+from gateway.agents.configuration import model_of_role
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited

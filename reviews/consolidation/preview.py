@@ -5,8 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from gateway.memory_settings import memory_settings, price_of
-from gateway.roles import model_of_role
+from gateway.agents.configuration import memory_settings, model_of_role, price_of
 from memories.artifacts import live_artifacts
 from memories.documents import tokens_of
 from memories.models import Book

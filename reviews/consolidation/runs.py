@@ -16,8 +16,8 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from gateway.agents import MemorySettings
-from gateway.memory_settings import memory_settings
+from gateway.agents.configuration import memory_settings
+from gateway.agents.settings import MemorySettings
 from memories import leases
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification

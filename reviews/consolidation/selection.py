@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from gateway.agents import MemorySettings
+from gateway.agents.settings import MemorySettings
 from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
 from memories.models import Artifact, Book

@@ -7,8 +7,8 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from gateway.agents import MemorySettings
-from gateway.memory_settings import memory_settings
+from gateway.agents.configuration import memory_settings
+from gateway.agents.settings import MemorySettings
 from memories.errors import Conflict
 from reviews.consolidation.clearing import purge_cleared
 from reviews.consolidation.runs import Trigger, consolidation_request, recover

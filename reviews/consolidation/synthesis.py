@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from gateway.roles import model_of_role
+from gateway.agents.configuration import model_of_role
 from memories import scanning
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts import (

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 
 from config.asgi import application
 from gateway import live, upstream
-from gateway.agents_file import bootstrap_agents
+from gateway.agents.file import bootstrap_agents
 from memories import database
 from memories.datagrams import DatagramChannelLayer
 from memories.models import Owner

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from gateway.admin.schema_form import schema_fields, schema_initial, schema_values
-from gateway.agents import AgentSettings
+from gateway.agents.settings import AgentSettings
 from gateway.keys import api_key_create
 from gateway.models import Agent, ApiKey, Configuration, Worker
 from memories.models import Target

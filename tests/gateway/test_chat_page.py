@@ -377,7 +377,7 @@ def test_sessions_are_listed_by_day_in_the_owners_time_zone(
 
 @pytest.fixture
 def time_machine_at_noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.session_list.timezone.now", lambda: NOON)
+    monkeypatch.setattr("gateway.chat.session_list.timezone.now", lambda: NOON)
 
 
 def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: Owner) -> None:

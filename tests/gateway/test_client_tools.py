@@ -7,7 +7,7 @@ from django.utils import timezone
 
 from gateway.api import openai
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs import complete_waiting
+from gateway.runs.closing import complete_waiting
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord

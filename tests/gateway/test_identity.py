@@ -6,8 +6,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway import identity
-from gateway.identity import Conversation, chain_next, chain_start, read_conversation
+from gateway.runs import identity
+from gateway.runs.identity import Conversation, chain_next, chain_start, read_conversation
 
 OWNER = UUID(int=7)
 

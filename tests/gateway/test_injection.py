@@ -8,7 +8,7 @@ import pytest
 
 from gateway.injection import parse_keywords, prepare
 from gateway.models import Run, Session
-from gateway.runs import open_native
+from gateway.runs.native import open_native
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Book, Owner, WriteOrigin

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.highlight import highlight
-from gateway.markdown import render_markdown
+from gateway.chat.highlight import highlight
+from gateway.chat.markdown import render_markdown
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from gateway.chat.transcript import turn_of_run
 from gateway.command_words import is_command, parse_command, without_commands
 from gateway.models import Message, Run, Session
-from gateway.transcript import turn_of_run
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.models import Memory, Owner, ThreadRecord, WriteOrigin

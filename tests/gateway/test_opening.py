@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from gateway import opening
 from gateway.live import LiveTurn
 from gateway.models import Agent, Run, Session
-from gateway.opening import open_run
-from gateway.runs import open_native
+from gateway.runs import opening
+from gateway.runs.native import open_native
+from gateway.runs.opening import open_run
 from gateway.turns import TurnOptions
 from memories.database import in_thread
 from memories.errors import NotFound

@@ -4,8 +4,9 @@ import asyncio
 import json
 from typing import Any
 
-from gateway import runs
 from gateway.models import Agent, Run, Session
+from gateway.runs.closing import Said, close
+from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.models import ReviewRun
 from reviews.runner import execute
@@ -36,7 +37,7 @@ def say(
 ) -> Run:
     """One turn, opened and closed in its two transactions. `steps`: messages before the answer, of tools."""
     owner = Owner.objects.get(pk=session.owner_id)
-    context = runs.open_native(
+    context = open_native(
         caller_make(owner),
         session_id=session.pk,
         content=user,
@@ -45,7 +46,7 @@ def say(
     )
     messages = [*(steps or []), {"role": "assistant", "content": answer}]
     kept = [] if state == Run.State.FAILED else messages
-    runs.close(context, runs.Said(text=answer, messages=kept), state=state)
+    close(context, Said(text=answer, messages=kept), state=state)
     session.refresh_from_db()
     return Run.objects.get(pk=context.run_id)
 

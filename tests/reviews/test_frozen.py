@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from gateway import runs
 from gateway.models import Run, Session
+from gateway.runs.closing import Said, close
+from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.frozen import CONTEXT_MESSAGES, read_frozen
 from reviews.models import ReviewRun
@@ -101,15 +102,13 @@ def test_failed_stopped_and_superseded_turns_are_not_evidence(alice: Owner) -> N
 def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice, memory_review_interval=0)
     say(session, "First", "One.")
-    context = runs.open_native(
-        caller_make(alice), session_id=session.pk, content="Second", replaces=None, request_id="test"
-    )
+    context = open_native(caller_make(alice), session_id=session.pk, content="Second", replaces=None, request_id="test")
     review = review_request(alice.pk, session)
     assert texts(review) == ["First", "One."]
     model.script(DONE)
     run_review(review)
-    answer = runs.Said(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
-    runs.close(context, answer, state=Run.State.COMPLETED)
+    answer = Said(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
+    close(context, answer, state=Run.State.COMPLETED)
     assert texts(review_request(alice.pk, session))[-2:] == ["Second", "Two."]
 
 

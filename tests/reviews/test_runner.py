@@ -21,6 +21,7 @@ from prompts.review import review_prompt_sha256
 from reviews import runner as review_runner
 from reviews import services
 from reviews.models import ReviewRun
+from reviews.retries import retry_delay
 from reviews.services import Outcome, expire_leases, review_cancel, review_claim, review_finish
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
@@ -420,7 +421,7 @@ def test_the_third_attempt_is_the_last_and_the_delays_grow(alice: Owner, model: 
 def test_retry_after_is_kept_within_reason(header: str, seconds: float) -> None:
     with time_machine.travel("2026-11-20T12:00:00Z", tick=False):
         fault = RateLimited("Later.", status=429, retry_after=header)
-        assert services.retry_delay(fault, 1) == seconds
+        assert retry_delay(fault, 1) == seconds
 
 
 def test_a_mistake_of_ours_fails_the_review_and_not_the_worker(

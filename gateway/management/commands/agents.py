@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from gateway.agents import agents_file_schema
-from gateway.agents_file import apply_file, export
+from gateway.agents.file import apply_file, export
+from gateway.agents.settings import agents_file_schema
 from memories.errors import DomainError
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.memory_settings import memory_settings
+from gateway.agents.configuration import memory_settings
 from memories.errors import DomainError
 from memories.models import Book
 from reviews.consolidation import runs

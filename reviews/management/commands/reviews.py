@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from gateway.agent_rows import agent_settings
+from gateway.agents.rows import agent_settings
 from gateway.models import Session
 from memories.books import book_state
 from memories.errors import DomainError

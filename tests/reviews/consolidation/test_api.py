@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from gateway.agents import AgentsFile
+from gateway.agents.settings import AgentsFile
 from gateway.models import Agent
 from gateway.services import configuration_save, settings_check
 from memories.database import in_thread

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.agents import MemorySettings
+from gateway.agents.settings import MemorySettings
 from gateway.command_words import VERBS
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "consolidation.md").read_text()

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib.auth import get_user_model
 from django.db import connection
 
-from gateway.agents import AgentSettings
+from gateway.agents.settings import AgentSettings
 from gateway.keys import key_valid
 from gateway.models import Agent, ApiKey
 from memories.caller import Caller

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.agents import AgentSettings, MemorySettings
+from gateway.agents.settings import AgentSettings, MemorySettings
 from memories.snapshot import BookState
 
 _OFF = MemorySettings()

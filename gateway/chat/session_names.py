@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from uuid import UUID
 
+from gateway.chat.session_list import title_of, titled
 from gateway.models import Run, Session
-from gateway.session_list import title_of, titled
 from memories.whence import Names
 
 

@@ -9,13 +9,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from gateway.agents import AgentSettings
-from gateway.memory_notes import notes_of_review
+from gateway.agents.settings import AgentSettings
+from gateway.chat.memory_notes import notes_of_review
+from gateway.chat.pages import page
+from gateway.chat.session_list import session_page, title_of, titled
+from gateway.chat.transcript import Conversation, conversation, turn_of_run
+from gateway.chat.words import ERROR_WORDS, day_words, margin_day
 from gateway.models import Agent, Run, Session
-from gateway.pages import page
-from gateway.session_list import session_page, title_of, titled
-from gateway.transcript import Conversation, conversation, turn_of_run
-from gateway.words import ERROR_WORDS, day_words, margin_day
 from memories.readers import Reader, fragment_view, page_view
 
 # The page's own list; the answers come from whatever is registered for the command.

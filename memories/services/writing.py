@@ -1,17 +1,15 @@
-"""Memories, write side: the only module that saves Book, Memory, ChangeSet and Revision rows.
-Called by memories.tools, api, views, admin and changes, and by reviews; reads live in selectors.
-All writes of one group go through a BookWriter: it holds the book's row lock, and commits the changes, their
-revisions, the new generation and the notification together, or raises and commits none of them."""
+"""The writing of a book: every change of a Memory, ChangeSet or Revision row goes through a BookWriter.
 
-from collections.abc import Iterator, Mapping, Sequence
+It holds the book's row lock, and commits the changes of one group, their revisions, the new generation and the
+notification together, or raises and commits none of them."""
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
 from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Length
@@ -26,22 +24,19 @@ from memories.entry_rules import (
     content_key,
     store_verdict,
 )
-from memories.errors import Conflict, InvalidRequest, NotFound, OverBudget
+from memories.errors import Conflict, NotFound, OverBudget
 from memories.models import (
     Book,
-    BookLimits,
     ChangeSet,
     Memory,
     Notification,
-    Owner,
     Revision,
     Target,
     WriteOrigin,
 )
 from memories.outbox import next_number, notify
+from memories.services.books import book_limits
 
-# What an agent's settings say when nobody changed them; a book that no agent names has these limits.
-DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
 
 
@@ -307,72 +302,6 @@ def book_expire(book: Book) -> Book:
         book_touch(locked, written=False)
         locked.refresh_from_db()
     return locked
-
-
-def keywords_claim(memory: Memory) -> bool:
-    """Note that search words are being asked for exactly this content; False when somebody else was first."""
-    mine = Memory.objects.filter(pk=memory.pk, version=memory.version).exclude(keywords_for=memory.content_key)
-    return mine.update(keywords_for=memory.content_key) == 1
-
-
-def keywords_release(memories: Sequence[Memory]) -> None:
-    """Give claims back: asking failed in a way that may pass."""
-    Memory.objects.filter(pk__in=[memory.pk for memory in memories], keywords=[]).update(keywords_for="")
-
-
-def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
-    """Raise the usage counters of an owner's memories, by number. No revision and no new generation: what may be
-    injected, and in which bytes, does not depend on them."""
-    for number, count in sorted(counts.items()):
-        Memory.objects.filter(owner_id=owner_id, number=number).update(
-            usage_count=F("usage_count") + count, last_used_at=used_at
-        )
-
-
-def owner_for_user(user: AbstractBaseUser) -> Owner:
-    """The owner row of a Django user, made at first sight."""
-    owner, _ = Owner.objects.get_or_create(user_id=user.pk)
-    return owner
-
-
-def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:
-    """The owner row of an application's end user; replacing a key of the parent keeps it."""
-    if not external_id or len(external_id) > 255:
-        raise InvalidRequest("An end user's id has 1 to 255 characters.")
-    owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)
-    return owner
-
-
-def owner_time_zone_set(owner_id: UUID, name: str) -> None:
-    """Show an owner's times in this zone (`Europe/Stockholm`). Raises InvalidRequest for a name nobody knows."""
-    try:
-        ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidRequest("There is no such time zone.", param="time_zone") from None
-    Owner.objects.filter(pk=owner_id).update(time_zone=name)
-
-
-def book_get_or_create(owner_id: UUID, name: str) -> Book:
-    """The owner's book of that name, made at first use."""
-    if not name or len(name) > 64:
-        raise InvalidRequest("A book's name has 1 to 64 characters.", param="book")
-    book, _ = Book.objects.get_or_create(owner_id=owner_id, name=name)
-    return book
-
-
-def book_limits(name: str) -> dict[Target, int]:
-    """Budgets of every book of that name in characters; 0 = no limit."""
-    row = BookLimits.objects.filter(name=name).first()
-    if row is None:
-        return dict(DEFAULT_LIMITS)
-    return {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
-
-
-def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:
-    """Replace all limits: `{book name: (user, memory)}` in characters, 0 = no limit."""
-    BookLimits.objects.exclude(name__in=limits).delete()
-    for name, (user, memory) in limits.items():
-        BookLimits.objects.update_or_create(name=name, defaults={"user_char_limit": user, "memory_char_limit": memory})
 
 
 def memory_state(memory: Memory) -> dict[str, Any]:

@@ -11,10 +11,10 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString, mark_safe
 
-from gateway.markdown import render_markdown
-from gateway.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
+from gateway.chat.markdown import render_markdown
+from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
+from gateway.chat.words import ErrorWords, error_words
 from gateway.models import Message, Run, Session
-from gateway.words import ErrorWords, error_words
 
 PAGE_TURNS = 20
 

@@ -11,8 +11,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Substr
 from django.utils import timezone
 
+from gateway.chat.words import near_day_words
 from gateway.models import Message, Session
-from gateway.words import near_day_words
 
 PAGE_SESSIONS = 40
 _TITLE_FROM_WORDS = 60

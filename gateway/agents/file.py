@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from django.conf import settings
 
-from gateway.agents import AgentSettings, AgentsFile, MemorySettings, ModelRoles
+from gateway.agents.settings import AgentSettings, AgentsFile, MemorySettings, ModelRoles
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest

@@ -8,14 +8,14 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway import identity
-from gateway.agent_rows import require_agent
-from gateway.context import TurnContext
-from gateway.leases import release_expired, reopen
+from gateway.agents.rows import require_agent
 from gateway.models import Message, Run
-from gateway.runs import continue_context, lock_session
+from gateway.runs import identity
+from gateway.runs.context import TurnContext
+from gateway.runs.leases import release_expired, reopen
+from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
+from gateway.runs.window import as_openai
 from gateway.services import require_active
-from gateway.window import as_openai
 from memories.caller import Caller
 from memories.tools import ToolCall
 
@@ -49,7 +49,7 @@ def open_continued(
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
     if run is None:
         return None
-    session = lock_session(caller, run.session_id)
+    session = session_lock(caller, run.session_id)
     require_agent(caller, session.agent.name)
     require_active(session)
     release_expired(session)
@@ -61,15 +61,16 @@ def open_continued(
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     # Our own calls and results of the waiting step are put back where the client, who never saw them, left them out.
     before = _up_to_last_user(messages) or [as_openai(user)]
-    return continue_context(
-        caller,
+    messages_insert(session, run.pk, results)
+    session_touch(session)
+    return turn_context(
         session,
         run,
         messages=(*before, *steps, *results),
-        new=results,
+        client_system=client_system,
         user=user,
         user_canonical=identity.read_conversation(caller.owner_id, session.agent.name, before).user,
-        client_system=client_system,
+        chain_before=run.chain_before,
     )
 
 

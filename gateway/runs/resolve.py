@@ -1,24 +1,15 @@
-"""Which session does a request to /v1 belong to? Explicit ids win, then the conversation's own words.
-One transaction: the session is found or made, and the run is opened in it."""
+"""Which session does a request to /v1 belong to? Explicit ids win, then the conversation's own words."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from gateway import identity
-from gateway.agent_rows import agent_find
-from gateway.client_tools import named_run_id, open_continued
-from gateway.context import TurnContext
-from gateway.errors import SessionBusy
-from gateway.leases import release_expired
 from gateway.models import Agent, Run, Session
-from gateway.runs import open_in
+from gateway.runs import identity
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -51,63 +42,21 @@ class V1Request:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """The session (not stored yet, if it is new), and the run whose turn is asked for again."""
 
     session: Session
     regenerates: Run | None = None
 
 
-def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -> TurnContext:
-    """Open a run for a request that carries its whole context.
-
-    Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
-    open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
-    try:
-        return _open(caller, request, fork_if_busy=fork_if_busy)
-    except IntegrityError:
-        # Another request made the session of that name, or opened a run in it, between our look and our insert.
-        return _open(caller, request, fork_if_busy=fork_if_busy)
-
-
-@transaction.atomic
-def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnContext:
-    run_id = named_run_id(request.messages)
-    if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
-        return taken_up
-    agent = agent_find(caller, request.agent)
-    if not any(message.get("role") == "user" for message in request.messages):
-        raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
-    place = _find(caller, agent, request, conversation, run_id)
-    try:
-        if not place.session._state.adding:
-            release_expired(place.session)
-    except SessionBusy:
-        if not fork_if_busy:
-            raise
-        place = _new(caller, agent, request, parent=place.session.pk)
-    return open_in(
-        caller,
-        place.session,
-        messages=request.messages,
-        client_system=request.client_system,
-        conversation=conversation,
-        regenerates=place.regenerates,
-        temporary=request.temporary,
-        request_id=request.request_id,
-        idempotency_key=request.idempotency_key,
-    )
-
-
 def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Session:
     """The session that a request belongs to, for what is no turn; a new one is not stored yet. In a transaction."""
-    return _find(caller, agent, request, conversation, None).session
+    return place_find(caller, agent, request, conversation, None).session
 
 
-def _find(
+def place_find(
     caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation, run_id: UUID | None
-) -> _Place:
+) -> Place:
     if request.session_ref:
         return _named(caller, agent, request, conversation)
     found = _by_call_ids(caller, agent, conversation, run_id) or _after_unanswered(caller, agent, request, conversation)
@@ -115,10 +64,10 @@ def _find(
         found = _retried(caller, agent, request, conversation)
     elif found is None:
         found = _continued(caller, agent, request, conversation)
-    return found or _new(caller, agent, request)
+    return found or place_new(caller, agent, request)
 
 
-def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place:
+def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place:
     """The session a client names by our id or by its own. An id not known yet makes a session with that name."""
     ref = request.session_ref
     if len(ref) > MAX_EXTERNAL_ID:
@@ -135,11 +84,11 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: ident
     if session and session.agent_id != agent.pk and request.shared_ref:
         ref, session = of_agent, found.get(of_agent)
     if session is None:
-        return _new(caller, agent, request, external_id=ref)
+        return place_new(caller, agent, request, external_id=ref)
     require_active(session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
-    return _Place(session, _said_before(session, conversation))
+    return Place(session, _said_before(session, conversation))
 
 
 def _said_before(session: Session, conversation: identity.Conversation) -> Run | None:
@@ -156,7 +105,7 @@ def _said_before(session: Session, conversation: identity.Conversation) -> Run |
 
 def _by_call_ids(
     caller: Caller, agent: Agent, conversation: identity.Conversation, run_id: UUID | None
-) -> _Place | None:
+) -> Place | None:
     """Tool results for a run that waits no more: the same request again, or the run was given up."""
     if run_id is None:
         return None
@@ -167,10 +116,10 @@ def _by_call_ids(
     same_turn = _runs(caller, agent).filter(
         session=session, chain_before=conversation.chain_before, user_key=conversation.user_key
     )
-    return _Place(_lock(session), same_turn.first())
+    return Place(_lock(session), same_turn.first())
 
 
-def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
+def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place | None:
     """A first message is a new session, unless it is the same request again."""
     # On the path of every new conversation: the chain names owner and agent already, so nothing is joined.
     earlier = Run.objects.filter(
@@ -188,18 +137,18 @@ def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: ide
             session = _lock(run.session)
             alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
             if alive and session.turns <= run.turn:
-                return _Place(session, run)
+                return Place(session, run)
     return None
 
 
-def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> _Place | None:
+def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place | None:
     active = _sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary)
     session = active.filter(chain=conversation.chain_before).order_by("-last_active_at").first()
     if session is not None:
         latest = _latest_run(session)
         # The next message is being answered, or failed: the same words again are that turn again.
         again = latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key
-        return _Place(session, latest if again else None)
+        return Place(session, latest if again else None)
     if aborted := _after_aborted(caller, agent, request, conversation):
         return aborted
     went_on = _runs(caller, agent).filter(
@@ -208,17 +157,17 @@ def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: i
         session__temporary=request.temporary,
     )
     if run := went_on.filter(user_key=conversation.user_key).first():
-        return _Place(_lock(run.session), run)
+        return Place(_lock(run.session), run)
     if run := went_on.first():
-        return _new(caller, agent, request, parent=run.session_id)
+        return place_new(caller, agent, request, parent=run.session_id)
     recent = active.filter(last_pair=conversation.last_pair, last_active_at__gt=timezone.now() - CUT_OFF_WINDOW)
     found = list(recent.order_by("-last_active_at")[:_RECENT])
-    return _Place(found[0]) if len(found) == 1 else None
+    return Place(found[0]) if len(found) == 1 else None
 
 
 def _after_aborted(
     caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
-) -> _Place | None:
+) -> Place | None:
     """An answer that was cut off: client and gateway may hold different lengths of it."""
     runs = _unfinished(caller, agent, request).filter(
         chain_before=conversation.chain_earlier, user_key=conversation.previous_user_key
@@ -226,13 +175,13 @@ def _after_aborted(
     for run in runs[:_RECENT]:
         ours, theirs = identity.squeeze(run.text), conversation.previous_answer
         if (ours.startswith(theirs) or theirs.startswith(ours)) and run.session.turns <= run.turn:
-            return _Place(_lock(run.session))
+            return Place(_lock(run.session))
     return None
 
 
 def _after_unanswered(
     caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
-) -> _Place | None:
+) -> Place | None:
     """The same where nothing was answered: the client then sends two user messages in a row."""
     if not conversation.unanswered_user_key:
         return None
@@ -240,7 +189,7 @@ def _after_unanswered(
         chain_before=conversation.chain_before, user_key=conversation.unanswered_user_key
     )
     run = runs.first()
-    return _Place(_lock(run.session)) if run and run.session.turns <= run.turn else None
+    return Place(_lock(run.session)) if run and run.session.turns <= run.turn else None
 
 
 def _unfinished(caller: Caller, agent: Agent, request: V1Request) -> "QuerySet[Run]":
@@ -266,16 +215,16 @@ def _lock(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
 
 
-def _new(
+def place_new(
     caller: Caller,
     agent: Agent,
     request: V1Request,
     *,
     parent: UUID | None = None,
     external_id: str | None = None,
-) -> _Place:
+) -> Place:
     """A new session, inserted with its final values when its first run is open."""
-    return _Place(
+    return Place(
         Session(
             owner_id=caller.owner_id,
             agent=agent,
@@ -284,12 +233,3 @@ def _new(
             parent_id=parent,
         )
     )
-
-
-def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """The client's leading system and developer messages as one text, and the rest of the conversation."""
-    leading = 0
-    while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
-        leading += 1
-    texts = [identity.text_of(message.get("content")) for message in messages[:leading]]
-    return "\n\n".join(text for text in texts if text), tuple(messages[leading:])

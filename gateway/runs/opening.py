@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec
 
-from gateway import runs
-from gateway.context import TurnContext
 from gateway.errors import RunSuperseded
 from gateway.models import Run
+from gateway.runs import closing
+from gateway.runs.context import TurnContext
 from memories.database import in_thread
 from memories.errors import DomainError
 
@@ -37,6 +37,6 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     except DomainError:
         return  # it was refused: there is nothing to close
     try:
-        await in_thread(runs.close, context, runs.Said(text=context.resumed_text), state=Run.State.STOPPED)
+        await in_thread(closing.close, context, closing.Said(text=context.resumed_text), state=Run.State.STOPPED)
     except RunSuperseded:
         logger.info("run %s was given up before its client's going was noticed", context.run_id)

@@ -8,9 +8,9 @@ from uuid import UUID
 from django.conf import settings
 from django.utils import timezone
 
-from gateway.context import TurnContext
 from gateway.errors import SessionBusy
 from gateway.models import Run, Session
+from gateway.runs.context import TurnContext
 from memories.errors import NotFound
 from memories.ids import uuid7
 

@@ -1,9 +1,11 @@
-"""The memory settings and prices as they are now: rows that administrators edit and the agents file sets."""
+"""Memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
 
 from typing import Any
 from uuid import UUID
 
-from gateway.agents import MemorySettings, Price
+from django.conf import settings
+
+from gateway.agents.settings import MemorySettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
 _checked: dict[UUID, tuple[int, MemorySettings]] = {}
@@ -26,6 +28,13 @@ def price_of(model: str) -> Price | None:
     """Money per million tokens of a model, or None where nobody said. One query."""
     found = _section("prices").get(model)
     return Price.model_validate(found) if found else None
+
+
+def model_of_role(role: str) -> str:
+    """The upstream model of `default` or `smol`; smol falls back to default, default to DAYBOOK_MODEL. One query."""
+    roles = ModelRoles.model_validate(_section("model_roles"))
+    own = roles.smol if role == "smol" else ""
+    return own or roles.default or settings.DAYBOOK_MODEL
 
 
 def _section(name: str) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from gateway.chat.words import why_words
 from gateway.models import Message, Run
-from gateway.words import why_words
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision
 from memories.word_diff import Piece, word_diff

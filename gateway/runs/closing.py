@@ -1,0 +1,165 @@
+"""Closing a run: what was said is stored, the turn counted and recorded and the hook told, in one transaction."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from gateway.errors import RunSuperseded
+from gateway.hooks import TurnCompleted, turn_completed
+from gateway.models import Message, Run, Session
+from gateway.runs import identity
+from gateway.runs.context import TurnContext
+from gateway.runs.leases import reopen
+from gateway.runs.rows import messages_insert, turn_context
+from gateway.runs.window import as_openai
+from gateway.tokens import estimate, estimate_text
+from memories.threads import ThreadTurn, record_run, thread_cache
+
+CLIENT_TOOLS_WAIT = timedelta(hours=1)
+WAITING_AT_ONCE = 100
+COMPACTION_TASK = "gateway.compaction.compact_session"
+COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
+
+
+@dataclass(slots=True, kw_only=True)
+class Said:
+    """What a run has said and done so far; handed to `close`."""
+
+    text: str = ""
+    messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
+    usage: dict[str, int] = field(default_factory=dict)
+    model: str = ""
+    recalled: list[dict[str, Any]] = field(default_factory=list)
+    trace: dict[str, Any] = field(default_factory=dict)
+
+
+def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
+    """Store what was said and end the run; returns the session's turns since the last review.
+    Only a completed run counts, is recorded and is told to the hook.
+
+    Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
+    closed = _close(context, said, state=state, error=error)
+    if closed is None:
+        raise RunSuperseded(
+            "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
+        )
+    turns_since_review, record_id = closed
+    if record_id and context.agent.settings.inject_memories:
+        turn = ThreadTurn(
+            record_id=record_id,
+            run_id=context.run_id,
+            turn=context.turn,
+            user=context.user_text,
+            assistant=said.text,
+            said_at=context.started_at,
+        )
+        thread_cache.append(context.session_id, turn, after=context.newest_record)
+    return turns_since_review
+
+
+@transaction.atomic
+def _close(
+    context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None
+) -> tuple[int, UUID | None] | None:
+    """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
+    now = timezone.now()
+    session = Session.objects.select_for_update().filter(pk=context.session_id).first()
+    chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
+    ended = state != Run.State.AWAITING_CLIENT_TOOLS
+    closed = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token).update(
+        state=state,
+        text=said.text,
+        usage=said.usage,
+        model=said.model,
+        recalled=said.recalled,
+        trace=said.trace,
+        error=error,
+        chain_after=chain_after,
+        lease_token=None,
+        lease_expires_at=None if ended else now + CLIENT_TOOLS_WAIT,
+        finished_at=now if ended else None,
+    )
+    if closed != 1 or session is None:
+        Run.objects.filter(pk=context.run_id).update(text=said.text, superseded=True)
+        return None
+    if said.messages:
+        messages_insert(session, context.run_id, said.messages)
+    record_id = _complete(context, session, said, chain_after, now) if state == Run.State.COMPLETED else None
+    session.last_active_at = now
+    session.save()
+    return session.turns_since_memory_review, record_id
+
+
+def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> UUID | None:
+    session.turns = max(session.turns, context.turn)
+    session.chain = chain_after
+    session.last_pair = identity.pair_key(context.user_canonical, identity.squeeze(said.text))
+    _compact_if_large(context, said)
+    if context.temporary or context.book is None:
+        return None
+    record_id = None
+    if context.user_text.strip() and said.text.strip():
+        record_id = record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id).pk
+    if not context.counted:
+        return record_id
+    session.turns_since_memory_review += 1
+    event = TurnCompleted(
+        owner_id=context.owner_id,
+        session_id=session.pk,
+        run_id=context.run_id,
+        agent_name=context.agent.name,
+        settings=context.agent.settings,
+        book_id=context.book.book_id,
+        book_epoch=context.book.epoch,
+        turns_since_review=session.turns_since_memory_review,
+        last_seq=session.message_seq,
+        reviewed_through=session.reviewed_through,
+        completed_at=now,
+    )
+    if turn_completed(event):
+        session.turns_since_memory_review = 0
+    return record_id
+
+
+def _chain_after(context: TurnContext, said: Said) -> str:
+    return identity.chain_next(context.chain_before, context.user_canonical, identity.squeeze(said.text))
+
+
+def _compact_if_large(context: TurnContext, said: Said) -> None:
+    tokens = said.usage.get("total_tokens") or estimate(context.messages) + estimate_text(said.text)
+    if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
+        session_id = str(context.session_id)
+        transaction.on_commit(lambda: async_task(COMPACTION_TASK, session_id, q_options={"save": False}), robust=True)
+
+
+def complete_waiting(now: datetime) -> int:
+    """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
+    Returns how many."""
+    waiting = Run.objects.filter(state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now)
+    return sum(_complete_waited(run.pk, now) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
+
+
+@transaction.atomic
+def _complete_waited(run_id: UUID, now: datetime) -> bool:
+    run = Run.objects.select_related("session__agent").get(pk=run_id)
+    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
+    busy = Run.objects.filter(session=session, state=Run.State.RUNNING).exists()  # another turn: the next sweep then
+    if user is None or busy or not reopen(run):
+        return False
+    context = turn_context(
+        session,
+        run,
+        messages=(as_openai(user),),
+        user=user,
+        user_canonical=identity.canonical_content(user.parts or user.text),
+        chain_before=run.chain_before,
+    )
+    said = Said(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace)
+    _close(context, said, state=Run.State.COMPLETED, error=None)
+    return True

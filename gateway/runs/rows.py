@@ -1,0 +1,162 @@
+"""The rows that the transactions of a turn store, and the context that is read with them."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Exists
+from django.utils import timezone
+
+from gateway.agents.configuration import memory_settings_of
+from gateway.agents.rows import KEY_REVOKED, agent_settings
+from gateway.keys import valid_keys
+from gateway.models import Message, Run, Session
+from gateway.runs import identity
+from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.leases import lease_end
+from memories.books import book_state
+from memories.caller import Caller
+from memories.errors import NotFound, Unauthorized
+from memories.ids import uuid7
+from memories.models import ThreadRecord
+
+TITLE_CHARS = 60
+MAX_CALL_ID = 128
+
+
+def session_lock(caller: Caller, session_id: UUID | None) -> Session:
+    """The owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
+    rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
+    if caller.key_id:
+        rows = rows.annotate(key_valid=Exists(valid_keys().filter(pk=caller.key_id)))
+    session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
+    if session is None:
+        raise NotFound("There is no such session. It may have been deleted.")
+    if caller.key_id and not getattr(session, "key_valid", False):
+        raise Unauthorized(KEY_REVOKED)
+    return session
+
+
+def run_insert(
+    caller: Caller,
+    session: Session,
+    *,
+    turn: int,
+    counted: bool,
+    conversation: identity.Conversation,
+    temporary: bool,
+    request_id: str,
+    idempotency_key: str = "",
+) -> Run:
+    """A running run of the session, with a lease of its own."""
+    return Run.objects.create(
+        owner_id=caller.owner_id,
+        session=session,
+        turn=turn,
+        counted=counted,
+        temporary=temporary,
+        lease_token=uuid7(),
+        lease_expires_at=lease_end(),
+        chain_before=conversation.chain_before,
+        user_key=conversation.user_key,
+        request_id=request_id,
+        idempotency_key=idempotency_key,
+    )
+
+
+def messages_insert(
+    session: Session, run_id: UUID, messages: Sequence[dict[str, Any]], *, history: int = 0
+) -> list[Message]:
+    """Append messages; the first `history` of them came with the client and belong to no run."""
+    rows = []
+    for index, message in enumerate(messages):
+        session.message_seq += 1
+        content = message.get("content")
+        rows.append(
+            Message(
+                owner_id=session.owner_id,
+                session=session,
+                run_id=None if index < history else run_id,
+                seq=session.message_seq,
+                role=message["role"],
+                kind=Message.Kind.HISTORY if index < history else message.get("kind", Message.Kind.CHAT),
+                text=identity.text_of(content),
+                parts=content if isinstance(content, list) else None,
+                tool_calls=message.get("tool_calls"),
+                tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+            )
+        )
+    return Message.objects.bulk_create(rows)
+
+
+def is_new_turn(replaced: Run | None) -> bool:
+    """Whether completing a run makes one more user turn: a turn that was counted is not counted again, however often
+    it is repeated and whatever became of the repetitions."""
+    return replaced is None or (replaced.counted and replaced.state != Run.State.COMPLETED)
+
+
+def supersede(session: Session, replaced: Run) -> None:
+    """A regenerated or edited turn, and what followed it, leave the conversation; they stay readable."""
+    later = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False, turn__gte=replaced.turn)
+    later.exclude(state=Run.State.RUNNING).update(superseded=True)
+    session.turns = replaced.turn - 1
+
+
+def session_touch(session: Session) -> None:
+    """Store the session, active now."""
+    session.last_active_at = timezone.now()
+    session.save()
+
+
+def title_of(content: str) -> str:
+    """A first title: the beginning of the first message."""
+    words = identity.fold(content)
+    return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
+
+
+def turn_context(
+    session: Session,
+    run: Run,
+    *,
+    messages: tuple[dict[str, Any], ...],
+    user: Message,
+    user_canonical: str,
+    chain_before: str,
+    client_system: str = "",
+    message_seqs: tuple[int, ...] = (),
+    summary: str = "",
+) -> TurnContext:
+    """What a turn is executed with, read in the transaction that opened its run."""
+    agent = session.agent
+    checked = agent_settings(agent)
+    book = None if run.temporary else book_state(session.owner_id, agent.book)
+    newest = None
+    if book and checked.inject_memories and session.turns:
+        records = ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk, cleared_at=None)
+        newest = records.order_by("-id").values_list("id", flat=True).first()
+    assert run.lease_token is not None
+    return TurnContext(
+        owner_id=session.owner_id,
+        session_id=session.pk,
+        run_id=run.pk,
+        lease_token=run.lease_token,
+        turn=run.turn,
+        counted=run.counted,
+        temporary=run.temporary,
+        agent=AgentConfig(name=agent.name, version=agent.version, settings=checked, memories=memory_settings_of(agent)),
+        book=book,
+        messages=messages,
+        client_system=client_system,
+        message_seqs=message_seqs,
+        summary=summary,
+        compaction_epoch=session.compaction_epoch,
+        user_text=user.text,
+        user_canonical=user_canonical,
+        user_seq=user.seq,
+        newest_record=newest,
+        chain_before=chain_before,
+        request_id=run.request_id,
+        started_at=run.started_at,
+        resumed_text=run.text,
+        resumed_usage=run.usage,
+    )

@@ -1,0 +1,95 @@
+"""Opening a run for a request that carries its whole context: one transaction finds or makes the session
+(gateway.runs.resolve) and opens the run in it, or takes up the run that waits for the tool results it brings."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from gateway.agents.rows import agent_find
+from gateway.errors import SessionBusy
+from gateway.models import Message
+from gateway.runs import identity
+from gateway.runs.client_tools import named_run_id, open_continued
+from gateway.runs.context import TurnContext
+from gateway.runs.leases import release_expired
+from gateway.runs.resolve import Place, V1Request, place_find, place_new
+from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from memories.caller import Caller
+from memories.errors import InvalidRequest
+
+
+def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -> TurnContext:
+    """Open a run for a request that carries its whole context.
+
+    Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
+    open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
+    try:
+        return _open(caller, request, fork_if_busy=fork_if_busy)
+    except IntegrityError:
+        # Another request made the session of that name, or opened a run in it, between our look and our insert.
+        return _open(caller, request, fork_if_busy=fork_if_busy)
+
+
+@transaction.atomic
+def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnContext:
+    run_id = named_run_id(request.messages)
+    if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
+        return taken_up
+    agent = agent_find(caller, request.agent)
+    if not any(message.get("role") == "user" for message in request.messages):
+        raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
+    conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
+    place = place_find(caller, agent, request, conversation, run_id)
+    try:
+        if not place.session._state.adding:
+            release_expired(place.session)
+    except SessionBusy:
+        if not fork_if_busy:
+            raise
+        place = place_new(caller, agent, request, parent=place.session.pk)
+    return _open_in(caller, place, request, conversation)
+
+
+def _open_in(caller: Caller, place: Place, request: V1Request, conversation: identity.Conversation) -> TurnContext:
+    session, regenerates = place.session, place.regenerates
+    spoken = [message for message in request.messages if message.get("role") in set(Message.Role.values)]
+    last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
+    run = run_insert(
+        caller,
+        session,
+        turn=regenerates.turn if regenerates else session.turns + 1,
+        counted=is_new_turn(regenerates),
+        conversation=conversation,
+        temporary=session.temporary or request.temporary,
+        request_id=request.request_id,
+        idempotency_key=request.idempotency_key,
+    )
+    if regenerates:
+        supersede(session, regenerates)
+    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole.
+    history = spoken[:last_user] if session.message_seq == 0 else []
+    stored = messages_insert(session, run.pk, [*history, spoken[last_user]], history=len(history))
+    if history:
+        session.reviewed_through = stored[-1].seq - 1
+    if not session.title:
+        session.title = title_of(stored[-1].text)
+    session_touch(session)
+    return turn_context(
+        session,
+        run,
+        messages=request.messages,
+        client_system=request.client_system,
+        user=stored[-1],
+        user_canonical=conversation.user,
+        chain_before=conversation.chain_before,
+    )
+
+
+def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[str, Any], ...]]:
+    """The client's leading system and developer messages as one text, and the rest of the conversation."""
+    leading = 0
+    while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
+        leading += 1
+    texts = [identity.text_of(message.get("content")) for message in messages[:leading]]
+    return "\n\n".join(text for text in texts if text), tuple(messages[leading:])

@@ -1,0 +1,37 @@
+"""Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet and Revision rows.
+Called by memories.tools, api, views, admin and changes, and by the floors above; reads live in memories.selectors."""
+
+from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set
+from memories.services.counters import keywords_claim, keywords_release, usage_add
+from memories.services.owners import owner_for_end_user, owner_for_user, owner_time_zone_set
+from memories.services.writing import (
+    BookWriter,
+    MemoryFields,
+    Source,
+    Written,
+    book_expire,
+    book_touch,
+    book_writing,
+    memory_state,
+)
+
+__all__ = [
+    "DEFAULT_LIMITS",
+    "BookWriter",
+    "MemoryFields",
+    "Source",
+    "Written",
+    "book_expire",
+    "book_get_or_create",
+    "book_limits",
+    "book_limits_set",
+    "book_touch",
+    "book_writing",
+    "keywords_claim",
+    "keywords_release",
+    "memory_state",
+    "owner_for_end_user",
+    "owner_for_user",
+    "owner_time_zone_set",
+    "usage_add",
+]

@@ -1,0 +1,31 @@
+"""What is noted beside a memory without changing it: no revision, no new generation, the same bytes to inject."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import F
+
+from memories.models import (
+    Memory,
+)
+
+
+def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> None:
+    """Raise the usage counters of an owner's memories, by number. No revision and no new generation: what may be
+    injected, and in which bytes, does not depend on them."""
+    for number, count in sorted(counts.items()):
+        Memory.objects.filter(owner_id=owner_id, number=number).update(
+            usage_count=F("usage_count") + count, last_used_at=used_at
+        )
+
+
+def keywords_claim(memory: Memory) -> bool:
+    """Note that search words are being asked for exactly this content; False when somebody else was first."""
+    mine = Memory.objects.filter(pk=memory.pk, version=memory.version).exclude(keywords_for=memory.content_key)
+    return mine.update(keywords_for=memory.content_key) == 1
+
+
+def keywords_release(memories: Sequence[Memory]) -> None:
+    """Give claims back: asking failed in a way that may pass."""
+    Memory.objects.filter(pk__in=[memory.pk for memory in memories], keywords=[]).update(keywords_for="")

@@ -1,0 +1,34 @@
+"""Owners: one for each Django user, and one for each end user that an application names."""
+
+from uuid import UUID
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.contrib.auth.models import AbstractBaseUser
+
+from memories.errors import InvalidRequest
+from memories.models import (
+    Owner,
+)
+
+
+def owner_for_user(user: AbstractBaseUser) -> Owner:
+    """The owner row of a Django user, made at first sight."""
+    owner, _ = Owner.objects.get_or_create(user_id=user.pk)
+    return owner
+
+
+def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:
+    """The owner row of an application's end user; replacing a key of the parent keeps it."""
+    if not external_id or len(external_id) > 255:
+        raise InvalidRequest("An end user's id has 1 to 255 characters.")
+    owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)
+    return owner
+
+
+def owner_time_zone_set(owner_id: UUID, name: str) -> None:
+    """Show an owner's times in this zone (`Europe/Stockholm`). Raises InvalidRequest for a name nobody knows."""
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidRequest("There is no such time zone.", param="time_zone") from None
+    Owner.objects.filter(pk=owner_id).update(time_zone=name)

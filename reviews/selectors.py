@@ -1,0 +1,24 @@
+"""Reviews, read side."""
+
+from uuid import UUID
+
+from django.conf import settings
+
+from memories.errors import NotFound
+from reviews.models import ReviewRun
+from reviews.undo import review_undo as review_undo  # one door for the edges
+
+
+def review_get(owner_id: UUID, review_id: UUID | None) -> ReviewRun:
+    """The owner's review, with its book. Raises NotFound."""
+    found = (
+        ReviewRun.objects.select_related("book").filter(owner_id=owner_id, pk=review_id).first() if review_id else None
+    )
+    if found is None:
+        raise NotFound("There is no such review.")
+    return found
+
+
+def review_model(review: ReviewRun) -> str:
+    """The model a review asks: its own setting, else the agent's, else the default."""
+    return review.settings.get("memory_review_model") or review.settings.get("model") or settings.DAYBOOK_MODEL
