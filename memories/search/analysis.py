@@ -45,10 +45,6 @@ class Vocabulary:
         """Return the number of a term, -1 if it is not known."""
         return self._numbers.get(term, -1)
 
-    def surface(self, number: int) -> str:
-        """Return the spelling in which the term was first met."""
-        return self._surfaces[number]
-
     def add(self, term: str, surface: str) -> int:
         """Return the number of a term, giving it the next one if it is new."""
         known = self._numbers.get(term)

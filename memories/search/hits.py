@@ -9,6 +9,7 @@ from memories.search.book import BookArrays
 from memories.search.entries import Entry
 from memories.search.evidence import Evidence
 from memories.search.query import Query
+from memories.search.tokens import tokens_of
 
 MOST_WORDS: Final = 4
 """Words named per reason."""
@@ -84,7 +85,7 @@ def ranked_reasons(
         found.append(Reason("words", own))
     if written and (by_keywords := tuple(word for word in _spelled(query, written) if word not in own)):
         found.append(Reason("keywords", by_keywords))
-    if near := _near(said | written if written else said, query, book):
+    if near := _near(said | written if written else said, query, book, entries[at]):
         found.append(Reason("near_words", near))
     if book.around.any and (neighbour := _neighbour(at, query, entries, book, own)):
         found.append(neighbour)
@@ -133,14 +134,18 @@ def _spelled(query: Query, terms: set[int]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([surface for term, surface in query.spelled if term in terms]))
 
 
-def _near(terms: set[int], query: Query, book: BookArrays) -> tuple[str, ...]:
+def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tuple[str, ...]:
     """Return the entry's words that are close to words of the message which it lacks, closest first."""
     near = query.near
     lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
     if not lacking:
         return ()
-    spelled = [book.vocabulary.surface(int(book.terms[term])) for _, term in sorted(lacking)]
-    return tuple(dict.fromkeys(spelled))
+    # As the entry itself spells them: the vocabulary is shared by all books and keeps somebody's first spelling.
+    tokens = [*tokens_of(entry.content), *tokens_of(", ".join(entry.keywords))]
+    own = {token.term: token.surface for token in reversed(tokens)}
+    spelled = {book.vocabulary.number_of(term): surface for term, surface in own.items()}
+    found = [spelled.get(int(book.terms[term])) for _, term in sorted(lacking)]
+    return tuple(dict.fromkeys(word for word in found if word))
 
 
 def _neighbour(

@@ -110,6 +110,15 @@ def test_why_names_a_word_that_is_near_in_meaning() -> None:
     assert "Sister" in hit.why
 
 
+def test_why_spells_a_near_word_as_its_own_book_does_not_as_another_book_did() -> None:
+    kept = AnalysisCache()
+    BookIndex.build(facts("Sisterly SISTERS meet on Monday"), analysis=kept)
+    index = BookIndex.build(facts(*FACTS), analysis=kept)
+    hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
+    near = next(reason for reason in hit.reasons if reason.kind == "near_words")
+    assert all(word in FACTS[6] for word in near.words)
+
+
 def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Holds every keyword of the message."
