@@ -15,6 +15,7 @@ from memories.tools import ToolCall
 
 _MARGIN = 5.0
 _COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class StepResult:
 
     text: str
     calls: list[ToolCall]
-    usage: dict[str, int]
+    usage: dict[str, Any]
     model: str
     finish_reason: str
     choice: dict[str, Any]
@@ -37,7 +38,7 @@ class Step:
     bytes_left: int
     texts: list[str] = field(default_factory=list)
     calls: dict[int, dict[str, str]] = field(default_factory=dict)
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
@@ -137,9 +138,33 @@ async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tup
     yield choice, step.take(choice, choice.get("message") or {})
 
 
-def add_usage(total: dict[str, int], more: dict[str, Any]) -> dict[str, int]:
-    """The sum of two usages, of the figures every upstream gives."""
-    return {name: int(total.get(name, 0)) + int(more.get(name) or 0) for name in _COUNTED} if more or total else {}
+def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The sum of two usages: of the figures every upstream gives, and of their details where there are any."""
+    if not (more or total):
+        return {}
+    summed: dict[str, Any] = {name: _figure(total, name) + _figure(more, name) for name in _COUNTED}
+    for name in _DETAILED:
+        one, other = (_details(usage, name) for usage in (total, more))
+        if one or other:
+            summed[name] = {key: one.get(key, 0) + other.get(key, 0) for key in one | other}
+    return summed
+
+
+def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """What came to a usage after it stood at `before`."""
+    less: dict[str, Any] = {name: -_figure(before, name) for name in _COUNTED}
+    for name in _DETAILED:
+        less[name] = {key: -value for key, value in _details(before, name).items()}
+    return add_usage(usage, less) if usage else {}
+
+
+def _figure(usage: dict[str, Any], name: str) -> int:
+    return int(usage.get(name) or 0)
+
+
+def _details(usage: dict[str, Any], name: str) -> dict[str, int]:
+    given = usage.get(name)
+    return {key: value for key, value in given.items() if isinstance(value, int)} if isinstance(given, dict) else {}
 
 
 def _distinct(calls: list[ToolCall]) -> list[ToolCall]:

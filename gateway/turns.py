@@ -31,6 +31,8 @@ from memories.tools import ToolCall, ToolScope
 
 logger = logging.getLogger("daybook.turns")
 
+_PARAGRAPH = "\n\n"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnOptions:
@@ -71,6 +73,7 @@ class Done:
 
     state: Run.State
     said: closing.Said
+    said_now: str  # what this request was told: a run that waited for the client's tools has said the rest before
     changes: list[dict[str, Any]]
     turns_since_review: int
     client_calls: list[dict[str, Any]]
@@ -89,6 +92,7 @@ class Turn:
         self.options = options
         self.said = closing.Said(text=context.resumed_text, usage=dict(context.resumed_usage))
         self._noted = len(self.said.text)  # how much of the text is in said.messages already
+        self._told_from = len(self.said.text)  # where what this request is told begins
         self.changes: list[dict[str, Any]] = []
         self._closed = False
         self._clock = TurnClock(context.resumed_usage)
@@ -141,10 +145,9 @@ class Turn:
             step = Step(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.said.text.encode()))
             self.said.trace["steps"] = number
             async for choice, text in self._step(request, step):
-                self.said.text += text
                 if text and self.options.stream:
                     self._clock.text()
-                yield Delta(text, choice)
+                yield Delta(self._say(text), choice)
             result = step.result()
             self.said.model = result.model or self.said.model
             self.said.usage = add_usage(self.said.usage, result.usage)
@@ -167,6 +170,18 @@ class Turn:
 
     def _step(self, request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
+
+    def _say(self, text: str) -> str:
+        """Append a piece of a step's text; returns it as it is told. Texts before and after tools are paragraphs."""
+        before, gap = self.said.text, ""
+        if text and before and len(before) == self._noted and not (before[-1].isspace() or text[0].isspace()):
+            gap = _PARAGRAPH
+            self._noted += len(gap)
+        self.said.text += gap + text
+        if len(before) == self._told_from:  # what this request is told begins here, without a gap before it
+            self._told_from += len(gap)
+            return text
+        return gap + text
 
     def _our_tools(self) -> tuple[dict[str, Any], ...]:
         agent = self.context.agent
@@ -236,6 +251,7 @@ class Turn:
         return Done(
             state=state,
             said=self.said,
+            said_now=self.said.text[self._told_from :],
             changes=self.changes,
             turns_since_review=turns_since_review,
             client_calls=[call_json(call) for call in client_calls],

@@ -11,6 +11,7 @@ from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
 from gateway.runs.context import TurnContext
+from gateway.steps import usage_since
 from gateway.turns import Delta, Done, Turn
 
 _PLAIN = frozenset({"role", "content"})
@@ -34,7 +35,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
         "model": context.agent.name,
     }
     first, *others = (dict(choice) for choice in answer["choices"])
-    message = {"role": "assistant", **(first.get("message") or {}), "content": _said_now(context, done) or None}
+    message = {"role": "assistant", **(first.get("message") or {}), "content": done.said_now or None}
     message.pop("tool_calls", None)
     if done.client_calls:
         message["tool_calls"] = done.client_calls
@@ -97,6 +98,8 @@ def _delta(event: Delta) -> bytes:
     if delta.keys() <= _PLAIN and not choice.get("logprobs"):
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
+    if event.text:
+        kept["content"] = event.text
     return sse.encode({**choice, "delta": kept, "finish_reason": None})
 
 
@@ -115,11 +118,5 @@ def _finish_reason(done: Done) -> str:
     return done.finish_reason if done.finish_reason != "tool_calls" else "stop"
 
 
-def _said_now(context: TurnContext, done: Done) -> str:
-    """What this request was answered: a run that waited for the client's tools has said the rest before."""
-    return done.said.text[len(context.resumed_text) :]
-
-
-def _usage_now(context: TurnContext, done: Done) -> dict[str, int]:
-    before = context.resumed_usage
-    return {name: tokens - before.get(name, 0) for name, tokens in done.said.usage.items()}
+def _usage_now(context: TurnContext, done: Done) -> dict[str, Any]:
+    return usage_since(done.said.usage, context.resumed_usage)

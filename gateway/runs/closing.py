@@ -32,7 +32,7 @@ class Said:
 
     text: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
-    usage: dict[str, int] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     recalled: list[dict[str, Any]] = field(default_factory=list)
     trace: dict[str, Any] = field(default_factory=dict)

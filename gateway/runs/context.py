@@ -48,4 +48,4 @@ class TurnContext:
     started_at: datetime
     # What an earlier part of this run said before it waited for the client's tools.
     resumed_text: str = ""
-    resumed_usage: dict[str, int] = field(default_factory=dict)
+    resumed_usage: dict[str, Any] = field(default_factory=dict)

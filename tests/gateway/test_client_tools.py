@@ -48,7 +48,7 @@ async def test_a_run_waits_for_the_client_and_goes_on(alice_api: Api, agent: Age
     assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
     assert second.json["usage"]["total_tokens"] == 10  # of this request; the run has the sum
     run = await in_thread(Run.objects.get)
-    assert (run.state, run.text, run.usage["total_tokens"]) == ("completed", "One moment.Found it.", 20)
+    assert (run.state, run.text, run.usage["total_tokens"]) == ("completed", "One moment.\n\nFound it.", 20)
     sent = model.calls[1].messages
     assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool"]
     assert [message["tool_call_id"] for message in sent[-2:]] == [call["id"] for call in called(first)]

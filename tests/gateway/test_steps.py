@@ -1,0 +1,138 @@
+"""Several model steps of one turn: how their texts and their usage become one answer's"""
+
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.runs.native import open_native
+from gateway.steps import add_usage, usage_since
+from gateway.turns import Delta, Turn, TurnOptions
+from memories.database import in_thread
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import caller_make
+from tests.gateway.v1 import ask, stream
+from tests.scripted_model import Hangs, Says, ScriptedModel
+
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+USAGE = {
+    "prompt_tokens": 7,
+    "completion_tokens": 3,
+    "total_tokens": 10,
+    "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": None},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+
+
+def spoken(chunks: list[Any]) -> str:
+    return "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+
+
+def pieces(*texts: str, **more: Any) -> Says:
+    return Says(pieces=texts, calls=(ADD,), **more)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "joined"),
+    [
+        (("One ", "moment."), ("Not", "ed."), "One moment.\n\nNoted."),
+        (("One moment. ",), ("Noted.",), "One moment. Noted."),
+        (("One moment.",), ("\nNoted.",), "One moment.\nNoted."),
+        ((), ("Noted.",), "Noted."),
+    ],
+)
+async def test_texts_around_our_tools_are_read_apart(
+    alice_api: Api, agent: Agent, model: ScriptedModel, before: tuple[str, ...], after: tuple[str, ...], joined: str
+) -> None:
+    model.script(pieces(*before), Says(pieces=after), pieces(*before), Says(pieces=after))
+    assert spoken(await stream(alice_api, "I'm vegetarian")) == joined
+    whole = await ask(alice_api, "As I said, I'm vegetarian")
+    assert whole.text == joined
+    assert await in_thread(lambda: list(Run.objects.values_list("text", flat=True))) == [joined, joined]
+    model.script("You are.")
+    resent = await ask(alice_api, "As I said, I'm vegetarian", joined, "Am I?")
+    assert resent.session == whole.session
+
+
+async def test_each_step_is_stored_with_its_own_words(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(pieces("One moment."), "Noted.")
+    await ask(alice_api, "I'm vegetarian")
+    stored = Message.objects.filter(role="assistant").order_by("seq")
+    assert await in_thread(lambda: list(stored.values_list("text", flat=True))) == ["One moment.", "Noted."]
+
+
+async def test_a_stopped_turn_keeps_the_gap_out_of_its_messages(
+    alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    model.script(pieces("One moment."), Hangs(pieces=("Half",)))
+    context = await in_thread(
+        open_native, caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r"
+    )
+    events = Turn(context, TurnOptions()).events()
+    told = ""
+    async for event in events:
+        told += event.text if isinstance(event, Delta) else ""
+        if told.endswith("Half"):
+            break
+    await events.aclose()
+    run = await in_thread(Run.objects.get)
+    assert (told, run.text, run.state) == ("One moment.\n\nHalf", told, "stopped")
+    stored = Message.objects.filter(role="assistant").order_by("seq")
+    assert await in_thread(lambda: list(stored.values_list("text", flat=True))) == ["One moment.", "Half"]
+
+
+async def test_what_follows_the_clients_tools_begins_a_message_of_its_own(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    user = {"role": "user", "content": "Look it up"}
+    model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), pieces("Found it."), "Noted.")
+    first = await ask(alice_api, user, tools=[LOOKUP])
+    message = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "A"}
+    second = await ask(alice_api, user, message, result, tools=[LOOKUP])
+    assert (first.text, second.text) == ("One moment.", "Found it.\n\nNoted.")
+    assert (await in_thread(Run.objects.get)).text == "One moment.\n\nFound it.\n\nNoted."
+
+
+async def test_the_gap_reaches_clients_that_get_the_upstreams_own_fields(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = iter([("One moment.", [ADD]), ("Noted.", [])])
+
+    async def thinking(request: Any) -> Any:
+        text, made = next(steps)
+        for index, (name, arguments) in enumerate(made):
+            call = {"index": index, "id": "a", "function": {"name": name, "arguments": arguments}}
+            yield {"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+        yield {"choices": [{"index": 0, "delta": {"content": text, "reasoning_content": "Hm."}}]}
+
+    monkeypatch.setattr(model, "stream", thinking)
+    chunks = await stream(alice_api, "I'm vegetarian")
+    assert spoken(chunks) == "One moment.\n\nNoted."
+    assert sum("reasoning_content" in chunk["choices"][0]["delta"] for chunk in chunks) == 2
+
+
+async def test_usage_is_summed_with_its_details(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    plain = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    model.script(pieces("One moment.", usage=USAGE), Says(pieces=("Noted.",), usage=USAGE), pieces(usage=plain))
+    model.script(Says(pieces=("Noted.",), usage=USAGE))
+    whole = await ask(alice_api, "I'm vegetarian")
+    summed = {
+        "prompt_tokens": 14,
+        "completion_tokens": 6,
+        "total_tokens": 20,
+        "prompt_tokens_details": {"cached_tokens": 8},
+        "completion_tokens_details": {"reasoning_tokens": 4},
+    }
+    assert whole.json["usage"] == summed
+    chunks = await stream(alice_api, "Again", stream_options={"include_usage": True})
+    assert chunks[-1]["usage"] == add_usage(plain, USAGE)
+    assert chunks[-1]["usage"]["prompt_tokens_details"] == {"cached_tokens": 4}
+
+
+def test_what_a_request_used_is_what_came_to_the_runs_usage() -> None:
+    assert usage_since(add_usage(USAGE, USAGE), USAGE) == add_usage({}, USAGE)
+    assert usage_since(USAGE, {}) == add_usage({}, USAGE)
+    assert add_usage({}, {}) == usage_since({}, {}) == {}
