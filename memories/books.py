@@ -4,6 +4,7 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from memories.database import only_row
 from memories.models import Book
 from memories.services import book_expire, book_get_or_create
 from memories.snapshot import BookState
@@ -11,7 +12,7 @@ from memories.snapshot import BookState
 
 def book_state(owner_id: UUID, name: str) -> BookState:
     """The book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
-    book = Book.objects.filter(owner_id=owner_id, name=name).first() or book_get_or_create(owner_id, name)
+    book = only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
     if book.next_expiry_at and book.next_expiry_at <= timezone.now():
         book = book_expire(book)
     return BookState(book_id=book.pk, owner_id=owner_id, name=book.name, generation=book.generation, epoch=book.epoch)

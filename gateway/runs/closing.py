@@ -18,6 +18,7 @@ from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.window import as_openai
 from gateway.tokens import estimate, estimate_text
+from memories.database import only_row
 from memories.threads import ThreadTurn, record_run, thread_cache
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
@@ -68,7 +69,7 @@ def _close(
 ) -> tuple[int, UUID | None] | None:
     """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
     now = timezone.now()
-    session = Session.objects.select_for_update().filter(pk=context.session_id).first()
+    session = only_row(Session.objects.select_for_update().filter(pk=context.session_id))
     chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
     closed = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token).update(

@@ -11,6 +11,7 @@ from django.utils import timezone
 from gateway.errors import SessionBusy
 from gateway.models import Run, Session
 from gateway.runs.context import TurnContext
+from memories.database import only_row
 from memories.errors import NotFound
 from memories.ids import uuid7
 
@@ -67,7 +68,7 @@ def expire_runs(now: datetime) -> int:
 
 def release_expired(session: Session) -> None:
     """Give up an open run of the session whose lease ran out. Raises SessionBusy while one is really open."""
-    open_run = Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING).first()
+    open_run = only_row(Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING))
     if open_run is None:
         return
     if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():

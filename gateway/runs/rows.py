@@ -16,6 +16,7 @@ from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.leases import lease_end
 from memories.books import book_state
 from memories.caller import Caller
+from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import ThreadRecord
@@ -29,7 +30,7 @@ def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(valid_keys().filter(pk=caller.key_id)))
-    session = rows.filter(owner_id=caller.owner_id, pk=session_id).first() if session_id else None
+    session = only_row(rows.filter(owner_id=caller.owner_id, pk=session_id)) if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
     if caller.key_id and not getattr(session, "key_valid", False):
