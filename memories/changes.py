@@ -1,9 +1,9 @@
 """Undo: taking back a change set, and putting a memory back to an earlier revision.
 
 For each memory whose latest revision belongs to the set (or to an undo of it, or to an undo of that), the state before
-the set's first revision of it comes back, as one revision of a new change set. Memories that were changed by somebody
-else since are left alone and listed. An undo is itself a change set, so undoing it puts things back, and a set that was
-put back can be undone again."""
+the set's first revision of it comes back, as one revision of a new change set. What was written over it and taken back
+again counts as not written. Memories that were changed by somebody else since are left alone and listed. An undo is
+itself a change set, so undoing it puts things back, and a set that was put back can be undone again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -95,12 +95,12 @@ def _undo(change_set: ChangeSet, source: Source, only: frozenset[int] | None) ->
         first_of: dict[UUID, Revision] = {}
         for revision in revisions.order_by("memory_id", "version"):
             first_of.setdefault(revision.memory_id, revision)
-        latest_set = _latest_sets(change_set.owner_id, set(first_of))
         family = _family(change_set)
+        standing = _standing(change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if only is not None and memory.number not in only:
                 continue
-            if latest_set.get(memory.pk) not in family:
+            if memory.pk not in standing:
                 left.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
@@ -148,10 +148,33 @@ def _family(change_set: ChangeSet) -> set[UUID]:
     return family
 
 
-def _latest_sets(owner_id: UUID, memories: set[UUID]) -> dict[UUID, UUID]:
-    """For each memory the change set of its latest revision."""
-    latest = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories, version=F("memory__version"))
-    return dict(latest.values_list("memory_id", "change_set_id"))
+def _standing(owner_id: UUID, memories: set[UUID], family: set[UUID]) -> set[UUID]:
+    """Those of the memories that are as the family left them: its revision is their latest one, or what came after it
+    was taken back."""
+    revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=memories)
+    latest = revisions.filter(version=F("memory__version")).values_list("memory_id", "change_set_id")
+    standing = {memory for memory, change_set in latest if change_set in family}
+    if others := memories - standing:
+        history: dict[UUID, list[tuple[UUID, UUID | None]]] = {}
+        rows = revisions.filter(memory_id__in=others).order_by("version")
+        for memory, step, undoes in rows.values_list("memory_id", "change_set_id", "change_set__undoes_id"):
+            history.setdefault(memory, []).append((step, undoes))
+        standing |= {memory for memory, steps in history.items() if _stands(steps, family)}
+    return standing
+
+
+def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
+    """`steps`: a memory's revisions, oldest first, each with its change set and the set that one takes back. An undo
+    leaves the memory as it was before the first revision of the set it undoes, so the look goes on there."""
+    while steps:
+        step, undoes = steps[-1]
+        if step in family:
+            return True
+        first = next((place for place, (earlier, _) in enumerate(steps) if earlier == undoes), None)
+        if first is None:
+            return False
+        steps = steps[:first]
+    return False
 
 
 def _state_before(first: Revision) -> dict[str, Any]:

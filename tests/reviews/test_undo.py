@@ -145,6 +145,33 @@ def test_a_change_made_after_putting_back_is_left_alone(alice: Owner, model: Scr
     assert undo(review).left_alone == (1,)
 
 
+def test_a_memory_that_two_reviews_touched_goes_back_step_by_step(alice: Owner, model: ScriptedModel) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    first = saved(alice, model, updates(leeds.number, "Lives in York."))
+    second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
+    assert (undo(first).left_alone, contents()) == ((1,), ["Lives in Hull."])
+    seen = []
+    for review in (second, first):
+        seen.append((undo(review).undone, contents()))
+    assert seen == [((1,), ["Lives in York."]), ((1,), ["Lives in Leeds."])]
+    back = ChangeSet.objects.filter(undoes=first.change_set).latest("id")
+    assert undo_set(alice, back.pk).undone == (1,)
+    again = ChangeSet.objects.filter(undoes=second.change_set).latest("id")
+    assert undo_set(alice, again.pk).undone == (1,)
+    assert (contents(), undo(first).left_alone) == (["Lives in Hull."], (1,))
+
+
+def test_what_a_person_wrote_over_a_review_that_was_taken_back_is_left_alone(
+    alice: Owner, model: ScriptedModel
+) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    first = saved(alice, model, updates(leeds.number, "Lives in York."))
+    second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
+    undo(second)
+    edit(alice, 1, "Lives in Bath.")
+    assert (undo(first).left_alone, contents()) == ((1,), ["Lives in Bath."])
+
+
 def test_its_owner_is_told_once(alice: Owner, model: ScriptedModel) -> None:
     review = saved(alice, model)
     before = Notification.objects.latest("seq").seq
