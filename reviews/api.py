@@ -21,7 +21,7 @@ router = Router()
 
 
 # What the row keeps of a write for itself.
-_INTERNAL = {"key", "version", "left_version"}
+_INTERNAL = {"key", "version", "left_version", "edited_by"}
 
 
 class WritesIn(Schema):
@@ -126,7 +126,7 @@ def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]
 
 def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
     review = review_get(caller.owner_id, parse_uuid(review_id))
-    return review_json(approvals.review_reject(review, only=_indexes(body.writes)))
+    return review_json(approvals.review_reject(review, actor=caller.actor, only=_indexes(body.writes)))
 
 
 def _indexes(writes: list[int] | None) -> frozenset[int] | None:

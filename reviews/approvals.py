@@ -1,6 +1,6 @@
 """Writes of a review that wait for a person: approving them, all or single ones and edited if need be, rejecting them,
 and letting them expire. A write waits (`waiting`), is approved (`applied`), or was `rejected` or has `expired`; those
-two can still be approved until their words are purged. Nothing that waits is given to a model."""
+two can still be approved until they are purged. Nothing that waits is given to a model."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from memories.errors import Conflict, InvalidRequest
+from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
@@ -43,13 +43,13 @@ def review_approve(
 
 
 @transaction.atomic
-def review_reject(review: ReviewRun, *, only: frozenset[int] | None = None) -> ReviewRun:
+def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None = None) -> ReviewRun:
     """Turn down writes that wait, all or some by index. Raises InvalidRequest, Conflict when none of them waits."""
     run = _locked(review.pk)
-    chosen = _chosen(run, only, ("waiting",))
-    for write in chosen:
+    for write in _chosen(run, only, ("waiting",)):
         write["state"] = "rejected"
-    _settle(run, "rejected", "Its writes were turned down.")
+    run.turned_down_at = timezone.now()
+    _settle(run, {"code": "rejected", "message": "Its writes were turned down.", "actor": actor})
     return run
 
 
@@ -61,12 +61,11 @@ def expire_approvals(now: datetime) -> int:
 
 
 def purge_proposals(now: datetime) -> int:
-    """Forget the words of writes that were turned down or expired long ago. Returns how many reviews it was."""
+    """Forget writes that were turned down or expired long ago, also those beside others that were approved. Returns how
+    many reviews it was."""
     before = now - timedelta(days=settings.UNDO_DAYS)
-    old = ReviewRun.objects.filter(
-        state=State.CANCELLED, error__code__in=["rejected", "expired"], finished_at__lt=before
-    ).exclude(writes=[])
-    return ReviewRun.objects.filter(pk__in=list(old.values_list("pk", flat=True)[:_BATCH])).update(writes=[])
+    old = ReviewRun.objects.filter(turned_down_at__lt=before).values_list("pk", flat=True)
+    return sum(_purge(pk, before) for pk in list(old[:_BATCH]))
 
 
 def forget_orphans() -> int:
@@ -83,7 +82,7 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     # Without indexes, what was turned down beside others that were kept stays so.
     usual = _PENDING if run.state == State.CANCELLED else ("waiting",)
     chosen = _chosen(run, only, usual if only is None else _PENDING)
-    _edit(chosen, edits)
+    proposed = _edit(chosen, edits, actor)
     source = Source(
         actor=actor,
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -94,9 +93,10 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     run.change_set, refused = apply_writes(run, run.writes, chosen, source)
     if refused and len(refused) == len(chosen):
         raise next(iter(refused.values()))
-    for index, error in refused.items():
-        run.writes[index]["reason"] = str(error)
-    _settle(run, "rejected", "Its writes were turned down.")
+    for write in chosen:
+        if error := refused.get(write["index"]):
+            _refuse(write, error, proposed)
+    _settle(run, run.error)
     return run
 
 
@@ -119,17 +119,30 @@ def _chosen(run: ReviewRun, only: frozenset[int] | None, states: tuple[str, ...]
     return chosen
 
 
-def _edit(chosen: list[dict[str, Any]], edits: dict[int, str]) -> None:
+def _edit(chosen: list[dict[str, Any]], edits: dict[int, str], actor: str) -> dict[int, dict[str, Any]]:
+    """Put the edited words in; returns by index the writes as they were proposed."""
     by_index = {write["index"]: write for write in chosen}
+    proposed = {}
     for index, content in edits.items():
         write = by_index.get(index)
         if write is None or write["action"] == "delete":
             raise InvalidRequest(f"There is nothing to edit in write {index}.", param="edits")
-        write |= {"after": content, "edited": True}
+        proposed[index] = dict(write)
+        write |= {"after": content, "edited": True, "edited_by": actor}
+    return proposed
 
 
-def _settle(run: ReviewRun, code: str, message: str) -> None:
-    """Store the decisions. While some write waits the run does; else it is saved if any was applied."""
+def _refuse(write: dict[str, Any], error: DomainError, proposed: dict[int, dict[str, Any]]) -> None:
+    """It stays open with its reason. What the scan refuses is not kept: then the words are again those proposed."""
+    if isinstance(error, BlockedByScan) and (as_it_was := proposed.get(write["index"])):
+        write.clear()
+        write |= as_it_was
+    write["reason"] = str(error)
+
+
+def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
+    """Store the decisions. While some write waits the run does; else it is saved if any was applied. `problem`: what
+    the run says when none of its writes came to anything."""
     states = {write["state"] for write in run.writes}
     run.error = None
     if "waiting" in states:
@@ -141,11 +154,12 @@ def _settle(run: ReviewRun, code: str, message: str) -> None:
     elif "known" in states:
         run.state = State.NOTHING_TO_SAVE
     else:
-        run.state = State.CANCELLED
-        run.error = {"code": code, "message": message}
+        run.state, run.error = State.CANCELLED, problem
+    if not states & {"rejected", "expired"}:
+        run.turned_down_at = None
     if run.state != State.AWAITING_APPROVAL:
         run.finished_at = timezone.now()
-    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at"])
+    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "turned_down_at"])
 
 
 @transaction.atomic
@@ -156,7 +170,20 @@ def _expire(review_id: UUID) -> bool:
     for write in run.writes:
         if write["state"] == "waiting":
             write["state"] = "expired"
-    _settle(run, "expired", f"Nobody decided about it within {settings.APPROVAL_DAYS} days.")
+    run.turned_down_at = timezone.now()
+    message = f"Nobody decided about it within {settings.APPROVAL_DAYS} days."
+    _settle(run, {"code": "expired", "message": message})
+    return True
+
+
+@transaction.atomic
+def _purge(review_id: UUID, before: datetime) -> bool:
+    run = _locked(review_id)
+    if run.turned_down_at is None or run.turned_down_at >= before:
+        return False  # somebody decided about it this moment
+    run.writes = [write for write in run.writes if write["state"] not in {"rejected", "expired"}]
+    run.turned_down_at = None
+    run.save(update_fields=["writes", "turned_down_at"])
     return True
 
 
@@ -167,6 +194,7 @@ def _forget(runs: "QuerySet[ReviewRun]", reason: str) -> int:
         lease_token=None,
         lease_expires_at=None,
         writes=[],
+        turned_down_at=None,
         finished_at=timezone.now(),
         error=problem,
     )

@@ -21,7 +21,7 @@ from memories.page_rows import Mark
 from memories.readers import Reader
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
-from reviews.page_words import action_words, outcome_words, span_words
+from reviews.page_words import action_words, by_staff, outcome_words, span_words
 
 State = ReviewRun.State
 _ICONS = {
@@ -176,8 +176,12 @@ def _change(write: Mapping[str, Any]) -> Change:
         about=" · ".join(part for part in (about, str(write.get("category") or "")) if part),
         state=state,
         struck=state in {"undone", "rejected", "expired"} or action == "delete",
-        note=_LATER.get(state, "edited by you" if write.get("edited") and state == "applied" else ""),
+        note=_LATER.get(state, _edited(write) if write.get("edited") and state == "applied" else ""),
     )
+
+
+def _edited(write: Mapping[str, Any]) -> str:
+    return "edited by an administrator" if by_staff(write.get("edited_by")) else "edited by you"
 
 
 def _undone(step: ChangeSet, reader: Reader) -> str:

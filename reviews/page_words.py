@@ -26,6 +26,11 @@ def action_words(verb: str, number: int) -> str:
     return f"{verb} both" if number == 2 else f"{verb} all {number}"
 
 
+def by_staff(actor: object) -> bool:
+    """Whether an actor is an administrator."""
+    return str(actor or "").startswith("staff:")
+
+
 def span_words(review: ReviewRun, turns: int) -> str:
     """`qwen3-8b · 1,870 tokens · 4 s`; of one that runs: `Reading 3 turns · 9 of at most 30 seconds`."""
     if review.state == State.RUNNING and review.started_at:
@@ -51,7 +56,10 @@ def outcome_words(review: ReviewRun, reader: Reader) -> str:
     if review.state == State.FAILED:
         return f"{_FAILURES.get(code, said or 'It could not be finished.')} {_AGAIN}"
     if review.state == State.CANCELLED:
-        return "You turned it down. Nothing was saved." if code == "rejected" else f"{said} Nothing was saved.".strip()
+        if code == "rejected":
+            who = "An administrator" if by_staff((review.error or {}).get("actor")) else "You"
+            return f"{who} turned it down. Nothing was saved."
+        return f"{said} Nothing was saved.".strip()
     if review.state == State.SCHEDULED:
         later = review.not_before > timezone.now()
         when = f"It begins {reader.near_day(review.not_before)}, {reader.local(review.not_before):%H:%M}."

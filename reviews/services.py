@@ -159,10 +159,10 @@ def review_fail(claim: Claim, outcome: Outcome, error: DomainError) -> None:
     )
 
 
-def review_cancel(review: ReviewRun, reason: str) -> bool:
+def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:
     """Cancel a review that is not over; writes that wait are turned down. True when it was this call that did it."""
     if review.state == State.AWAITING_APPROVAL:
-        review_reject(review)
+        review_reject(review, actor=actor)
         return True
     return (
         ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING]).update(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.db.models import F
 from django.utils import timezone
 
@@ -40,6 +41,10 @@ def wait(alice: Owner, model: ScriptedModel) -> Wait:
 
 def approve(review: ReviewRun, *only: int, edits: dict[int, str] | None = None) -> ReviewRun:
     return review_approve(review, actor="user:1", only=frozenset(only) if only else None, edits=edits)
+
+
+def reject(review: ReviewRun, *only: int) -> ReviewRun:
+    return review_reject(review, actor="user:1", only=frozenset(only) if only else None)
 
 
 def contents() -> list[str]:
@@ -89,20 +94,20 @@ def test_words_may_be_edited_before(wait: Wait) -> None:
 
 
 def test_rejecting_all_cancels_the_review(wait: Wait) -> None:
-    review = review_reject(wait())
+    review = reject(wait())
     assert (review.state, states(review), review.error["code"]) == ("cancelled", ["rejected"] * 2, "rejected")
     assert contents() == []
 
 
 def test_rejecting_one_leaves_the_other(wait: Wait) -> None:
-    review = review_reject(wait(), only=frozenset({0}))
+    review = reject(wait(), 0)
     assert (review.state, states(review)) == ("awaiting_approval", ["rejected", "waiting"])
     assert approve(review).state == "saved"
     assert contents() == ["Likes tea."]
 
 
 def test_approve_still_takes_what_was_rejected_or_has_expired(wait: Wait) -> None:
-    review = review_reject(wait())
+    review = reject(wait())
     assert approve(review, 1).state == "saved"
     assert approve(review, 0).state == "saved"
     assert contents() == ["Likes tea.", "Is vegetarian."]
@@ -130,7 +135,7 @@ def test_a_partly_approved_review_that_expires_stays_saved(wait: Wait, settings:
 
 
 def test_the_words_of_what_was_rejected_are_purged_in_the_end(wait: Wait) -> None:
-    review = review_reject(wait())
+    review = reject(wait())
     with time_machine.travel(timezone.now() + timedelta(days=29), tick=False):
         assert purge_proposals(timezone.now()) == 0
     with time_machine.travel(timezone.now() + timedelta(days=31), tick=False):
@@ -140,6 +145,49 @@ def test_the_words_of_what_was_rejected_are_purged_in_the_end(wait: Wait) -> Non
     assert review.writes == []
     with pytest.raises(Conflict):
         approve(review)
+
+
+@pytest.mark.parametrize(("seconds", "kept"), [(-1, 2), (1, 1)])
+def test_what_was_rejected_beside_approved_writes_is_purged_too(wait: Wait, seconds: int, kept: int) -> None:
+    with time_machine.travel(timezone.now(), tick=False):
+        review = approve(reject(wait(), 0), 1)
+        limit = timezone.now() + timedelta(days=settings.UNDO_DAYS, seconds=seconds)
+    with time_machine.travel(limit, tick=False):
+        reviews_sweep()
+    review.refresh_from_db()
+    assert (review.state, len(review.writes), states(review)[-1]) == ("saved", kept, "applied")
+    assert ("Is vegetarian." in str(review.writes)) == (kept == 2)
+    if kept == 1:
+        with pytest.raises(InvalidRequest):
+            approve(review, 0)
+        assert review_undo(review, actor="user:1", origin=WriteOrigin.USER).undone == (1,)
+
+
+def test_the_time_of_what_was_rejected_does_not_begin_anew_with_another_approval(wait: Wait) -> None:
+    review = reject(wait(adds("Is vegetarian.", "Likes tea.", "Likes soup.")), 0)
+    with time_machine.travel(timezone.now() + timedelta(days=10), tick=False):
+        approve(review, 1)
+    with time_machine.travel(timezone.now() + timedelta(days=settings.UNDO_DAYS, seconds=1), tick=False):
+        assert purge_proposals(timezone.now()) == 1
+    review.refresh_from_db()
+    assert (review.state, states(review)) == ("awaiting_approval", ["applied", "waiting"])
+    assert approve(review, 2).state == "saved"
+    assert contents() == ["Likes tea.", "Likes soup."]
+
+
+def test_what_was_saved_after_all_is_not_purged(wait: Wait) -> None:
+    review = approve(reject(wait()))
+    with time_machine.travel(timezone.now() + timedelta(days=settings.UNDO_DAYS + 1), tick=False):
+        assert purge_proposals(timezone.now()) == 0
+    review.refresh_from_db()
+    assert states(review) == ["applied"] * 2
+
+
+def test_an_edit_that_the_scan_refuses_beside_others_is_not_kept(wait: Wait) -> None:
+    review = approve(wait(), edits={0: "My password is hunter2-" + "Zebra99"})
+    assert (states(review), contents()) == (["waiting", "applied"], ["Likes tea."])
+    refused = review.writes[0]
+    assert (refused["after"], refused.get("edited"), bool(refused["reason"])) == ("Is vegetarian.", None, True)
 
 
 def test_an_update_and_a_delete_wait_too(alice: Owner, wait: Wait) -> None:
@@ -215,7 +263,7 @@ def test_a_delete_cannot_be_edited(alice: Owner, wait: Wait) -> None:
 
 def test_a_decision_is_made_once(wait: Wait) -> None:
     review = approve(wait())
-    for again in (lambda: approve(review), lambda: approve(review, 0), lambda: review_reject(review)):
+    for again in (lambda: approve(review), lambda: approve(review, 0), lambda: reject(review)):
         with pytest.raises(Conflict):
             again()
     assert Revision.objects.count() == 2
