@@ -16,10 +16,11 @@ from django.utils import timezone
 
 from memories import scanning
 from memories.artifact_paths import SUMMARY_PATH, clean_path, skill_name
+from memories.counts import scan_refused
 from memories.documents import MAX_DOCUMENT, scan_document
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
-from memories.services import BookWriter, Source, book_writing
+from memories.services import BookWriter, Source, book_writing, refusals_stored
 
 Action = ArtifactRevision.Action
 KEPT_HEADING = "## Kept from your edits"
@@ -61,6 +62,7 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
     }
 
 
+@refusals_stored()
 def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
     """A person's edit of a document; empty content removes it. `version` guards against lost updates (0: not there).
 
@@ -235,6 +237,7 @@ def _check(content: str) -> None:
         )
     if findings := scan_document(content):
         first = findings[0]
+        scan_refused(first.rule, first.kind)
         raise BlockedByScan(
             f"Not saved. Rule `{first.rule}` found something that {first.reason}. Change the text and save again.",
             rule=first.rule,

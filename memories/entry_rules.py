@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from django.conf import settings
 
 from memories import scanning
-from memories.counts import scan_blocks
+from memories.counts import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.models import Memory, Target
 from prompts.copies import is_prompt_copy
@@ -71,7 +71,7 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
 def check_scan(content: str, keywords: Sequence[str]) -> str:
     """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
     if is_prompt_copy(content) or is_prompt_copy(" ".join(keywords)):
-        scan_blocks["prompt_copy"] += 1
+        scan_refused("prompt_copy", "prompt")
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
@@ -79,7 +79,7 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
         )
     verdict = scanning.scan(content, keywords)
     if verdict.blocked:
-        scan_blocks[verdict.rule] += 1
+        scan_refused(verdict.rule, verdict.kind)
         raise BlockedByScan(
             f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,

@@ -252,6 +252,21 @@ class Notification(models.Model):
         return f"{self.kind} {self.seq}"
 
 
+class ScanDay(models.Model):
+    """How often the scan refused a write on one day (UTC), by rule. A number of all owners, without any text."""
+
+    day = models.DateField()
+    rule = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16, help_text="secret, injection or prompt.")
+    number = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "rule"], name="scan_day_once_per_rule")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.rule}"
+
+
 # ---- Consolidation: documents of a book, their history, who read them, and leases ------------------------------------
 
 

@@ -1,4 +1,5 @@
-"""What the worker looks after for memories: expiries, tombstones and notifications that are old enough to go."""
+"""What the worker looks after for memories: expiries, tombstones, notifications and counts that are old
+enough to go."""
 
 from datetime import timedelta
 
@@ -6,7 +7,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from memories.models import Artifact, Book, ClearCode, Memory, Notification, ThreadRecord
-from memories.services import book_expire
+from memories.services import book_expire, scan_days_purge
 
 _BATCH = 200
 
@@ -23,3 +24,4 @@ def memories_sweep() -> None:
         gone = model.objects.filter(**{f"{column}__lt": undoable_since}).values_list("pk", flat=True)[:_BATCH]
         model.objects.filter(pk__in=list(gone)).delete()
     ClearCode.objects.filter(expires_at__lt=now).delete()
+    scan_days_purge(now)

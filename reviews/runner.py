@@ -15,7 +15,7 @@ from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.models import Memory
-from memories.services import book_limits
+from memories.services import book_limits, refusals_stored
 from prompts.review import ReviewPrompt
 from reviews import services
 from reviews.errors import ReviewBroke
@@ -61,7 +61,8 @@ def execute(run_id: UUID, runner: asyncio.Runner) -> None:
     if claim is None:
         return
     try:
-        _attempt(claim, runner)
+        with refusals_stored():  # what the scan refuses while it is staged happens in no transaction
+            _attempt(claim, runner)
     finally:
         enqueue_next(claim.review.session_id)
 

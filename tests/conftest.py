@@ -12,6 +12,7 @@ from django.test import AsyncClient
 
 from gateway import authentication, live, upstream
 from gateway.models import Agent, Session
+from memories import counts
 from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
@@ -32,6 +33,7 @@ def fresh_process() -> Generator[None]:
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()
+    counts.unstored_take()
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -1,9 +1,10 @@
-"""Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet and Revision rows.
+"""Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows.
 Called by memories.tools, api, views, admin and changes, and by the floors above; reads live in memories.selectors."""
 
 from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set
 from memories.services.counters import keywords_claim, keywords_release, usage_add
 from memories.services.owners import owner_for_end_user, owner_for_user, owner_time_zone_set
+from memories.services.refusals import refusals_stored, scan_days_purge
 from memories.services.writing import (
     BookWriter,
     MemoryFields,
@@ -33,5 +34,7 @@ __all__ = [
     "owner_for_end_user",
     "owner_for_user",
     "owner_time_zone_set",
+    "refusals_stored",
+    "scan_days_purge",
     "usage_add",
 ]

@@ -36,6 +36,7 @@ from memories.models import (
 )
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
+from memories.services.refusals import refusals_stored
 
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
 
@@ -264,7 +265,7 @@ def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
     """Lock the book and write to it as one change set; everything is committed on leaving, or nothing.
 
     Leaving raises the book's generation (what `run_open` compares) and, last, stores the notification."""
-    with transaction.atomic():
+    with refusals_stored(), transaction.atomic():
         locked = Book.objects.select_for_update().get(pk=book.pk)
         writer = BookWriter(locked, source)
         yield writer
