@@ -36,7 +36,7 @@ async def prepare(context: TurnContext) -> Injection:
         return NO_INJECTION
     snapshot = await _snapshot(context)
     if not agent.inject_memories:
-        return Injection(guidance=snapshot.guidance)
+        return Injection(guidance=snapshot.guidance, trace={"snapshot": _as_of(snapshot)})
     thread = await _thread(context)
     vector, vector_trace = None, {}
     if settings.EMBEDDING_MODEL and not snapshot.frozen.holds_all:
@@ -57,7 +57,7 @@ async def prepare(context: TurnContext) -> Injection:
         scope=provider_scope(context),
         query_vector=vector,
     )
-    injection.trace.update(trace | vector_trace)
+    injection.trace.update(trace | vector_trace | {"snapshot": _as_of(snapshot)})
     return injection
 
 
@@ -102,6 +102,18 @@ async def _snapshot(context: TurnContext) -> SessionSnapshot:
         char_limit=agent.frozen_char_limit,
         guidance_tokens=guidance_tokens(context.agent),
     )
+
+
+def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
+    """What a run's trace says of its snapshot: the state it was made of (see `version` in _snapshot), and its size."""
+    state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
+    return {
+        "generation": state.generation,
+        "epoch": state.epoch,
+        "agent_version": agent_version,
+        "compaction_epoch": compaction_epoch,
+        "frozen": len(snapshot.frozen.entries),
+    }
 
 
 def guidance_tokens(agent: AgentConfig) -> int:

@@ -142,6 +142,12 @@ class Snapshots:
             self._trim()
         return snapshot
 
+    def held(self, session_id: UUID) -> SessionSnapshot | None:
+        """The session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
+        with self._lock:
+            found = self._sessions.get(session_id)
+            return found[1] if found else None
+
     def drop(self, session_id: UUID) -> None:
         """Forget the snapshot of a session that ended or was deleted."""
         with self._lock:

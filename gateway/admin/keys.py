@@ -15,7 +15,6 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import Agent, ApiKey
 from memories.admin.access import deed_record
-from memories.admin.base import row_by_id
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter
 from memories.admin.marks import badge, moment
@@ -111,7 +110,3 @@ class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
         api_key_revoke(row)
         deed_record(request, ApiKey, "Revoked.", [row])
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ApiKey | None:
-        rows: QuerySet[ApiKey] = self.get_queryset(request)
-        return row_by_id(rows.select_related("owner__user"), object_id)

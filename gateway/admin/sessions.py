@@ -4,17 +4,17 @@ import json
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioFilter
 
+from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
-from memories.admin.base import ReadOnlyAdmin, row_by_id
+from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, IdFilter
 from memories.admin.marks import badge, moment
 from memories.ids import parse_uuid
@@ -83,6 +83,7 @@ class SessionAdmin(ReadOnlyAdmin):
     )
     search_fields = ("title", "external_id")
     search_help_text = "Title, a client's name for it, or its id"
+    searched_ids = ("pk",)
     change_form_template = "admin/gateway/session/change_form.html"
     fields = (
         ("owner", "agent"),
@@ -90,10 +91,11 @@ class SessionAdmin(ReadOnlyAdmin):
         ("turns", "turns_since_memory_review"),
         ("reviewed_through", "message_seq"),
         ("created", "last_active"),
+        "snapshot",
         ("id", "external_id"),
         "related",
     )
-    readonly_fields = ("state_badge", "created", "last_active", "related", "id")
+    readonly_fields = ("state_badge", "created", "last_active", "snapshot", "related", "id")
 
     @admin.display(description="Session")
     def name(self, session: Session) -> str:
@@ -120,35 +122,16 @@ class SessionAdmin(ReadOnlyAdmin):
         runs = f"{reverse('admin:gateway_run_changelist')}?session={session.pk}"
         return format_html('<a class="db-link" href="{}">its runs</a>', runs)
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Session], search_term: str
-    ) -> tuple[QuerySet[Session], bool]:
-        if key := parse_uuid(search_term.strip()):
-            return queryset.filter(pk=key), False
-        found: tuple[QuerySet[Session], bool] = super().get_search_results(request, queryset, search_term)
-        return found
+    @admin.display(description="Snapshot")
+    def snapshot(self, session: Session) -> SafeString:
+        lines = format_html_join("", "<li>{}</li>", ((line,) for line in snapshot_lines(session)))
+        return format_html('<ul class="db-list">{}</ul>', lines)
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Session | None:
-        rows: QuerySet[Session] = self.get_queryset(request)
-        return row_by_id(rows.select_related("owner__user", "agent"), object_id)
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, row: Session) -> dict[str, Any]:
         """The session's facts and a page of its transcript (`?from=` a message's number)."""
-        session = self.get_object(request, unquote(object_id)) if object_id else None
-        context = dict(extra_context or {})
-        if session is not None and self.has_view_permission(request, session):
-            first = request.GET.get("from", "")
-            context["transcript"] = transcript(
-                session, first=int(first) if first.isdecimal() and len(first) < 10 else 1
-            )
-            context["title"] = self.name(session)
-        return super().changeform_view(request, object_id, form_url, context)
+        first = request.GET.get("from", "")
+        lines = transcript(row, first=int(first) if first.isdecimal() and len(first) < 10 else 1)
+        return {**super().page_context(request, row), "transcript": lines, "title": self.name(row)}
 
 
 @admin.register(Run)
@@ -166,6 +149,7 @@ class RunAdmin(ReadOnlyAdmin):
     )
     search_fields = ("request_id",)
     search_help_text = "Request id, or the run's id"
+    searched_ids = ("pk",)
     fields = (
         ("session_link", "turn"),
         ("owner", "state_badge"),
@@ -239,7 +223,7 @@ class RunAdmin(ReadOnlyAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
     ) -> tuple[QuerySet[Run], bool]:
-        if key := parse_uuid(search_term.strip()):
-            return queryset.filter(pk=key), False
+        if parse_uuid(search_term.strip()):
+            return super().get_search_results(request, queryset, search_term)
         # Equality, not a substring: request ids are looked up, not guessed.
         return (queryset.filter(request_id=search_term.strip()) if search_term.strip() else queryset), False

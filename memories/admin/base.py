@@ -4,7 +4,7 @@ from typing import Any, ClassVar, TypeVar
 
 from django.contrib import messages
 from django.contrib.admin import ShowFacets
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet, UUIDField
 from django.http import HttpRequest, HttpResponse
 from unfold.admin import ModelAdmin
 
@@ -41,6 +41,44 @@ class DaybookAdmin(ModelAdmin):
     warn_unsaved_form = True
     empty_value_display = "–"
     records_opening: ClassVar[bool] = False
+    # Columns that an id, or a number, typed into the search must equal.
+    searched_ids: ClassVar[tuple[str, ...]] = ()
+    searched_number: ClassVar[str] = ""
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """What a row's page shows beside its fields. Asked for after the permission was checked."""
+        return {}
+
+    def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
+        """The row's page with its `page_context`. A form that was refused has written what was typed into the row it
+        came with: then the row is read again."""
+        row = kwargs.get("obj")
+        if row is not None and request.method != "GET":
+            row = self.get_object(request, str(row.pk))
+        more = self.page_context(request, row) if row is not None else {}
+        response: HttpResponse = super().render_change_form(request, {**context, **more}, **kwargs)
+        return response
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
+        """The row of that id, with the rows that the list reads along; None where there is none."""
+        if from_field or not isinstance(self.opts.pk, UUIDField):
+            return super().get_object(request, object_id, from_field)
+        rows = self.get_queryset(request)
+        if self.list_select_related:
+            rows = rows.select_related(*self.list_select_related)
+        return row_by_id(rows, object_id)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        """An id or a number is looked up; anything else is searched for."""
+        term = search_term.strip()
+        if self.searched_ids and (key := parse_uuid(term)):
+            return queryset.filter(Q(*((name, key) for name in self.searched_ids), _connector=Q.OR)), False
+        if self.searched_number and term.isdecimal():
+            return queryset.filter(**{self.searched_number: int(term) if len(term) < 19 else -1}), False
+        found: tuple[QuerySet[Any], bool] = super().get_search_results(request, queryset, search_term)
+        return found
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[LookAheadChangeList]:
         return LookAheadChangeList

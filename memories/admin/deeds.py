@@ -71,17 +71,10 @@ class DeedAdmin(DaybookAdmin):
             reverse(f"admin:{self.opts.app_label}_{self.opts.model_name}_change", args=[row.pk])
         )
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """The row's page with its buttons."""
-        context = dict(extra_context or {})
-        row = self.get_object(request, unquote(object_id)) if object_id else None
-        if row is not None:
-            context["deeds"] = self.offered(request, row)
-            context["deed_url"] = reverse(f"admin:{self.deed_url_name}", args=[row.pk])
-        return super().changeform_view(request, object_id, form_url, context)
+        deeds = {
+            "deeds": self.offered(request, row),
+            "deed_url": reverse(f"admin:{self.deed_url_name}", args=[row.pk]),
+        }
+        return {**super().page_context(request, row), **deeds}

@@ -1,17 +1,13 @@
 """What a change did, in words: the old struck through, the new underlined, beside what stayed."""
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-_WORDS = re.compile(r"\s+|\w+(?:[:.,/'’-]\w+)*|[^\w\s]")
-# Past this many words a text is shown as replaced as a whole: comparing is quadratic.
-_LONGEST = 2000
+from memories import word_diff as words_of
+
 _FIELDS = {
     "target": "About",
     "category": "Category",
@@ -32,7 +28,7 @@ class FieldChange:
 
 def word_diff(before: str, after: str) -> SafeString:
     """HTML of `after` with what went (`del`) and what came (`ins`); everything escaped."""
-    return format_html_join("", "{}", ((part,) for part in _parts(before, after)))
+    return format_html_join("", "{}", ((_piece(piece),) for piece in words_of.word_diff(before, after)))
 
 
 def field_changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[FieldChange]:
@@ -56,19 +52,10 @@ def revision_diff(before: dict[str, Any] | None, after: dict[str, Any]) -> SafeS
     return word_diff(str(before.get("content", "")), words)
 
 
-def _parts(before: str, after: str) -> Iterator[SafeString]:
-    old, new = _WORDS.findall(before), _WORDS.findall(after)
-    if len(old) > _LONGEST or len(new) > _LONGEST:
-        old, new = [before], [after]
-    for kind, i, j, k, m in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        gone, came = "".join(old[i:j]), "".join(new[k:m])
-        if kind == "equal":
-            yield format_html("{}", gone)
-            continue
-        if gone:
-            yield format_html("<del>{}</del>", gone)
-        if came:
-            yield format_html("<ins>{}</ins>", came)
+def _piece(piece: words_of.Piece) -> SafeString | str:
+    if piece.kind == "same":
+        return piece.text
+    return format_html("<del>{}</del>" if piece.kind == "del" else "<ins>{}</ins>", piece.text)
 
 
 def _plain(value: Any) -> str:

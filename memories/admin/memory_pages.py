@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
@@ -60,6 +59,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
     )
     search_fields = ("content",)
     search_help_text = "Words of a memory, or its number"
+    searched_number = "number"
     autocomplete_fields = ("book",)
     actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
     change_form_template = "admin/memories/memory/change_form.html"
@@ -109,15 +109,6 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
     def has_edit_permission(self, request: HttpRequest) -> bool:
         """May change words, and allow what the scan blocks."""
         return bool(request.user.has_perm("memories.change_memory"))
-
-    # -- the list
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Memory], search_term: str
-    ) -> tuple[QuerySet[Memory], bool]:
-        if search_term.strip().isdecimal():
-            return queryset.filter(number=int(search_term) if len(search_term) < 19 else -1), False
-        found: tuple[QuerySet[Memory], bool] = super().get_search_results(request, queryset, search_term)
-        return found
 
     # -- deeds on several
     @admin.action(description="Delete", permissions=["remove"])
@@ -193,31 +184,14 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
     def get_readonly_fields(self, request: HttpRequest, obj: Memory | None = None) -> tuple[str, ...]:
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Memory]:
-        queryset: QuerySet[Memory] = super().get_queryset(request)
-        return queryset
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Memory | None:
-        return row_by_id(self._with_books(self.get_queryset(request)), object_id)
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The form, with the memory's history beside it."""
-        memory = self.get_object(request, unquote(object_id)) if object_id else None
-        context = {**(extra_context or {}), **(self._page_context(request, memory) if memory else {})}
-        return super().changeform_view(request, object_id, form_url, context)
-
-    def _page_context(self, request: HttpRequest, memory: Memory) -> dict[str, Any]:
+    def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
+        """The memory's history beside the form."""
         return {
-            "title": f"Memory {memory.number}",
-            "history": history_rows(memory),
-            "state_badge": memory_badge(memory),
-            "blocked": memory.blocked and not memory.deleted_at,
+            **super().page_context(request, row),
+            "title": f"Memory {row.number}",
+            "history": history_rows(row),
+            "state_badge": memory_badge(row),
+            "blocked": row.blocked and not row.deleted_at,
             "may_edit": self.has_edit_permission(request),
         }
 

@@ -67,6 +67,7 @@ class RevisionAdmin(ReadOnlyAdmin):
     )
     search_fields = ("memory__content",)
     search_help_text = "Words of the memory as it reads now, or its number"
+    searched_number = "memory__number"
     fields = (
         "change",
         "other_changes",
@@ -110,14 +111,6 @@ class RevisionAdmin(ReadOnlyAdmin):
     @admin.display(description="When")
     def when(self, revision: Revision) -> str:
         return moment(revision.created_at)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Revision], search_term: str
-    ) -> tuple[QuerySet[Revision], bool]:
-        if search_term.strip().isdecimal():
-            return queryset.filter(memory__number=int(search_term) if len(search_term) < 19 else -1), False
-        found: tuple[QuerySet[Revision], bool] = super().get_search_results(request, queryset, search_term)
-        return found
 
 
 @admin.register(ChangeSet)
