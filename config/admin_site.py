@@ -93,6 +93,15 @@ UNFOLD: dict[str, Any] = {
                 ],
             },
             {
+                "title": "Consolidation",
+                "items": [
+                    _item("Consolidation runs", "stacks", "reviews", "consolidationrun"),
+                    _item("Artifacts", "description", "memories", "artifact"),
+                    _item("Extractions", "notes", "reviews", "extraction"),
+                    _item("Leases", "hourglass_empty", "memories", "lease"),
+                ],
+            },
+            {
                 "title": "Settings",
                 "items": [
                     _item("Agents", "smart_toy", "gateway", "agent"),

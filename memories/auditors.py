@@ -1,6 +1,7 @@
 """Who may look after memories: the group "memory auditor", made by a data migration.
-Its members, being staff, see and edit memories and their history and take reviews back, in the admin.
-They see no transcript, no key, no user and no agent; a superuser may give the group more."""
+Its members, being staff, see and edit memories and documents with their history, and take reviews back, in the admin;
+they see what consolidations noted and did, but start and stop none. They see no transcript, no key, no user and no
+agent; a superuser may give the group more."""
 
 from typing import Any
 
@@ -16,7 +17,10 @@ PERMISSIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("memories", "changeset", ("view",)),
     ("memories", "book", ("view",)),
     ("memories", "owner", ("view",)),
+    ("memories", "artifact", ("view", "change")),
     ("reviews", "reviewrun", ("view", "change")),
+    ("reviews", "consolidationrun", ("view",)),
+    ("reviews", "extraction", ("view",)),
 )
 
 

@@ -56,13 +56,18 @@ def document_history(artifact: Artifact, reader: Reader) -> list[DocumentStep]:
         DocumentStep(
             revision=revision,
             mark=mark_of(revision.write_origin),
-            verb=_VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it",
+            verb=revision_verb(revision),
             when=reader.minute(revision.created_at),
-            lines=changed_lines(_content(revision.before), _content(revision.after)),
+            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
             now=revision.version == artifact.version,
         )
         for revision in rows[:MOST_REVISIONS]
     ]
+
+
+def revision_verb(revision: ArtifactRevision) -> str:
+    """What the actor did, in words."""
+    return _VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it"
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
@@ -89,7 +94,8 @@ def _about(artifact: Artifact, reader: Reader) -> str:
     return f"Written by {writer} on {day}."
 
 
-def _content(state: dict[str, object] | None) -> str:
+def words_of(state: dict[str, object] | None) -> str:
+    """The words of a revision's state; of a removed document there are none."""
     if not state or state.get("deleted_at"):
         return ""
     return str(state.get("content", ""))

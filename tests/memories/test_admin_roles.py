@@ -7,8 +7,10 @@ from django.urls import reverse
 
 from gateway.keys import api_key_create
 from gateway.models import Session
+from memories.artifacts import artifact_put
 from memories.auditors import AUDITORS, auditors_make, auditors_unmake
-from memories.models import Memory, Revision
+from memories.models import Artifact, Memory, Revision, WriteOrigin
+from memories.services import Source
 from reviews.models import ReviewRun
 from tests.admin_rows import memory_make, owner_make, session_make, staff_client, user_make
 
@@ -28,6 +30,11 @@ PAGES = {
     "/admin/memories/changeset/": (200, 200, 403, 403),
     "/admin/memories/owner/": (200, 200, 200, 403),
     "/admin/reviews/reviewrun/": (200, 200, 403, 403),
+    "/admin/reviews/consolidationrun/": (200, 200, 403, 403),
+    "/admin/reviews/extraction/": (200, 200, 403, 403),
+    "/admin/memories/artifact/": (200, 200, 403, 403),
+    "/admin/memories/artifact/add/": (403, 403, 403, 403),
+    "/admin/memories/lease/": (200, 403, 403, 403),
     "/admin/gateway/session/": (200, 403, 200, 403),
     "/admin/gateway/run/": (200, 403, 403, 403),
     "/admin/gateway/apikey/": (200, 403, 200, 403),
@@ -78,6 +85,20 @@ def test_an_auditor_edits_a_memory_and_the_revision_names_them() -> None:
     )
     assert answer.status_code == 302
     assert Revision.objects.latest("created_at").actor.startswith("staff:")
+
+
+@pytest.mark.parametrize(("role", "status"), [("superuser", 302), ("auditor", 302), ("viewer", 403), ("nobody", 403)])
+def test_a_document_is_removed_by_superusers_and_auditors(role: str, status: int) -> None:
+    artifact = artifact_put(memory_make().book, "MEMORY.md", "Words.", Source(actor="user:1", origin=WriteOrigin.USER))
+    answer = client_of(role).post(reverse("admin:memories_artifact_deed", args=[artifact.pk]), {"verb": "remove"})
+    assert answer.status_code == status
+    assert Artifact.objects.filter(deleted_at__isnull=False).exists() == (status == 302)
+
+
+@pytest.mark.parametrize(("role", "status"), [("superuser", 200), ("auditor", 403), ("viewer", 403), ("nobody", 403)])
+def test_consolidations_are_started_by_superusers_only(role: str, status: int) -> None:
+    answer = client_of(role).get(reverse("admin:memories_book_consolidate"), {"book": str(memory_make().book_id)})
+    assert answer.status_code == status
 
 
 def test_a_viewer_sees_a_memory_and_no_buttons() -> None:
@@ -147,8 +168,12 @@ def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:
         "view_changeset",
         "view_book",
         "view_owner",
+        "view_artifact",
+        "change_artifact",
         "view_reviewrun",
         "change_reviewrun",
+        "view_consolidationrun",
+        "view_extraction",
     }
     auditors_unmake()
     assert not Group.objects.filter(name=AUDITORS).exists()

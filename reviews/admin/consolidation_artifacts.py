@@ -1,0 +1,271 @@
+"""Artifacts in the admin: the documents of a book, rendered, with their history; edited through memories.artifacts, so
+that they are scanned and every version is kept. On this floor, since rendering is the gateway's and the lines that
+changed are found as on the reviews page."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils.safestring import SafeString, mark_safe
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from gateway.chat.markdown import render_markdown
+from memories import scanning
+from memories.admin.access import deed_record
+from memories.admin.base import row_by_id, staff_actor
+from memories.admin.deeds import Deed, DeedAdmin
+from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
+from memories.admin.marks import badge, mark, moment
+from memories.admin.memory_writes import staff_source
+from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.artifacts import artifact_put, artifact_usage
+from memories.errors import BlockedByScan, DomainError, TooLarge
+from memories.models import Artifact, ArtifactRevision
+from memories.word_diff import Piece
+from reviews.page_document import changed_lines, revision_verb, words_of
+
+MOST_REVISIONS = 30
+
+
+class ArtifactStateFilter(ChoiceFilter):
+    """Live, blocked, kept or removed; without a choice all but what was removed is listed."""
+
+    title = "state"
+    parameter_name = "state"
+    all_option = ["", "Not removed"]
+    words = {"blocked": "Blocked", "kept": "Kept for a person's edits", "removed": "Removed", "all": "All"}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Artifact]) -> QuerySet[Artifact]:
+        live = queryset.filter(deleted_at__isnull=True)
+        return {
+            "all": queryset,
+            "removed": queryset.filter(deleted_at__isnull=False),
+            "blocked": live.exclude(scan_rule=""),
+            "kept": live.filter(kept=True),
+        }.get(self.value() or "", live)
+
+
+class ArtifactForm(RefusableForm):
+    """The text; `version` guards against lost updates."""
+
+    content = forms.CharField(
+        label="Text, as Markdown",
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 18}),
+        help_text="What you write stays: the next consolidation keeps it. The old words stay in the history.",
+    )
+    version = forms.IntegerField(widget=forms.HiddenInput)
+
+    class Meta:
+        model = Artifact
+        fields = ("content",)
+
+    def __init__(self, data: Any = None, *args: Any, **kwargs: Any) -> None:
+        artifact: Artifact | None = kwargs.get("instance")
+        if artifact is not None:
+            kwargs.setdefault("initial", {}).update(version=artifact.version)
+        if data is not None and isinstance(self.refusal, BlockedByScan):
+            data = data.copy()
+            data["content"] = scanning.redact(str(data.get("content", ""))).text
+        super().__init__(data, *args, **kwargs)
+
+    def field_of(self, refusal: DomainError) -> str | None:
+        return "content" if isinstance(refusal, BlockedByScan | TooLarge) else super().field_of(refusal)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArtifactStep:
+    """One revision, ready to be shown: the lines it changed, each as a row of pieces."""
+
+    id: UUID
+    who: SafeString
+    actor: str
+    verb: str
+    at: datetime
+    lines: Sequence[Sequence[Piece]]
+    present: bool
+    restorable: bool
+
+
+def history_of(artifact: Artifact) -> list[ArtifactStep]:
+    """The newest revisions of an artifact, newest first; one query."""
+    rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
+    return [
+        ArtifactStep(
+            id=revision.pk,
+            who=mark(revision.write_origin),
+            actor=revision.actor,
+            verb=revision_verb(revision),
+            at=revision.created_at,
+            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
+            present=revision.version == artifact.version,
+            restorable=revision.version != artifact.version and bool(words_of(revision.after)),
+        )
+        for revision in rows[:MOST_REVISIONS]
+    ]
+
+
+@admin.register(Artifact)
+class ArtifactAdmin(DeedAdmin, ServiceAdmin):
+    """The documents that consolidation keeps, and what people made of them."""
+
+    records_opening = True
+    deeds = (
+        Deed(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
+        Deed(verb="put_back", label="Restore this", permission="memories.change_artifact"),
+    )
+    form = ArtifactForm
+    list_display = ("path", "owner", "book", "version", "origin", "state", "updated")
+    list_display_links = ("path",)
+    list_select_related = ("owner__user", "book")
+    list_filter = (
+        ArtifactStateFilter,
+        ("owner", AutocompleteSelectFilter),
+        ("book", AutocompleteSelectFilter),
+        OriginFilter,
+        ("updated_at", DayFilter),
+    )
+    search_fields = ("path", "book__name")
+    search_help_text = "Path, or the book's name"
+    change_form_template = "admin/memories/artifact/change_form.html"
+    fieldsets = (
+        ("Edit", {"fields": ("content", "version")}),
+        (
+            "Facts",
+            {
+                "fields": (
+                    ("path", "version_number"),
+                    ("owner", "book"),
+                    ("origin", "state"),
+                    ("updated", "created"),
+                    ("reads", "by_people"),
+                )
+            },
+        ),
+    )
+    readonly_fields = (
+        "path", "owner", "book", "version_number", "origin", "state", "updated", "created", "reads", "by_people",
+    )  # fmt: skip
+
+    # -- who may
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False  # documents are begun by consolidation, or by their owner
+
+    def has_delete_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
+        return False  # the built-in delete would take the history along; "Remove" goes through the service
+
+    def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
+        allowed: bool = super().has_change_permission(request, obj)
+        # Who edits while it is removed is told so by the service, and keeps their words.
+        removed = obj is not None and obj.deleted_at is not None and request.method == "GET"
+        return allowed and not removed
+
+    # -- columns
+    @admin.display(description="Version")
+    def version_number(self, artifact: Artifact) -> int:
+        return artifact.version
+
+    @admin.display(description="Written by")
+    def origin(self, artifact: Artifact) -> SafeString:
+        return mark(artifact.write_origin)
+
+    @admin.display(description="State")
+    def state(self, artifact: Artifact) -> SafeString:
+        if artifact.deleted_at:
+            return badge("Removed", "muted", "delete")
+        if artifact.scan_rule:
+            return badge("Blocked", "danger", "error")
+        return badge("Kept", "accent", "keep") if artifact.kept else badge("Live", "ok", "check")
+
+    @admin.display(description="Updated")
+    def updated(self, artifact: Artifact) -> str:
+        return moment(artifact.updated_at)
+
+    @admin.display(description="Created")
+    def created(self, artifact: Artifact) -> str:
+        return moment(artifact.created_at)
+
+    @admin.display(description="Read by agents")
+    def reads(self, artifact: Artifact) -> str:
+        usage = artifact_usage(artifact.owner_id, [artifact]).get(artifact.pk)
+        if usage is None or not usage.reads:
+            return "Not read yet"
+        times = "once" if usage.reads == 1 else f"{usage.reads} times"
+        return f"{times}, last {moment(usage.last_read_at)}"
+
+    @admin.display(description="People's edits")
+    def by_people(self, artifact: Artifact) -> str:
+        return f"{len(artifact.person_lines)} lines written, {len(artifact.struck_lines)} taken out"
+
+    # -- rows
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Artifact]:
+        rows: QuerySet[Artifact] = super().get_queryset(request)
+        return rows.defer("content", "person_lines", "struck_lines")  # long, and not in the list
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Artifact | None:
+        rows = self.get_queryset(request).defer(None)
+        return row_by_id(rows.select_related("owner__user", "book"), object_id)
+
+    def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
+        may_edit = obj is None or self.has_change_permission(request, obj)
+        return self.fieldsets if may_edit else self.fieldsets[1:]
+
+    # -- one artifact
+    def fits(self, row: Artifact, verb: str) -> bool:
+        return verb == "remove" and not row.deleted_at
+
+    def do(self, request: HttpRequest, row: Artifact, verb: str) -> None:
+        content, said = "", "Removed. Its history stays, and it can be restored from there."
+        if verb == "put_back":
+            found = row_by_id(
+                ArtifactRevision.objects.filter(artifact=row, owner_id=row.owner_id), request.POST.get("revision", "")
+            )
+            if found is None:
+                raise Http404
+            content, said = words_of(found.after), "Restored. The words that stood here stay in the history."
+        seen = request.POST.get("version", "")
+        version = int(seen) if seen.isdecimal() and len(seen) < 10 else None
+        present = 0 if row.deleted_at else row.version
+        if version is not None and version == row.version:
+            version = present  # of a removed document the service knows no version
+        artifact_put(row.book, row.path, content, staff_source(staff_actor(request)), version=version)
+        self.message_user(request, said, messages.SUCCESS)
+        deed_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The document, rendered, above the form; its history beside them."""
+        artifact = self.get_object(request, unquote(object_id)) if object_id else None
+        context = dict(extra_context or {})
+        if artifact is not None and self.has_view_permission(request, artifact):
+            html = "" if artifact.deleted_at else render_markdown(artifact.content)
+            context |= {
+                "title": artifact.path,
+                "state_badge": self.state(artifact),
+                "rendered": mark_safe(html),  # noqa: S308  # sanitised by gateway.chat.markdown
+                "history": history_of(artifact),
+                "may_edit": request.user.has_perm("memories.change_artifact"),
+            }
+        return super().changeform_view(request, object_id, form_url, context)
+
+    def save_model(self, request: HttpRequest, obj: Artifact, form: ArtifactForm, change: bool) -> None:
+        """Raises DomainErrors, which the form shows."""
+        artifact_put(
+            obj.book,
+            obj.path,
+            form.cleaned_data["content"],
+            staff_source(staff_actor(request)),
+            version=form.cleaned_data["version"],
+        )

@@ -1,0 +1,147 @@
+"""Starting a consolidation in the admin: from a book's page or for several books of the list, always with what would
+be read and about what it costs first. The page of books is memories.admin's, with this added."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+from django.contrib import admin, messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+
+from memories.admin.access import deed_record, listing_record
+from memories.admin.base import staff_actor
+from memories.admin.records import BookAdmin
+from memories.errors import Conflict
+from memories.ids import parse_uuid
+from memories.models import Book
+from reviews.admin.consolidation_columns import how_it_stands
+from reviews.consolidation.preview import Preview, consolidation_preview
+from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.models import ConsolidationRun
+
+PERMISSION = "reviews.change_consolidationrun"
+# A preview reads the sessions it counts.
+MOST_BOOKS = 10
+
+admin.site.unregister(Book)
+
+
+@admin.register(Book)
+class ConsolidatedBookAdmin(BookAdmin):
+    """Memory scopes, and their consolidation."""
+
+    actions = ("consolidate_books",)
+    change_form_template = "admin/memories/book/change_form.html"
+
+    def has_consolidate_permission(self, request: HttpRequest) -> bool:
+        """May start runs, and stop them."""
+        return bool(request.user.has_perm(PERMISSION))
+
+    @admin.action(description="Consolidate now …", permissions=["consolidate"])
+    def consolidate_books(self, request: HttpRequest, queryset: QuerySet[Book]) -> HttpResponse | None:
+        keys = [str(key) for key in queryset.values_list("pk", flat=True)[: MOST_BOOKS + 1]]
+        if len(keys) > MOST_BOOKS:
+            self.message_user(request, f"Choose at most {MOST_BOOKS} books at a time.", messages.ERROR)
+            return None
+        return HttpResponseRedirect(_address(keys, force=False))
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.consolidate_view)
+        return [path("consolidate/", view, name="memories_book_consolidate"), *super().get_urls()]
+
+    def consolidate_view(self, request: HttpRequest) -> HttpResponse:
+        """GET `book=ID` (several), `force=1`: what would be read and what it would cost. POST the same: do it."""
+        if not self.has_consolidate_permission(request):
+            raise PermissionDenied
+        given = request.POST if request.method == "POST" else request.GET
+        keys = [key for value in given.getlist("book")[:MOST_BOOKS] if (key := parse_uuid(value))]
+        books = list(Book.objects.filter(pk__in=keys).select_related("owner__user").order_by("pk"))
+        if not books:
+            self.message_user(request, "Choose a book first.", messages.ERROR)
+            return HttpResponseRedirect(reverse("admin:memories_book_changelist"))
+        force = given.get("force") == "1"
+        if request.method == "POST":
+            return self._start(request, books, force=force)
+        listing_record(request, Book, books)
+        previews = [(book, consolidation_preview(book, force=force)) for book in books]
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "Consolidate now"}
+        return TemplateResponse(
+            request, "admin/memories/book/consolidate.html", {**context, **_shown(previews, force=force)}
+        )
+
+    def _start(self, request: HttpRequest, books: Sequence[Book], *, force: bool) -> HttpResponse:
+        runs = []
+        for book in books:
+            try:
+                runs.append(
+                    consolidation_request(book, trigger=Trigger.REQUEST, actor=staff_actor(request), force=force)
+                )
+            except Conflict as refusal:
+                self.message_user(request, f"{book.owner}, {book}: {refusal}", messages.ERROR)
+        if not runs:
+            return HttpResponseRedirect(_address([str(book.pk) for book in books], force=force))
+        deed_record(request, ConsolidationRun, "Asked for.", runs)
+        said = "1 consolidation is" if len(runs) == 1 else f"{len(runs)} consolidations are"
+        self.message_user(request, f"{said} under way.", messages.SUCCESS)
+        if len(runs) == 1:
+            return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_change", args=[runs[0].pk]))
+        return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_changelist"))
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The book's facts, with how its consolidation stands."""
+        context = dict(extra_context or {})
+        key = parse_uuid(unquote(object_id)) if object_id else None
+        if key and request.user.has_perm("reviews.view_consolidationrun"):
+            run = ConsolidationRun.objects.filter(book=key).order_by("-pk").first()
+            context["consolidation"] = {"run": run, "stands": how_it_stands(run) if run else "It has not run yet."}
+        if key and self.has_consolidate_permission(request):
+            context["consolidate_url"] = _address([str(key)], force=False)
+        return super().changeform_view(request, object_id, form_url, context)
+
+
+def _address(keys: Sequence[str], *, force: bool) -> str:
+    query = [("book", key) for key in keys] + ([("force", "1")] if force else [])
+    return f"{reverse('admin:memories_book_consolidate')}?{urlencode(query)}"
+
+
+def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
+    """What the page of previews shows: a row per book, the sums, and the address of the other choice of `force`."""
+    costs = [preview.cost for _, preview in previews]
+    known = [cost for cost in costs if cost is not None]
+    return {
+        "rows": [_row(book, preview) for book, preview in previews],
+        "sessions_total": sum(len(preview.sessions) for _, preview in previews),
+        "requests_total": f"{sum(preview.requests for _, preview in previews):,}",
+        "tokens_total": f"{sum(preview.tokens for _, preview in previews):,}",
+        "cost_total": _money(sum(known) if len(known) == len(costs) else None),
+        "nothing": not any(preview.requests for _, preview in previews),
+        "enabled": previews[0][1].enabled,
+        "force": force,
+        "other_url": _address([str(book.pk) for book, _ in previews], force=not force),
+    }
+
+
+def _row(book: Book, preview: Preview) -> dict[str, Any]:
+    return {
+        "book": book,
+        "sessions": preview.sessions,
+        "written": "written anew" if preview.synthesis else "as they are",
+        "requests": f"{preview.requests:,} of at most {preview.max_requests:,}",
+        "tokens": f"{preview.tokens:,} of at most {preview.max_tokens:,}",
+        "money": _money(preview.cost),
+    }
+
+
+def _money(cost: float | None) -> str:
+    return "no price is known" if cost is None else f"about ${cost:.2f}"

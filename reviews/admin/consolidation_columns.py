@@ -1,0 +1,240 @@
+"""What lists and pages of consolidations, notes and artifacts say, each value in words."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib import admin
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from gateway.agents.configuration import memory_settings
+from memories.admin.filters import ChoiceFilter
+from memories.admin.marks import badge, moment
+from reviews.consolidation.ceilings import day_spent
+from reviews.consolidation.runs import finished_text
+from reviews.consolidation.telling import progress_words
+from reviews.models import ConsolidationRun, Extraction
+
+State = ConsolidationRun.State
+_STATES = {
+    State.SCHEDULED: ("accent", "schedule"),
+    State.RUNNING: ("accent", "play_arrow"),
+    State.PAUSED: ("warn", "pause"),
+    State.COMPLETED: ("ok", "check"),
+    State.NOTHING_TO_DO: ("muted", "remove"),
+    State.FAILED: ("danger", "error"),
+    State.CANCELLED: ("muted", "block"),
+}
+_NOTES = {
+    Extraction.State.QUEUED: ("accent", "schedule"),
+    Extraction.State.EXTRACTED: ("ok", "check"),
+    Extraction.State.EMPTY: ("muted", "remove"),
+    Extraction.State.FAILED: ("danger", "error"),
+    Extraction.State.PASSED: ("muted", "block"),
+}
+
+
+class RunStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {str(value): str(label) for value, label in State.choices}
+
+
+class PhaseFilter(ChoiceFilter):
+    title = "phase"
+    parameter_name = "phase"
+    words = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
+
+
+class TriggerFilter(ChoiceFilter):
+    title = "trigger"
+    parameter_name = "trigger"
+    words = {str(value): str(label) for value, label in ConsolidationRun.Trigger.choices}
+
+
+class NoteStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {str(value): str(label) for value, label in Extraction.State.choices}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ceiling:
+    """What was used of a ceiling."""
+
+    name: str
+    used: int
+    most: int
+
+    @property
+    def words(self) -> str:
+        return f"{self.used:,} of at most {self.most:,}"
+
+
+def ceilings_of(run: ConsolidationRun) -> list[Ceiling]:
+    """The ceilings of the run and of its owner's day, with what was used."""
+    limits, today = memory_settings(), day_spent(run.owner_id)
+    return [
+        Ceiling(name="Tokens of this run", used=run.tokens, most=limits.max_tokens_per_run),
+        Ceiling(name="Requests of this run", used=run.requests, most=limits.max_requests_per_run),
+        Ceiling(name="Tokens of the owner today", used=today.tokens, most=limits.max_tokens_per_day),
+        Ceiling(name="Requests of the owner today", used=today.requests, most=limits.max_requests_per_day),
+    ]
+
+
+def how_it_stands(run: ConsolidationRun) -> str:
+    """A run in a sentence or two: its progress, its outcome, or why it came to nothing."""
+    problem = error_words(run.error)
+    if run.state == State.PAUSED:
+        return f"{progress_words(run)} It rests until {moment(run.not_before)}. {problem}".strip()
+    if run.state in ConsolidationRun.OPEN:
+        return progress_words(run)
+    if run.state == State.FAILED:
+        return f"It failed. {problem} What was done is kept."
+    if run.state == State.CANCELLED:
+        return f"It was stopped. {problem} What was done is kept."
+    ceiling = " It reached its ceiling; the next one goes on." if run.ceiling else ""
+    return f"{finished_text(run)}{ceiling}"
+
+
+def bar_of(run: ConsolidationRun) -> tuple[int, int]:
+    """Value and maximum of the bar; with no session to read it is full."""
+    return (run.sessions_done, run.sessions_total) if run.sessions_total else (1, 1)
+
+
+def error_words(error: Any) -> str:
+    """The message of a stored error, "" for none."""
+    return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
+
+
+def session_link(session_id: UUID | None, title: str) -> SafeString | str:
+    """The session's page by its title."""
+    if session_id is None:
+        return "Deleted"
+    return format_html(
+        '<a class="db-link" href="{}">{}</a>',
+        reverse("admin:gateway_session_change", args=[session_id]),
+        title or "Untitled",
+    )
+
+
+class RunColumns:
+    """Columns by name, for a ModelAdmin of consolidation runs."""
+
+    @admin.display(description="State")
+    def state_badge(self, run: ConsolidationRun) -> SafeString:
+        return badge(run.get_state_display(), *_STATES[State(run.state)])
+
+    @admin.display(description="Progress")
+    def progress(self, run: ConsolidationRun) -> SafeString | str:
+        if not run.selected:
+            return "–"
+        done, most = bar_of(run)
+        return format_html(
+            '<span class="db-number">{} of {}</span>'
+            '<progress class="db-progress" max="{}" value="{}" aria-label="Sessions read"></progress>',
+            run.sessions_done,
+            run.sessions_total,
+            most,
+            done,
+        )
+
+    @admin.display(description="Tokens")
+    def tokens_count(self, run: ConsolidationRun) -> str:
+        return f"{run.tokens:,}"
+
+    @admin.display(description="Asked for")
+    def created(self, run: ConsolidationRun) -> str:
+        return moment(run.created_at)
+
+    @admin.display(description="Started")
+    def started(self, run: ConsolidationRun) -> str:
+        return moment(run.started_at)
+
+    @admin.display(description="Finished")
+    def finished(self, run: ConsolidationRun) -> str:
+        return moment(run.finished_at)
+
+    @admin.display(description="Sessions")
+    def sessions(self, run: ConsolidationRun) -> str:
+        return (
+            f"{run.sessions_done} of {run.sessions_total} read, {run.sessions_empty} with nothing durable, "
+            f"{run.sessions_failed} failed"
+        )
+
+    @admin.display(description="Taken out")
+    def taken_out(self, run: ConsolidationRun) -> str:
+        return f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
+
+    @admin.display(description="Written")
+    def written_paths(self, run: ConsolidationRun) -> SafeString | str:
+        return _paths(run.written)
+
+    @admin.display(description="Removed")
+    def removed_paths(self, run: ConsolidationRun) -> SafeString | str:
+        return _paths(run.removed)
+
+    @admin.display(description="Kept for a person's edits")
+    def kept_paths(self, run: ConsolidationRun) -> SafeString | str:
+        return _paths(run.kept)
+
+    @admin.display(description="Documents")
+    def documents(self, run: ConsolidationRun) -> SafeString:
+        link = f"{reverse('admin:memories_artifact_changelist')}?book__id__exact={run.book_id}"
+        return format_html('<a class="db-link" href="{}">the documents of this book</a>', link)
+
+    @admin.display(description="Change set")
+    def change_set_link(self, run: ConsolidationRun) -> SafeString | str:
+        if run.change_set is None:
+            return "–"
+        link = reverse("admin:memories_changeset_change", args=[run.change_set])
+        return format_html('<a class="db-link" href="{}">{}</a>', link, run.change_set)
+
+
+class NoteColumns:
+    """Columns by name, for a ModelAdmin of extractions."""
+
+    @admin.display(description="State")
+    def state_badge(self, note: Extraction) -> SafeString:
+        if note.cleared_at:
+            return badge("Cleared", "muted", "delete")
+        return note_badge(note)
+
+    @admin.display(description="Session")
+    def session_title(self, note: Extraction) -> str:
+        return note.session.title or "Untitled"
+
+    @admin.display(description="Session")
+    def session_link(self, note: Extraction) -> SafeString | str:
+        return session_link(note.session_id, note.session.title)
+
+    @admin.display(description="Synopsis")
+    def words(self, note: Extraction) -> SafeString:
+        return format_html('<span class="db-words">{}</span>', note.synopsis or "–")
+
+    @admin.display(description="Notes")
+    def notes(self, note: Extraction) -> SafeString:
+        return format_html('<span class="db-words">{}</span>', note.raw_memory or "–")
+
+    @admin.display(description="Last said")
+    def said(self, note: Extraction) -> str:
+        return moment(note.said_at)
+
+    @admin.display(description="Read")
+    def extracted(self, note: Extraction) -> str:
+        return moment(note.extracted_at)
+
+    @admin.display(description="Error")
+    def error(self, note: Extraction) -> str:
+        return error_words(note.error) or "–"
+
+
+def note_badge(note: Extraction) -> SafeString:
+    """The badge of what became of a session."""
+    return badge(note.get_state_display(), *_NOTES[Extraction.State(note.state)])
+
+
+def _paths(paths: list[str]) -> SafeString | str:
+    return format_html_join(", ", "<code>{}</code>", ((path,) for path in paths)) or "–"

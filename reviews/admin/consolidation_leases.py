@@ -1,0 +1,65 @@
+"""Leases in the admin: who works on which phase of which book, and until when. To look at: a lease that is overdue is
+taken by the next worker, without anybody's help."""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.filters import ChoiceFilter
+from memories.admin.marks import badge, moment
+from memories.ids import parse_uuid
+from memories.models import Lease
+from reviews.models import ConsolidationRun
+
+_PHASES: dict[str, str] = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
+
+
+class LeaseStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    words = {"held": "Held", "overdue": "Overdue"}
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Lease]) -> QuerySet[Lease]:
+        now = timezone.now()
+        limits = {"held": {"expires_at__gt": now}, "overdue": {"expires_at__lte": now}}
+        return queryset.filter(**limits.get(self.value() or "", {}))
+
+
+@admin.register(Lease)
+class LeaseAdmin(ReadOnlyAdmin):
+    """Claims that expire. One that was given back is not here any more."""
+
+    list_display = ("what", "holder", "state_badge", "until", "runs")
+    list_display_links = ("what",)
+    list_filter = (LeaseStateFilter,)
+    search_fields = ("name", "holder")
+    search_help_text = "The lease's name, or who holds it"
+    fields = ("name", "what", "holder", ("state_badge", "until"), "runs")
+    readonly_fields = ("what", "state_badge", "until", "runs")
+
+    @admin.display(description="What")
+    def what(self, lease: Lease) -> str:
+        phase = _PHASES.get(lease.name.rpartition(":")[2])
+        return f"Consolidation: {phase}" if phase else lease.name
+
+    @admin.display(description="State")
+    def state_badge(self, lease: Lease) -> SafeString:
+        overdue = lease.expires_at <= timezone.now()
+        return badge("Overdue", "danger", "schedule") if overdue else badge("Held", "ok", "check")
+
+    @admin.display(description="Expires")
+    def until(self, lease: Lease) -> str:
+        return f"{moment(lease.expires_at)}:{timezone.localtime(lease.expires_at):%S}"
+
+    @admin.display(description="Of")
+    def runs(self, lease: Lease) -> SafeString | str:
+        book = parse_uuid(lease.name.split(":")[1]) if lease.name.count(":") == 2 else None
+        if book is None:
+            return "–"
+        link = f"{reverse('admin:reviews_consolidationrun_changelist')}?book__id__exact={book}"
+        return format_html('<a class="db-link" href="{}">the runs of its book</a>', link)

@@ -1,0 +1,242 @@
+"""Consolidation runs in the admin: how far each is, what it read, wrote and cost, why it failed; stopping and undoing.
+And the notes that sessions gave, to look at. A run is started from the page of its book (consolidation_books)."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import URLPattern, path, reverse
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from gateway.admin.sessions import SessionIdFilter
+from memories.admin.access import deed_record
+from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
+from memories.admin.deeds import Deed, DeedAdmin
+from memories.admin.filters import DayFilter, IdFilter
+from memories.admin.marks import moment
+from memories.admin.undo_words import say_undone
+from memories.changes import change_set_get, undo_changes
+from memories.ids import parse_uuid
+from memories.models import ChangeSet, WriteOrigin
+from memories.services import Source
+from reviews.admin.consolidation_columns import (
+    NoteColumns,
+    NoteStateFilter,
+    PhaseFilter,
+    RunColumns,
+    RunStateFilter,
+    TriggerFilter,
+    bar_of,
+    ceilings_of,
+    error_words,
+    how_it_stands,
+    note_badge,
+    session_link,
+)
+from reviews.consolidation.runs import cancel
+from reviews.models import ConsolidationRun, Extraction
+
+MOST_NOTES = 300
+
+
+class RunIdFilter(IdFilter):
+    title = "run"
+    parameter_name = "run"
+    column = "run_id"
+
+
+@admin.register(ConsolidationRun)
+class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
+    """Consolidations, newest first."""
+
+    records_opening = True
+    deeds = (
+        Deed(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
+        Deed(verb="undo", label="Undo", permission="memories.change_artifact"),
+    )
+    list_display = (
+        "state_badge", "trigger", "phase", "progress", "tokens_count", "requests", "started", "owner", "book",
+    )  # fmt: skip
+    list_display_links = ("state_badge",)
+    list_select_related = ("owner__user", "book")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ("book", AutocompleteSelectFilter),
+        RunStateFilter,
+        PhaseFilter,
+        TriggerFilter,
+        ("created_at", DayFilter),
+    )
+    search_fields = ("book__name",)
+    search_help_text = "The book's name, or the id of a run"
+    change_form_template = "admin/reviews/consolidationrun/change_form.html"
+    fieldsets = (
+        (
+            "What it did",
+            {
+                "fields": (
+                    ("owner", "book"),
+                    "sessions",
+                    ("written_paths", "removed_paths"),
+                    ("kept_paths", "documents"),
+                    ("taken_out", "change_set_link"),
+                )
+            },
+        ),
+        (
+            "How it went",
+            {
+                "fields": (
+                    ("trigger", "actor"),
+                    ("rebuild", "force"),
+                    ("created", "started"),
+                    ("finished", "attempts"),
+                    ("failures", "ceiling"),
+                )
+            },
+        ),
+    )
+    readonly_fields = (
+        "sessions", "written_paths", "removed_paths", "kept_paths", "documents", "taken_out", "change_set_link",
+        "created", "started", "finished",
+    )  # fmt: skip
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[ConsolidationRun], search_term: str
+    ) -> tuple[QuerySet[ConsolidationRun], bool]:
+        if key := parse_uuid(search_term.strip()):
+            return queryset.filter(pk=key), False
+        found: tuple[QuerySet[ConsolidationRun], bool] = super().get_search_results(request, queryset, search_term)
+        return found
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> ConsolidationRun | None:
+        rows: QuerySet[ConsolidationRun] = self.get_queryset(request)
+        return row_by_id(rows.select_related("owner__user", "book"), object_id)
+
+    def changeform_view(
+        self,
+        request: HttpRequest,
+        object_id: str | None = None,
+        form_url: str = "",
+        extra_context: dict[str, Any] | None = None,
+    ) -> HttpResponse:
+        """The run's progress, its facts, and what became of each session for those who may see notes."""
+        run = self.get_object(request, unquote(object_id)) if object_id else None
+        context = dict(extra_context or {})
+        if run is not None and self.has_view_permission(request, run):
+            context |= {"title": f"Consolidation of {moment(run.created_at)}", **progress_context(run)}
+            context["notes"] = self._notes(request, run)
+        return super().changeform_view(request, object_id, form_url, context)
+
+    def fits(self, row: ConsolidationRun, verb: str) -> bool:
+        return {"stop": row.state in ConsolidationRun.OPEN, "undo": row.change_set is not None}[verb]
+
+    def do(self, request: HttpRequest, row: ConsolidationRun, verb: str) -> None:
+        if verb == "stop":
+            stopped = cancel(row, "Stopped by an administrator.")
+            self.message_user(request, "Stopped. What was done is kept." if stopped else "It was over already.")
+        else:
+            change_set = change_set_get(row.owner_id, row.change_set)
+            source = Source(
+                actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=change_set.pk
+            )
+            say_undone(self, request, undo_changes(change_set, source))
+        deed_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row])
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.progress_view)
+        progress = path("<path:object_id>/progress/", view, name="reviews_consolidationrun_progress")
+        return [progress, *super().get_urls()]
+
+    def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The part of the page that asks for itself again while the run is open; once it is over, the whole page."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        run = self.get_object(request, unquote(object_id))
+        if run is None:
+            raise Http404
+        answer = render(request, "admin/reviews/consolidationrun/progress.html", progress_context(run))
+        if run.state not in ConsolidationRun.OPEN:
+            answer.headers["HX-Refresh"] = "true"
+        return answer
+
+    @staticmethod
+    def _notes(request: HttpRequest, run: ConsolidationRun) -> list[dict[str, Any]]:
+        if not request.user.has_perm("reviews.view_extraction"):
+            return []
+        may_open = request.user.has_perm("gateway.view_session")
+        rows = run.extractions.select_related("session").order_by("-said_at", "-pk")[:MOST_NOTES]
+        return [
+            {
+                "state": note_badge(note),
+                "session": session_link(note.session_id, note.session.title) if may_open else note.session.title,
+                "said_at": note.said_at,
+                "synopsis": "" if note.cleared_at else note.synopsis,
+                "error": error_words(note.error),
+                "url": reverse("admin:reviews_extraction_change", args=[note.pk]),
+            }
+            for note in rows
+        ]
+
+
+def progress_context(run: ConsolidationRun) -> dict[str, Any]:
+    """What progress.html shows."""
+    return {
+        "run": run,
+        "run_open": run.state in ConsolidationRun.OPEN,
+        "run_badge": RunColumns().state_badge(run),
+        "stands": how_it_stands(run),
+        "bar": bar_of(run),
+        "ceilings": ceilings_of(run),
+    }
+
+
+@admin.register(Extraction)
+class ExtractionAdmin(NoteColumns, ReadOnlyAdmin):
+    """What each past session gave; nothing here can be changed."""
+
+    records_opening = True
+    list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")
+    list_display_links = ("words", "session_title")
+    list_select_related = ("owner__user", "book", "session")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ("book", AutocompleteSelectFilter),
+        NoteStateFilter,
+        SessionIdFilter,
+        RunIdFilter,
+        ("said_at", DayFilter),
+    )
+    search_fields = ("synopsis", "session__title")
+    search_help_text = "Words of a synopsis, or the session's title"
+    fieldsets = (
+        (None, {"fields": ("words", "notes")}),
+        (
+            "Facts",
+            {
+                "fields": (
+                    ("state_badge", "session_link"),
+                    ("owner", "book"),
+                    ("said", "extracted"),
+                    ("model", "attempts"),
+                    ("redacted", "error"),
+                    ("through_seq", "floor_seq"),
+                )
+            },
+        ),
+    )
+    readonly_fields = ("words", "notes", "state_badge", "session_link", "said", "extracted", "error")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Extraction]:
+        rows: QuerySet[Extraction] = super().get_queryset(request)
+        return rows.defer("raw_memory")  # the list shows the synopsis
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Extraction | None:
+        rows = self.get_queryset(request).defer(None)
+        return row_by_id(rows.select_related("owner__user", "book", "session"), object_id)

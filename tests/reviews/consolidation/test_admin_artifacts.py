@@ -1,0 +1,212 @@
+"""/admin/memories/artifact/: documents rendered, with their history; edited, removed and restored by administrators"""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+from django.urls import reverse
+
+from gateway.models import Agent
+from memories.artifacts import artifact_put
+from memories.models import Artifact, ArtifactRevision, Owner, WriteOrigin
+from memories.services import Source
+from tests.admin_rows import bob as actor_of_bob
+from tests.admin_rows import book_make, owner_make, staff_client
+from tests.reviews.consolidation.answering_model import AnsweringModel, synthesis
+from tests.reviews.consolidation.rows import book_of, consolidate, document, talk
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/memories/artifact/"
+BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
+SECRET = "sk-" + "proj-" + "aB3xK9qL" * 6
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def artifact_make(content: str = "# Handbook\n\n- Deploys with *make ship*.", path: str = "MEMORY.md") -> Artifact:
+    return artifact_put(book_make(owner_make()), path, content, BY_ALICE)
+
+
+def page_of(artifact: Artifact) -> str:
+    return reverse("admin:memories_artifact_change", args=[artifact.pk])
+
+
+def shown(client: Client, artifact: Artifact) -> str:
+    answer = client.get(page_of(artifact))
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def edit(client: Client, artifact: Artifact, content: str, version: int | None = None) -> Any:
+    return client.post(page_of(artifact), {"content": content, "version": str(version or artifact.version)})
+
+
+def deed(client: Client, artifact: Artifact, **form: Any) -> Any:
+    return client.post(reverse("admin:memories_artifact_deed", args=[artifact.pk]), form, follow=True)
+
+
+def paths(client: Client, **query: str) -> list[str]:
+    return [row.path for row in client.get(LIST, query).context["cl"].result_list]
+
+
+def test_the_list_shows_whose_documents_there_are_and_who_wrote_them(root: Client) -> None:
+    artifact_make()
+    page = root.get(LIST).content.decode()
+    assert all(word in page for word in ("MEMORY.md", "alice", "main", "Owner", "Live"))
+
+
+def test_documents_are_found_by_state_origin_book_and_path(root: Client) -> None:
+    artifact_make()
+    artifact_make("1. make ship", "skills/ship/SKILL.md")
+    deed(root, artifact_make("A summary.", "memory_summary.md"), verb="remove")
+    Artifact.objects.filter(path="MEMORY.md").update(scan_rule="instruction_override")
+    Artifact.objects.filter(path__startswith="skills").update(kept=True)
+    assert set(paths(root)) == {"MEMORY.md", "skills/ship/SKILL.md"}
+    assert paths(root, state="removed") == ["memory_summary.md"]
+    assert paths(root, state="blocked") == ["MEMORY.md"]
+    assert paths(root, state="kept") == ["skills/ship/SKILL.md"]
+    assert len(paths(root, state="all")) == 3
+    assert paths(root, state="all", write_origin="admin") == ["memory_summary.md"]
+    assert paths(root, q="ship") == ["skills/ship/SKILL.md"]
+    assert paths(root, book__id__exact="01890000-0000-7000-8000-000000000001") == []
+
+
+def test_a_document_is_rendered_and_what_stands_in_it_is_harmless(root: Client) -> None:
+    artifact = artifact_make("- Deploys with *make ship*.")
+    # The scan refuses such words; a row may have come from elsewhere.
+    Artifact.objects.update(content=f"{artifact.content}\n\n<script>alert(1)</script>")
+    page = shown(root, artifact)
+    assert "<li>Deploys with <em>make ship</em>.</li>" in page
+    assert "<script>alert(1)</script>" not in page
+
+
+def test_an_edit_is_a_revision_by_the_administrator(root: Client) -> None:
+    artifact = artifact_make()
+    answer = edit(root, artifact, "# Handbook\r\n\r\n- Deploys with make release.")
+    assert answer.status_code == 302, answer.content.decode()
+    artifact.refresh_from_db()
+    revision = ArtifactRevision.objects.get(artifact=artifact, version=2)
+    assert artifact.content == "# Handbook\n\n- Deploys with make release."
+    assert (revision.actor, revision.write_origin) == (actor_of_bob(), "admin")
+    page = shown(root, artifact)
+    assert "<del>" in page
+    assert "<ins>" in page
+    assert "changed it" in page
+
+
+def test_what_an_administrator_wrote_survives_the_next_consolidation(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel, consolidation_on: None
+) -> None:
+    talk(alice, agent)
+    consolidate(alice)
+    artifact = Artifact.objects.get(path="MEMORY.md")
+    edit(root, artifact, f"{artifact.content}\n- Never on Fridays.")
+    answering.on_synthesis = lambda _: synthesis("# Memory\n- New.")
+    consolidate(alice, force=True)
+    assert {"- Never on Fridays.", "- New."} <= set(document(alice, "MEMORY.md").splitlines())
+
+
+def test_who_edits_what_was_changed_meanwhile_is_told_and_nothing_is_overwritten(root: Client) -> None:
+    artifact = artifact_make()
+    artifact_put(artifact.book, "MEMORY.md", "Alice was quicker.", BY_ALICE)
+    answer = edit(root, artifact, "Bob's words.", version=1)
+    page = answer.content.decode()
+    assert answer.status_code == 200
+    assert "This document was changed in the meantime." in page
+    assert "Bob&#x27;s words." in page, "what was typed is not lost"
+    assert document(owner_make(), "MEMORY.md") == "Alice was quicker."
+    assert not LogEntry.objects.filter(action_flag=2).exists()
+
+
+def test_who_edits_what_was_removed_meanwhile_is_told(root: Client) -> None:
+    artifact = artifact_make()
+    artifact_put(artifact.book, "MEMORY.md", "", BY_ALICE)
+    answer = edit(root, artifact, "Bob's words.", version=1)
+    assert "This document was changed in the meantime." in answer.content.decode()
+    assert document(owner_make(), "MEMORY.md") == ""
+
+
+def test_a_secret_is_refused_and_not_shown_again(root: Client) -> None:
+    artifact = artifact_make()
+    answer = edit(root, artifact, f"- A long edit.\n- The key is {SECRET}.")
+    page = answer.content.decode()
+    assert "Not saved. Rule" in page
+    assert SECRET not in page
+    assert "- A long edit." in page
+    assert SECRET not in document(owner_make(), "MEMORY.md")
+
+
+def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> None:
+    artifact = artifact_make("First.")
+    artifact = artifact_make("Second.")
+    assert "Removed." in deed(root, artifact, verb="remove", version="2").content.decode()
+    assert document(owner_make(), "MEMORY.md") == ""
+    artifact.refresh_from_db()
+    page = shown(root, artifact)
+    assert "It can be restored from its history." in page
+    assert 'name="content"' not in page
+    first = ArtifactRevision.objects.get(artifact=artifact, version=1)
+    answer = deed(root, artifact, verb="put_back", revision=str(first.pk), version="3")
+    assert "Restored." in answer.content.decode()
+    assert document(owner_make(), "MEMORY.md") == "First."
+    assert ArtifactRevision.objects.get(artifact=artifact, version=4).actor == actor_of_bob()
+
+
+@pytest.mark.parametrize("verb", ["remove", "put_back"])
+def test_a_deed_on_what_was_changed_meanwhile_does_nothing(root: Client, verb: str) -> None:
+    artifact_make("First.")
+    artifact = artifact_make("Second.")
+    first = ArtifactRevision.objects.get(artifact=artifact, version=1)
+    artifact_make("Third.")
+    answer = deed(root, artifact, verb=verb, revision=str(first.pk), version="2")
+    assert "This document was changed in the meantime." in answer.content.decode()
+    assert document(owner_make(), "MEMORY.md") == "Third."
+
+
+def test_a_revision_of_another_document_is_not_put_back(root: Client) -> None:
+    artifact, other = artifact_make("First."), artifact_make("Other.", "memory_summary.md")
+    foreign = ArtifactRevision.objects.get(artifact=other)
+    assert deed(root, artifact, verb="put_back", revision=str(foreign.pk), version="1").status_code == 404
+    assert document(owner_make(), "MEMORY.md") == "First."
+
+
+def test_an_auditor_edits_documents_and_a_viewer_only_reads_them() -> None:
+    artifact = artifact_make("First.")
+    auditor = staff_client(auditor=True)
+    assert edit(auditor, artifact, "Second.").status_code == 302
+    assert document(owner_make(), "MEMORY.md") == "Second."
+    auditor.logout()
+    viewer = viewer_make()
+    page = shown(viewer, artifact)
+    assert "Second." in page
+    assert 'value="remove"' not in page
+    assert "Restore this" not in page
+    assert 'name="_save"' not in page
+    assert edit(viewer, artifact, "Third.", version=2).status_code == 403
+    assert deed(viewer, artifact, verb="remove", version="2").status_code == 403
+    assert document(owner_make(), "MEMORY.md") == "Second."
+
+
+def viewer_make() -> Client:
+    owner_make("bob").user.delete()  # type: ignore[union-attr]
+    return staff_client(may=("memories.view_artifact",))
+
+
+def test_that_somebody_opened_a_document_is_recorded(root: Client) -> None:
+    artifact = artifact_make()
+    root.get(page_of(artifact))
+    entry = LogEntry.objects.get()
+    assert entry.change_message == f"Opened; owner {artifact.owner_id}."
+    assert entry.object_repr == "MEMORY.md"
+
+
+def test_documents_are_not_added_or_deleted_past_the_service(root: Client) -> None:
+    artifact = artifact_make()
+    assert root.get(f"{LIST}add/").status_code == 403
+    assert root.post(reverse("admin:memories_artifact_delete", args=[artifact.pk]), {"post": "yes"}).status_code == 403
+    assert "delete_selected" not in root.get(LIST).content.decode()
+    assert book_of(owner_make()).artifacts.count() == 1

@@ -1,0 +1,341 @@
+"""/admin/: consolidation runs, what sessions gave, leases, and starting a run from the books"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from gateway.models import Agent
+from memories import leases
+from memories.models import Artifact, Book, Lease, Owner
+from memories.services import book_get_or_create
+from reviews.admin.consolidation_books import MOST_BOOKS
+from reviews.consolidation import runs
+from reviews.models import ConsolidationRun, Extraction
+from tests.admin_rows import bob as actor_of_bob
+from tests.admin_rows import owner_make, staff_client
+from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
+from tests.reviews.consolidation.rows import book_of, consolidate, document, request, settings_make, talk, work
+
+pytestmark = pytest.mark.usefixtures("consolidation_on")
+RUNS = "/admin/reviews/consolidationrun/"
+NOTES = "/admin/reviews/extraction/"
+LEASES = "/admin/memories/lease/"
+BOOKS = "/admin/memories/book/"
+START = "/admin/memories/book/consolidate/"
+
+
+@pytest.fixture
+def root(db: None) -> Client:
+    return staff_client(superuser=True)
+
+
+def page_of(run: ConsolidationRun) -> str:
+    return reverse("admin:reviews_consolidationrun_change", args=[run.pk])
+
+
+def text_of(client: Client, path: str, **query: Any) -> str:
+    answer = client.get(path, query)
+    assert answer.status_code == 200
+    return " ".join(answer.content.decode().split())
+
+
+def deed(client: Client, run: ConsolidationRun, verb: str) -> Any:
+    return client.post(reverse("admin:reviews_consolidationrun_deed", args=[run.pk]), {"verb": verb}, follow=True)
+
+
+def listed(client: Client, path: str, **query: str) -> list[Any]:
+    return list(client.get(path, query).context["cl"].result_list)
+
+
+def queries_of_get(client: Client, path: str) -> int:
+    client.get(path)
+    with CaptureQueriesContext(connection) as queries:
+        assert client.get(path).status_code == 200
+    assert not [q for q in queries if "COUNT(" in q["sql"].upper()]
+    return len(queries)
+
+
+def test_the_list_shows_how_far_each_run_is(root: Client, alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    run = request(alice)
+    ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
+    page = text_of(root, RUNS)
+    assert all(word in page for word in ("Scheduled", "Asked for", "Reading sessions", "3 of 12", "1,234", "alice"))
+    assert f'href="{page_of(run)}' in page
+
+
+def test_runs_are_found_by_state_phase_trigger_owner_book_and_id(
+    root: Client, alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    talk(charlie, agent)
+    done = consolidate(alice)
+    waits = request(charlie, trigger=runs.Trigger.SCHEDULE)
+    assert listed(root, RUNS, state="completed") == [done]
+    assert listed(root, RUNS, phase="extraction") == [waits]
+    assert listed(root, RUNS, trigger="schedule") == [waits]
+    assert listed(root, RUNS, owner__id__exact=str(alice.pk)) == [done]
+    assert listed(root, RUNS, book__id__exact=str(waits.book_id)) == [waits]
+    assert listed(root, RUNS, q=str(done.pk)) == [done]
+
+
+def test_a_run_at_work_shows_its_bar_and_asks_for_itself_again_until_it_is_over(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(max_tokens_per_run=5000, max_requests_per_run=7)
+    talk(alice, agent)
+    run = request(alice)
+    ConsolidationRun.objects.update(selected=True, sessions_total=12, sessions_done=3, tokens=1234, requests=4)
+    progress = reverse("admin:reviews_consolidationrun_progress", args=[run.pk])
+    page = text_of(root, page_of(run))
+    assert 'max="12" value="3"' in page
+    assert "1,234 of at most 5,000" in page
+    assert "4 of at most 7" in page
+    assert f'hx-get="{progress}"' in page
+    assert "HX-Refresh" not in root.get(progress).headers
+    runs.cancel(run, "Stopped by a person.")
+    answer = root.get(progress)
+    assert answer.headers["HX-Refresh"] == "true"
+    assert "hx-get" not in answer.content.decode()
+
+
+def test_a_finished_run_shows_what_each_session_gave_and_its_documents(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(max_retries=0)
+    good, bad = talk(alice, agent, title="About ships"), talk(alice, agent, title="About rain")
+    answering.on_extraction = lambda session, _: (
+        extraction("- Ships.", "Deploys by ship.") if session == str(good.pk) else "no JSON"
+    )
+    run = consolidate(alice)
+    page = text_of(root, page_of(run))
+    assert all(
+        word in page for word in ("About ships", "Deploys by ship.", "Extracted", "MEMORY.md", str(run.change_set))
+    )
+    assert "About rain" in page
+    assert "answer is not a JSON object" in page
+    assert reverse("admin:gateway_session_change", args=[bad.pk]) in page
+
+
+def test_why_a_run_failed_is_said_in_words(root: Client, alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    run = request(alice)
+    ConsolidationRun.objects.update(state="failed", error={"code": "upstream_error", "message": "The key is wrong."})
+    assert "It failed. The key is wrong. What was done is kept." in text_of(root, page_of(run))
+
+
+def test_stop_ends_a_run_and_undo_takes_its_documents_back(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    done = consolidate(alice)
+    assert document(alice, "MEMORY.md")
+    answer = deed(root, done, "undo")
+    assert "2 documents were taken back" in answer.content.decode()
+    assert document(alice, "MEMORY.md") == ""
+    waits = request(alice)
+    assert "Stopped." in deed(root, waits, "stop").content.decode()
+    waits.refresh_from_db()
+    assert (waits.state, waits.error["message"]) == ("cancelled", "Stopped by an administrator.")
+    noted = set(LogEntry.objects.filter(action_flag=2).values_list("change_message", flat=True))
+    assert noted == {"Undo.", "Stop."}
+
+
+def test_a_run_that_is_over_is_offered_no_stop(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    run = consolidate(alice)
+    page = text_of(root, page_of(run))
+    assert 'value="stop"' not in page
+    assert 'value="undo"' in page
+
+
+@pytest.mark.parametrize("path", [RUNS, NOTES, "/admin/memories/artifact/", LEASES])
+def test_a_longer_list_costs_no_more_queries_and_counts_nothing(
+    root: Client, agent: Agent, answering: AnsweringModel, path: str
+) -> None:
+    def filled(number: int) -> None:
+        owner = owner_make(f"owner{number}")
+        talk(owner, agent)
+        consolidate(owner)
+        leases.take(f"consolidation:{book_of(owner).pk}:synthesis", holder="elsewhere:1", seconds=60)
+
+    filled(0)
+    few = queries_of_get(root, path)
+    for number in range(1, 20):
+        filled(number)
+    assert queries_of_get(root, path) == few
+
+
+def test_a_runs_page_costs_the_same_with_many_sessions(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    one = consolidate(alice)
+    few = queries_of_get(root, page_of(one))
+    for _ in range(20):
+        talk(alice, agent)
+    many = consolidate(alice)
+    assert Extraction.objects.filter(run=many).count() == 20
+    assert queries_of_get(root, page_of(many)) == few
+
+
+def test_what_sessions_gave_is_shown_and_cannot_be_changed(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent, title="About ships")
+    consolidate(alice)
+    note = Extraction.objects.get()
+    page = reverse("admin:reviews_extraction_change", args=[note.pk])
+    assert f"Synopsis of {session.pk}." in text_of(root, NOTES)
+    assert f"- Note of {session.pk}" in text_of(root, page)
+    assert listed(root, NOTES, session=str(session.pk)) == [note]
+    assert listed(root, NOTES, state="failed") == []
+    assert root.post(page, {"synopsis": "Other."}).status_code == 403
+
+
+def test_leases_are_shown_with_those_that_are_overdue(root: Client, alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    claim = runs.claim(request(alice).pk)
+    assert claim is not None
+    lease = Lease.objects.get()
+    page = text_of(root, LEASES)
+    assert all(word in page for word in ("Consolidation: Reading sessions", lease.holder, "Held"))
+    assert listed(root, LEASES, state="overdue") == []
+    Lease.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert listed(root, LEASES, state="overdue") == [lease]
+    assert "Overdue" in text_of(root, LEASES)
+    assert root.post(reverse("admin:memories_lease_change", args=[lease.pk]), {"holder": "me"}).status_code == 403
+    assert lease.name in text_of(root, reverse("admin:memories_lease_change", args=[lease.pk]))
+
+
+def test_a_start_shows_first_what_would_be_read_and_what_it_costs(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent, title="About ships")
+    book = book_of(alice)
+    page = text_of(root, reverse("admin:memories_book_change", args=[book.pk]))
+    assert "It has not run yet." in page
+    assert f"{START}?book={book.pk}" in page
+    shown = text_of(root, START, book=str(book.pk))
+    assert "About ships: about" in shown
+    assert "2 of at most 200" in shown
+    assert "tokens" in shown
+    assert "no price is known" in shown
+    assert not ConsolidationRun.objects.exists()
+    assert answering.calls == []
+
+
+def test_a_start_is_a_run_asked_for_by_the_administrator(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    book = book_of(alice)
+    answer = root.post(START, {"book": str(book.pk)})
+    run = ConsolidationRun.objects.get()
+    assert (answer.status_code, answer.headers["Location"]) == (302, page_of(run))
+    assert (run.trigger, run.actor, run.force, run.rebuild) == ("request", actor_of_bob(), False, True)
+    assert work(run).state == "completed"
+    root.post(START, {"book": str(book.pk), "force": "1"})
+    again = ConsolidationRun.objects.exclude(pk=run.pk).get()
+    work(again)
+    assert (again.force, len(answering.syntheses)) == (True, 2)
+
+
+def test_force_is_a_choice_with_an_estimate_of_its_own(
+    root: Client, alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    consolidate(alice)
+    book = str(book_of(alice).pk)
+    plain, forced = text_of(root, START, book=book), text_of(root, START, book=book, force="1")
+    assert "There is nothing new to read at present." in plain
+    assert "0 of at most 200" in plain
+    assert f"{START}?book={book}&amp;force=1" in plain
+    assert "1 of at most 200" in forced
+    assert '<input type="hidden" name="force" value="1">' in forced
+
+
+def test_several_books_are_started_from_the_list(root: Client, alice: Owner, charlie: Owner, agent: Agent) -> None:
+    books = []
+    for owner in (alice, charlie):
+        talk(owner, agent)
+        books.append(str(book_of(owner).pk))
+    answer = root.post(BOOKS, {"action": "consolidate_books", "_selected_action": books}, follow=True)
+    page = answer.content.decode()
+    assert "alice" in page
+    assert "charlie" in page
+    assert "Together" in page
+    assert not ConsolidationRun.objects.exists()
+    answer = root.post(START, {"book": books})
+    assert answer.headers["Location"] == RUNS
+    assert {str(run.book_id) for run in ConsolidationRun.objects.all()} == set(books)
+
+
+def test_only_so_many_books_are_previewed_at_a_time(root: Client, alice: Owner) -> None:
+    books = [str(book_get_or_create(alice.pk, f"book{number}").pk) for number in range(MOST_BOOKS + 1)]
+    answer = root.post(BOOKS, {"action": "consolidate_books", "_selected_action": books}, follow=True)
+    assert f"Choose at most {MOST_BOOKS} books at a time." in answer.content.decode()
+
+
+def test_while_it_is_off_the_page_says_so_and_nothing_starts(root: Client, alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    settings_make(enabled=False)
+    book = str(book_of(alice).pk)
+    page = text_of(root, START, book=book)
+    assert "Consolidation is off" in page
+    assert "Consolidate now</button>" not in page
+    answer = root.post(START, {"book": book}, follow=True)
+    assert "Consolidation is off." in answer.content.decode()
+    assert not ConsolidationRun.objects.exists()
+
+
+@pytest.mark.parametrize("given", [{}, {"book": "nonsense"}, {"book": "01890000-0000-7000-8000-000000000001"}])
+def test_a_start_without_a_book_goes_back_to_the_list(root: Client, given: dict[str, str]) -> None:
+    assert root.get(START, given).headers["Location"] == BOOKS
+    assert root.post(START, given).headers["Location"] == BOOKS
+
+
+def test_an_auditor_sees_runs_and_notes_and_starts_and_stops_nothing(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    auditor = staff_client(auditor=True)
+    session = talk(alice, agent, title="About ships")
+    consolidate(alice)
+    waits = request(alice)
+    page = text_of(auditor, page_of(waits))
+    assert 'value="stop"' not in page
+    assert deed(auditor, waits, "stop").status_code == 403
+    book = str(book_of(alice).pk)
+    assert (auditor.get(START, {"book": book}).status_code, auditor.post(START, {"book": book}).status_code) == (
+        403,
+        403,
+    )
+    assert "Consolidate now" not in text_of(auditor, reverse("admin:memories_book_change", args=[book]))
+    assert "consolidate_books" not in text_of(auditor, BOOKS)
+    done = ConsolidationRun.objects.get(state="completed")
+    page = text_of(auditor, page_of(done))
+    assert f"Synopsis of {session.pk}." in page
+    assert reverse("admin:gateway_session_change", args=[session.pk]) not in page
+    assert Artifact.objects.filter(deleted_at=None).exists()
+    deed(auditor, done, "undo")
+    assert not Artifact.objects.filter(deleted_at=None).exists()
+    assert Book.objects.count() == 1
+
+
+def test_that_somebody_looked_is_recorded(root: Client, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    run = consolidate(alice)
+    root.get(page_of(run))
+    root.get(reverse("admin:reviews_extraction_change", args=[Extraction.objects.get().pk]))
+    root.get(START, {"book": str(book_of(alice).pk)})
+    told = list(LogEntry.objects.order_by("pk").values_list("change_message", flat=True))
+    assert told == [f"Opened; owner {alice.pk}."] * 2 + ["Listed 1 book of 1 owner."]
