@@ -10,9 +10,8 @@ from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.db.models import QuerySet
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest
 from django.utils.safestring import SafeString, mark_safe
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminTextareaWidget
@@ -239,26 +238,17 @@ class ArtifactAdmin(DeedAdmin, ServiceAdmin):
         self.message_user(request, said, messages.SUCCESS)
         deed_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The document, rendered, above the form; its history beside them."""
-        artifact = self.get_object(request, unquote(object_id)) if object_id else None
-        context = dict(extra_context or {})
-        if artifact is not None and self.has_view_permission(request, artifact):
-            html = "" if artifact.deleted_at else render_markdown(artifact.content)
-            context |= {
-                "title": artifact.path,
-                "state_badge": self.state(artifact),
-                "rendered": mark_safe(html),  # noqa: S308  # sanitised by gateway.chat.markdown
-                "history": history_of(artifact),
-                "may_edit": request.user.has_perm("memories.change_artifact"),
-            }
-        return super().changeform_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
+        """The document, rendered, and its history."""
+        html = "" if row.deleted_at else render_markdown(row.content)
+        return {
+            **super().page_context(request, row),
+            "title": row.path,
+            "state_badge": self.state(row),
+            "rendered": mark_safe(html),  # noqa: S308  # sanitised by gateway.chat.markdown
+            "history": history_of(row),
+            "may_edit": request.user.has_perm("memories.change_artifact"),
+        }
 
     def save_model(self, request: HttpRequest, obj: Artifact, form: ArtifactForm, change: bool) -> None:
         """Raises DomainErrors, which the form shows."""

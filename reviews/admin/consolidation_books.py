@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -92,22 +91,15 @@ class ConsolidatedBookAdmin(BookAdmin):
             return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_change", args=[runs[0].pk]))
         return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_changelist"))
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The book's facts, with how its consolidation stands."""
-        context = dict(extra_context or {})
-        key = parse_uuid(unquote(object_id)) if object_id else None
-        if key and request.user.has_perm("reviews.view_consolidationrun"):
-            run = ConsolidationRun.objects.filter(book=key).order_by("-pk").first()
+    def page_context(self, request: HttpRequest, row: Book) -> dict[str, Any]:
+        """How the book's consolidation stands, and where it is started."""
+        context = super().page_context(request, row)
+        if request.user.has_perm("reviews.view_consolidationrun"):
+            run = ConsolidationRun.objects.filter(book=row).order_by("-pk").first()
             context["consolidation"] = {"run": run, "stands": how_it_stands(run) if run else "It has not run yet."}
-        if key and self.has_consolidate_permission(request):
-            context["consolidate_url"] = _address([str(key)], force=False)
-        return super().changeform_view(request, object_id, form_url, context)
+        if self.has_consolidate_permission(request):
+            context["consolidate_url"] = _address([str(row.pk)], force=False)
+        return context
 
 
 def _address(keys: Sequence[str], *, force: bool) -> str:

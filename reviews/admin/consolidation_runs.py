@@ -20,7 +20,6 @@ from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.marks import moment
 from memories.admin.undo_words import say_undone
 from memories.changes import change_set_get, undo_changes
-from memories.ids import parse_uuid
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.admin.consolidation_columns import (
@@ -72,6 +71,7 @@ class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
         ("created_at", DayFilter),
     )
     search_fields = ("book__name",)
+    searched_ids = ("pk",)
     search_help_text = "The book's name, or the id of a run"
     change_form_template = "admin/reviews/consolidationrun/change_form.html"
     fieldsets = (
@@ -105,34 +105,14 @@ class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
         "created", "started", "finished",
     )  # fmt: skip
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[ConsolidationRun], search_term: str
-    ) -> tuple[QuerySet[ConsolidationRun], bool]:
-        if key := parse_uuid(search_term.strip()):
-            return queryset.filter(pk=key), False
-        found: tuple[QuerySet[ConsolidationRun], bool] = super().get_search_results(request, queryset, search_term)
-        return found
-
-    def get_object(
-        self, request: HttpRequest, object_id: str, from_field: str | None = None
-    ) -> ConsolidationRun | None:
-        rows: QuerySet[ConsolidationRun] = self.get_queryset(request)
-        return row_by_id(rows.select_related("owner__user", "book"), object_id)
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The run's progress, its facts, and what became of each session for those who may see notes."""
-        run = self.get_object(request, unquote(object_id)) if object_id else None
-        context = dict(extra_context or {})
-        if run is not None and self.has_view_permission(request, run):
-            context |= {"title": f"Consolidation of {moment(run.created_at)}", **progress_context(run)}
-            context["notes"] = self._notes(request, run)
-        return super().changeform_view(request, object_id, form_url, context)
+    def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
+        """The run's progress, and what became of each session for those who may see notes."""
+        return {
+            **super().page_context(request, row),
+            **progress_context(row),
+            "title": f"Consolidation of {moment(row.created_at)}",
+            "notes": self._notes(request, row),
+        }
 
     def fits(self, row: ConsolidationRun, verb: str) -> bool:
         return {"stop": row.state in ConsolidationRun.OPEN, "undo": row.change_set is not None}[verb]
@@ -214,7 +194,8 @@ class ExtractionAdmin(NoteColumns, ReadOnlyAdmin):
         ("said_at", DayFilter),
     )
     search_fields = ("synopsis", "session__title")
-    search_help_text = "Words of a synopsis, or the session's title"
+    searched_ids = ("session_id", "pk")
+    search_help_text = "Words of a synopsis, the session's title, or its id"
     fieldsets = (
         (None, {"fields": ("words", "notes")}),
         (
