@@ -1,8 +1,9 @@
 """Rows of the reviews page: each run with what it changed, in words. Read for many runs at once: the number of queries
 does not grow with the number of rows."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import reduce
 from operator import or_
@@ -11,16 +12,17 @@ from uuid import UUID
 
 from django.db.models import Q
 from django.utils import timezone
+from django.utils.text import Truncator
 
-from gateway.chat.memory_notes import undo_tips
 from gateway.chat.session_list import title_of, titled
 from gateway.chat.words import day_words
 from gateway.models import Message, Session
-from memories.models import ChangeSet, Target
+from memories.models import Target
 from memories.page_rows import Mark
 from memories.readers import Reader
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
+from reviews.page_undo import Steps, steps_of, undone_words
 from reviews.page_words import action_words, by_staff, outcome_words, span_words
 
 State = ReviewRun.State
@@ -36,6 +38,7 @@ _ICONS = {
     State.UNDONE: "undo",
 }
 _VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
+_NAME = 40
 _LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alone": "changed since, left alone"}
 
 
@@ -55,9 +58,11 @@ class Turns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One write of a review. `verb` is what is to be done while it waits, what was done afterwards."""
+    """One write of a review. `verb` is what is to be done while it waits, what was done afterwards. `alone`: it can be
+    taken back by itself; `put_back` is the change that took it back, `back_words` how its button says so."""
 
     index: int
+    number: int
     action: str
     verb: str
     pieces: Sequence[Piece]
@@ -66,11 +71,19 @@ class Change:
     state: str
     struck: bool
     note: str
+    alone: bool = False
+    put_back: UUID | None = None
+    back_words: str = ""
 
     @property
     def waiting(self) -> bool:
         """Whether a person is to decide about it."""
         return self.state == "waiting"
+
+    @property
+    def name(self) -> str:
+        """The beginning of its words, for the names of its buttons."""
+        return Truncator(self.content or self.pieces[0].text).chars(_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +115,7 @@ def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
     sessions = _sessions(reader, {review.session_id for review in reviews if review.session_id})
     turns = _turns(reader, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
-    tips = undo_tips(reader.owner.pk, sets) if sets else {}
+    steps = steps_of(reader.owner.pk, sets) if sets else {}
     today = reader.local(timezone.now()).date()
     rows: list[Row] = []
     for review in reviews:
@@ -117,7 +130,7 @@ def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
                 new_day=day_words(day, today) if begins else "",
                 session=session,
                 turns=turns.get(review.pk),
-                tip=tips.get(review.change_set, (None, False)) if review.change_set else (None, False),
+                steps=steps.get(review.change_set, {}) if review.change_set else {},
             )
         )
     return rows
@@ -131,16 +144,17 @@ def _row(
     new_day: str,
     session: Session | None,
     turns: Turns | None,
-    tip: tuple[ChangeSet | None, bool],
+    steps: Steps,
 ) -> Row:
     changes = [_change(write) for write in review.writes if write.get("state") not in {"refused", "known"}]
     applied = [change for change in changes if change.state == "applied"]
-    step, is_undone = tip
-    undone = review.state == State.UNDONE and step is not None and is_undone
+    put_back = _put_back(review, changes, steps)
+    changes = changes if put_back else _single(changes, steps, reader)
+    newest = max(steps.values(), key=lambda step: step.pk, default=None)
     state = State(review.state)
     return Row(
         review=review,
-        version=f"{review.state}.{review.attempts}.{step.pk if step else ''}.{''.join(c.state[0] for c in changes)}",
+        version=".".join([state, str(review.attempts), str(newest.pk) if newest else "", *(c.state for c in changes)]),
         new_day=new_day,
         day=day,
         time=f"{reader.local(review.created_at):%H:%M}",
@@ -152,8 +166,8 @@ def _row(
         changes=[change for change in changes if not change.waiting],
         waiting=[change for change in changes if change.waiting],
         undo=action_words("Undo", len(applied)) if applied and review.change_set else "",
-        put_back=step.pk if undone and step else None,
-        undone=_undone(step, reader) if undone and step else "",
+        put_back=put_back,
+        undone=undone_words(newest, reader) if put_back and newest else "",
         later=[c.index for c in changes if c.state in {"rejected", "expired"}] if session else (),
         again=session is not None and state in {State.FAILED, State.TIMED_OUT},
         open=state in {State.SCHEDULED, State.RUNNING},
@@ -162,6 +176,7 @@ def _row(
 
 def _change(write: Mapping[str, Any]) -> Change:
     action, state = str(write.get("action", "")), str(write.get("state", ""))
+    number = str(write.get("memory_id") or "")
     before, after = str(write.get("before") or ""), str(write.get("after") or "")
     verbs = _VERBS.get(action, ("Change", "Changed"))
     pieces = word_diff(before, after) if action == "update" and before else (Piece("same", after or before),)
@@ -169,6 +184,7 @@ def _change(write: Mapping[str, Any]) -> Change:
     about = str(Target(target).label).lower() if target in Target.values else ""
     return Change(
         index=int(write.get("index", 0)),
+        number=int(number) if number.isdecimal() else 0,
         action=action,
         verb=verbs[state not in {"waiting", "rejected", "expired"}],
         pieces=pieces,
@@ -184,11 +200,28 @@ def _edited(write: Mapping[str, Any]) -> str:
     return "edited by an administrator" if by_staff(write.get("edited_by")) else "edited by you"
 
 
-def _undone(step: ChangeSet, reader: Reader) -> str:
-    who = "you" if step.actor == reader.actor else "somebody else"
-    near = reader.near_day(step.created_at)
-    day = "" if near == "today" else f" {near}"
-    return f"Undone by {who}{day}, {reader.local(step.created_at):%H:%M}"
+def _put_back(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
+    """The one change that took back all that a review wrote, if it was one."""
+    if review.state != State.UNDONE:
+        return None
+    found = {steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps}
+    return found.pop() if len(found) == 1 else None
+
+
+def _single(changes: Sequence[Change], steps: Steps, reader: Reader) -> list[Change]:
+    """The changes with what can be done to each by itself. What was taken back together is put back together."""
+    several = sum(change.state == "applied" for change in changes) > 1
+    together = Counter(steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps)
+    found = []
+    for change in changes:
+        step = steps.get(change.number) if change.state == "undone" else None
+        if step is None:
+            found.append(replace(change, alone=several and change.state == "applied"))
+            continue
+        words = action_words("Put back", together.pop(step.pk, 0))
+        offered = step.pk if step.pk not in {c.put_back for c in found} else None
+        found.append(replace(change, put_back=offered, back_words=words, note=undone_words(step, reader)))
+    return found
 
 
 def _sessions(reader: Reader, ids: Collection[UUID]) -> dict[UUID, Session]:

@@ -27,6 +27,7 @@ root.addEventListener("click", (event) => {
     refresh();
   } else if (!run) return;
   else if (button.matches("[data-undo]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`));
+  else if (button.matches("[data-undo-write]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`, { writes: [Number(button.dataset.undoWrite)] }));
   else if (button.matches("[data-change]")) act(run, button, "Put back.", () => takeBack(`/api/changes/${button.dataset.change}/undo`));
   else if (button.matches("[data-cancel]")) act(run, button, "Cancelled.", () => request("POST", `/reviews/${run.dataset.review}/cancel/`));
   else if (button.matches("[data-again]")) act(run, button, "A review is scheduled.", () => call("POST", `/api/sessions/${button.dataset.again}/review`, {}));
@@ -36,8 +37,8 @@ root.addEventListener("click", (event) => {
   }
 });
 
-async function takeBack(path) {
-  const result = await call("POST", path, {});
+async function takeBack(path, body = {}) {
+  const result = await call("POST", path, body);
   if (!result.undone.length) throw new ApiError("conflict", "It was changed since; see the history of the memory.");
 }
 
@@ -66,9 +67,19 @@ function say(words) {
 // A decision that somebody is at stays as it is.
 const deciding = (run) => run.querySelector("[data-decision][data-touched]");
 
-async function refresh(through = "") {
+let asked = 0;
+let newest = null;
+
+function refresh(through = "") {
+  asked += 1;
+  newest = load(through, asked);
+  return newest;
+}
+
+async function load(through, mine) {
   const number = runs().dataset.number;
   const nodes = await shown(`/fragments/reviews/?n=${number}${through && `&through=${encodeURIComponent(through)}`}`);
+  if (mine !== asked) return newest; // an older answer must not overwrite a newer one
   if (!nodes) return;
   const fresh = nodes.querySelector("[data-runs]");
   root.querySelector("[data-intro]").replaceWith(nodes.querySelector("[data-intro]"));

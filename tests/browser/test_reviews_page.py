@@ -192,6 +192,23 @@ def test_a_saved_review_is_undone_and_put_back(alices: Visitor, book: Book) -> N
     assert contents() == ["Keeps dumps for 14 days.", "The NAS is at /mnt/nas."]
 
 
+def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visitor, book: Book) -> None:
+    saved_review(book, "Nightly backups", "Keeps dumps for 14 days.", "The NAS is at home.")
+    page = opened(alices)
+    entry = run(page, "Nightly backups")
+    entry.get_by_role("button", name="Undo: The NAS is at home.").press("Enter")
+    expect(entry.locator("s")).to_have_text("The NAS is at home.")
+    expect(entry).to_contain_text("Undone by you")
+    assert contents() == ["Keeps dumps for 14 days."]
+    expect(entry.get_by_role("button").first).to_be_focused()
+    entry.get_by_role("button", name="Undo: Nightly backups").click()
+    expect(entry.locator("s")).to_have_count(2)
+    entry.get_by_role("button", name="Put back: The NAS is at home.").click()
+    expect(entry.locator("s")).to_have_count(1)
+    expect(entry.locator("s")).to_have_text("Keeps dumps for 14 days.")
+    assert contents() == ["The NAS is at home."]
+
+
 def test_why_it_failed_is_said_and_it_is_done_again(alices: Visitor, book: Book) -> None:
     review_make(book, "Trip to Gotland", State.TIMED_OUT, attempts=1)
     page = opened(alices)

@@ -13,11 +13,12 @@ from django.utils import timezone
 
 from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts import artifact_put
-from memories.changes import undo_changes
+from memories.changes import Undone, change_set_get, undo_changes
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page_document import changed_lines
+from reviews.services import review_undo
 from tests.factories import agent_make, session_make
 
 pytestmark = pytest.mark.django_db
@@ -105,6 +106,17 @@ def saved_review(session: Session, book: Book, *contents: str) -> ReviewRun:
     return review
 
 
+def by(owner: Owner) -> Source:
+    return Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+
+
+def taken_back(review: ReviewRun, owner: Owner, *only: int) -> Undone:
+    chosen = frozenset(only) if only else None
+    undone = review_undo(review, actor=by(owner).actor, origin=WriteOrigin.USER, only=chosen)
+    review.refresh_from_db()
+    return undone
+
+
 def test_the_page_sends_strangers_to_the_sign_in_page() -> None:
     response = Client().get("/reviews/")
     assert response.status_code == 302
@@ -165,15 +177,43 @@ def test_a_saved_review_shows_its_writes_its_turns_and_undo(
 
 def test_an_undone_review_can_be_put_back(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     review = saved_review(talk(alice, agent), book, "The landlord's name is Berg.")
-    change_set = ChangeSet.objects.get(pk=review.change_set)
-    source = Source(actor=f"user:{alice.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
-    undone = undo_changes(change_set, source)
+    undone = undo_changes(change_set_get(alice.pk, review.change_set), by(alice))
     html = html_of(page, "/fragments/reviews/")
     text = text_of(html)
     assert re.search(r"Undone by you, \d\d:\d\d", text)
     assert "<s>The landlord&#x27;s name is Berg.</s>" in html
     assert f'data-change="{undone.change_set}"' in html
     assert "data-undo" not in html
+
+
+def test_one_write_of_several_can_be_taken_back_and_put_back(
+    page: Client, alice: Owner, agent: Agent, book: Book
+) -> None:
+    review = saved_review(talk(alice, agent), book, "Has a cat.", "Likes tea.", "Likes jam.")
+    assert re.findall(r'data-undo-write="(\d)"', html_of(page)) == ["0", "1", "2"]
+    first = taken_back(review, alice, 0)
+    html = html_of(page)
+    assert re.findall(r'data-undo-write="(\d)"', html) == ["1", "2"]
+    assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set)]
+    assert "Undo both" in text_of(html)
+    assert re.search(r"Has a cat\. Undone by you, \d\d:\d\d Put back", text_of(html))
+    both = taken_back(review, alice)
+    html = html_of(page)
+    assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set), str(both.change_set)]
+    assert "Put back both" in text_of(html)
+    assert review.state == State.UNDONE
+    undo_changes(change_set_get(alice.pk, first.change_set), by(alice))
+    html = html_of(page)
+    assert "<s>Has a cat.</s>" not in html
+    assert re.findall(r'data-change="(.+?)"', html) == [str(both.change_set)]
+    assert "data-undo" in html
+
+
+def test_two_reviews_do_not_mix_what_was_taken_back(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
+    session = talk(alice, agent)
+    reviews = [saved_review(session, book, f"Has {n} cats.", f"Has {n} dogs.") for n in (2, 3)]
+    sets = [str(taken_back(review, alice, 1).change_set) for review in reversed(reviews)]
+    assert re.findall(r'data-change="(.+?)"', html_of(page)) == sets
 
 
 def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
@@ -274,7 +314,8 @@ def test_the_number_of_queries_does_not_grow_with_the_timeline(
     def fill(number: int) -> None:
         for _ in range(number):
             session = talk(alice, agent)
-            saved_review(session, book, f"A fact, number {ReviewRun.objects.count()}.")
+            number = ReviewRun.objects.count()
+            taken_back(saved_review(session, book, f"A fact, number {number}.", f"Another, {number}."), alice, 1)
 
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:

@@ -1,0 +1,41 @@
+"""How the writes of reviews were taken back, for the timeline: all at once or one by one, and what puts each back.
+Read for many reviews at once: the number of queries does not grow with them."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from memories.models import ChangeSet, Revision
+from memories.readers import Reader
+
+_LONGEST_CHAIN = 20
+
+Steps = Mapping[int, ChangeSet]
+
+
+def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
+    """By change set of a review, and by number of the memory: the newest undo or put back that touched it."""
+    root_of: dict[UUID, UUID] = {}
+    steps: dict[UUID, ChangeSet] = {}
+    newest = {pk: pk for pk in sets}
+    for _ in range(_LONGEST_CHAIN):
+        found = ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(newest)) if newest else ()
+        newest = {step.pk: newest[step.undoes_id] for step in found if step.undoes_id}
+        root_of |= newest
+        steps |= {step.pk: step for step in found}
+        if not newest:
+            break
+    by_set: dict[UUID, dict[int, ChangeSet]] = defaultdict(dict)
+    if steps:
+        rows = Revision.objects.filter(owner_id=owner_id, change_set_id__in=list(steps)).order_by("version")
+        for step_id, number in rows.values_list("change_set_id", "memory__number"):
+            by_set[root_of[step_id]][number] = steps[step_id]
+    return dict(by_set)
+
+
+def undone_words(step: ChangeSet, reader: Reader) -> str:
+    """`Undone by you, 18:41`; with the day when it was another one."""
+    who = "you" if step.actor == reader.actor else "somebody else"
+    near = reader.near_day(step.created_at)
+    day = "" if near == "today" else f" {near}"
+    return f"Undone by {who}{day}, {reader.local(step.created_at):%H:%M}"
