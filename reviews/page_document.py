@@ -87,6 +87,8 @@ def _about(artifact: Artifact, reader: Reader) -> str:
     mine = len(artifact.person_lines) + len(artifact.struck_lines)
     if artifact.scan_rule:
         return f"Rule {artifact.scan_rule} blocks this document: no model is given it until the words are changed."
+    if artifact.write_origin == WriteOrigin.ADMIN:
+        return f"Changed by an administrator on {day}. The next consolidation keeps what they changed."
     if mine:
         lines = f"{mine} line{'' if mine == 1 else 's'}"
         return f"Last changed on {day}. You changed {lines}; the next consolidation keeps them."

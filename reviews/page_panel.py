@@ -145,6 +145,8 @@ def _meta(artifact: Artifact, usage: ArtifactUsage | None, reader: Reader) -> st
     parts = [reader.day(artifact.updated_at)]
     if artifact.scan_rule:
         parts.append("blocked, given to no model")
+    elif artifact.write_origin == WriteOrigin.ADMIN:
+        parts.append("edited by an administrator")
     elif artifact.person_lines or artifact.struck_lines or artifact.write_origin == WriteOrigin.USER:
         parts.append("edited by you")
     if artifact.path == SUMMARY_PATH:

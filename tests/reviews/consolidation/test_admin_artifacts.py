@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
@@ -108,6 +109,16 @@ def test_what_an_administrator_wrote_survives_the_next_consolidation(
     answering.on_synthesis = lambda _: synthesis("# Memory\n- New.")
     consolidate(alice, force=True)
     assert {"- Never on Fridays.", "- New."} <= set(document(alice, "MEMORY.md").splitlines())
+
+
+def test_its_owner_is_told_that_an_administrator_changed_a_document(root: Client) -> None:
+    artifact = artifact_make()
+    edit(root, artifact, "- Deploys with make release.")
+    owner = Client()
+    owner.force_login(User.objects.get(username="alice"))
+    page = owner.get("/reviews/", {"doc": "MEMORY.md"}).content.decode()
+    assert "edited by an administrator" in page
+    assert "Changed by an administrator on" in page
 
 
 def test_who_edits_what_was_changed_meanwhile_is_told_and_nothing_is_overwritten(root: Client) -> None:

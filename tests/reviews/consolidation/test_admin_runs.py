@@ -223,7 +223,7 @@ def test_a_start_shows_first_what_would_be_read_and_what_it_costs(
     talk(alice, agent, title="About ships")
     book = book_of(alice)
     page = text_of(root, reverse("admin:memories_book_change", args=[book.pk]))
-    assert "It has not run yet." in page
+    assert "Consolidation has not run yet." in page
     assert f"{START}?book={book.pk}" in page
     shown = text_of(root, START, book=str(book.pk))
     assert "About ships: about" in shown
