@@ -272,6 +272,12 @@ def model() -> Model:
     return _model
 
 
+async def disconnect() -> None:
+    """Close the connections that the running event loop holds; the next request makes new ones."""
+    if isinstance(_model, OpenAIModel):
+        await _model.close()
+
+
 async def embed(texts: Sequence[str]) -> list[list[float]]:
     """Vectors of texts from the configured embedding model, in their order. Raises DomainErrors."""
     found = await _model.embed(settings.EMBEDDING_UPSTREAM, settings.EMBEDDING_MODEL, texts)

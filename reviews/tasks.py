@@ -1,16 +1,11 @@
 """What the queue's worker calls."""
 
-import asyncio
 from uuid import UUID
 
+from gateway.worker_loop import worker_runner
 from reviews.runner import execute
-
-_runner: asyncio.Runner | None = None
 
 
 def review_execute(run_id: str) -> None:
-    """Execute one review. The worker keeps one event loop, and with it one upstream client."""
-    global _runner
-    if _runner is None:
-        _runner = asyncio.Runner()
-    execute(UUID(run_id), _runner)
+    """Execute one review, in the worker's event loop."""
+    execute(UUID(run_id), worker_runner())

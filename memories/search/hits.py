@@ -145,7 +145,7 @@ def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
     own = {token.term: token.surface for token in reversed(tokens)}
     spelled = {book.vocabulary.number_of(term): surface for term, surface in own.items()}
     found = [spelled.get(int(book.terms[term])) for _, term in sorted(lacking)]
-    return tuple(dict.fromkeys(word for word in found if word))
+    return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
 
 
 def _neighbour(
