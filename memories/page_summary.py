@@ -31,8 +31,20 @@ class Meter:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far a consolidation is that is under way. `fill` is the bar's width out of 100, None before its sessions are
+    chosen and while the documents are written."""
+
+    words: str
+    done: int
+    total: int
+    fill: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A book's health in figures (memories.health, with what the floors above add), and its meters."""
+    """A book's health in figures (memories.health, with what the floors above add), its meters, and the progress of its
+    consolidation while there is one."""
 
     book: str
     figures: Mapping[str, Any]
@@ -41,6 +53,7 @@ class Summary:
     meters: Sequence[Meter]
     memories: int
     documents: int
+    progress: Progress | None
 
 
 def summary_of(reader: Reader, name: str) -> Summary:
@@ -66,7 +79,26 @@ def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Map
         meters=[meter(Target(t), numbers.get(t, 0), **size) for t, size in figures["targets"].items()],
         memories=sum(numbers.values()),
         documents=documents,
+        progress=progress(figures.get("consolidation") or {}),
     )
+
+
+def progress(run: Mapping[str, Any]) -> Progress | None:
+    """The progress of a book's newest consolidation (figures of memories.health); None when it is over."""
+    if run.get("state") not in {"scheduled", "running", "paused"}:
+        return None
+    done, total = int(run["sessions_done"]), int(run["sessions_total"])
+    read = f"{done} of {total} session{'' if total == 1 else 's'} read"
+    if run["phase"] == "synthesis":
+        words = "Consolidation writes the documents" + (f", {read}." if total else ".")
+    elif not total:
+        words = "Consolidation chooses the sessions it reads."
+    else:
+        words = f"Consolidation is at work: {read}."
+    if run["state"] == "paused":
+        words = f"Consolidation rests{f': {read}' if total else ''}. It goes on by itself."
+    reading = total and run["phase"] != "synthesis"
+    return Progress(words=words, done=done, total=total, fill=round(_BAR * done / total, 1) if reading else None)
 
 
 def meter(target: Target, number: int, used: int, limit: int) -> Meter:

@@ -5,6 +5,8 @@ import { ApiError, fragment } from "../gateway/api.js";
 import { reconcile, replaceFocused } from "./reconcile.js";
 
 const TYPING = 250;
+const PAUSE = 3000; // between two looks at a consolidation that is under way
+const LONGEST = 30000;
 
 export class List {
   constructor(root, filters, summary) {
@@ -12,6 +14,8 @@ export class List {
     this.filters = filters;
     this.summary = summary;
     this.asked = 0;
+    this.pause = PAUSE;
+    this.#watch();
     filters.addEventListener("submit", (event) => {
       event.preventDefault();
       this.narrow();
@@ -83,7 +87,23 @@ export class List {
 
   async refreshSummary() {
     const nodes = await shown(`/fragments/memories/summary/?book=${encodeURIComponent(this.book)}`);
-    if (nodes) this.summary.replaceChildren(nodes);
+    if (nodes) {
+      const held = this.summary.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+      this.summary.replaceChildren(nodes);
+      if (held) this.summary.querySelector(`a[href="${CSS.escape(held)}"]`)?.focus();
+    }
+    this.#watch();
+  }
+
+  // The progress of a consolidation, more and more seldom; nothing is asked while none is under way.
+  #watch() {
+    clearTimeout(this.looking);
+    if (!this.summary.querySelector("[data-consolidating]")) {
+      this.pause = PAUSE;
+      return;
+    }
+    this.looking = setTimeout(() => this.refreshSummary(), this.pause);
+    this.pause = Math.min(LONGEST, this.pause * 1.3);
   }
 
   async refreshRow(number) {

@@ -68,10 +68,14 @@ async function act(row, button, next, write) {
 
 let waiting = 0;
 notifications?.addEventListener("message", ({ detail }) => {
+  if (detail.kind === "consolidation.finished") list.refreshSummary();
   if (!["memory.changed", "review.undone", "resync"].includes(detail.kind)) return;
   clearTimeout(waiting);
   waiting = setTimeout(async () => {
     await list.refresh();
     history.refresh(detail.memory_ids ?? []);
   }, LIVE);
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") list.refreshSummary();
 });

@@ -3,7 +3,7 @@
 import { ApiError, call } from "../gateway/api.js";
 import { shown } from "../memories/list.js";
 
-const OPEN = new Set(["scheduled", "running"]);
+const OPEN = new Set(["scheduled", "running", "paused"]);
 const PAUSE = 3000;
 const LONGEST = 30000;
 

@@ -11,10 +11,12 @@ from playwright.sync_api import Locator, Page, expect
 
 from gateway.models import Agent, Message, Run
 from memories import scanning
-from memories.models import Artifact, ChangeSet, Memory, Owner, Revision, WriteOrigin
+from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
+from reviews.models import ConsolidationRun
 from tests.browser.axe import axe_source, serious_findings
-from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.browser
@@ -246,6 +248,23 @@ def test_changes_from_elsewhere_appear_without_a_reload(visitor: NewVisitor, tea
     expect(page.locator(".mem s")).to_have_text("Likes coffee.")
     expect(stranger.locator(".mem")).to_have_count(0)
     expect(stranger.get_by_text("No memories yet.")).to_be_visible()
+
+
+def test_the_progress_of_a_consolidation_is_followed_until_it_is_over(alices: Visitor, tea: Memory) -> None:
+    values = {"owner": tea.owner, "book": tea.book, "trigger": "request", "book_epoch": 1, "sessions_total": 26}
+    run = ConsolidationRun.objects.create(state="running", sessions_done=18, selected=True, **values)
+    alices.context.clock.install()
+    page = opened(alices)
+    expect(page.get_by_role("progressbar", name="Sessions read")).to_have_attribute("aria-valuenow", "18")
+    ConsolidationRun.objects.filter(pk=run.pk).update(sessions_done=25)
+    link = page.get_by_role("link", name="Consolidation is at work: 18 of 26 sessions read.")
+    link.focus()
+    page.clock.run_for(3_500)
+    link = page.get_by_role("link", name="Consolidation is at work: 25 of 26 sessions read.")
+    expect(link).to_be_focused()
+    ConsolidationRun.objects.filter(pk=run.pk).update(state="completed")
+    in_a_worker(lambda: notify(owner_id=tea.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED))
+    expect(page.get_by_role("link", name="Consolidation is")).to_have_count(0)
 
 
 def test_what_somebody_is_writing_is_left_alone_by_changes_from_elsewhere(alices: Visitor, tea: Memory) -> None:

@@ -16,6 +16,7 @@ from memories.changes import undo_changes
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
 from memories.page_summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.models import ConsolidationRun
 from tests.factories import memory_make, session_make
 
 pytestmark = pytest.mark.django_db
@@ -275,6 +276,37 @@ def test_meters_say_how_much_room_is_left() -> None:
     assert (full.look, full.hint) == ("full", "Full. Edit or delete something to make room.")
     assert meter(Target.USER, 10, used=1200, limit=1000).fill == full.fill
     assert meter(Target.USER, 1, used=50, limit=0).hint == "No limit"
+
+
+@pytest.mark.parametrize(
+    ("state", "phase", "done", "total", "words", "fill"),
+    [
+        ("scheduled", "extraction", 0, 0, "Consolidation chooses the sessions it reads.", None),
+        ("running", "extraction", 18, 26, "Consolidation is at work: 18 of 26 sessions read.", 69.0),
+        ("running", "extraction", 0, 1, "Consolidation is at work: 0 of 1 session read.", 0.0),
+        ("running", "synthesis", 26, 26, "Consolidation writes the documents, 26 of 26 sessions read.", None),
+        ("running", "synthesis", 0, 0, "Consolidation writes the documents.", None),
+        ("paused", "extraction", 5, 9, "Consolidation rests: 5 of 9 sessions read. It goes on by itself.", 55.3),
+    ],
+)
+def test_how_far_consolidation_is_stands_in_the_health_line(
+    page: Client, alice: Owner, state: str, phase: str, done: int, total: int, words: str, fill: float | None
+) -> None:
+    book = book_get_or_create(alice.pk, "main")
+    figures = {"state": state, "phase": phase, "sessions_done": done, "sessions_total": total}
+    ConsolidationRun.objects.create(owner=alice, book=book, trigger="request", book_epoch=1, **figures)
+    html = html_of(page)
+    assert words in text_of(html)
+    assert ('role="progressbar"' in html) == (fill is not None)
+    assert fill is None or f'width="{fill}"' in html
+
+
+def test_a_consolidation_that_failed_is_said_and_one_that_ended_is_not(page: Client, alice: Owner) -> None:
+    book = book_get_or_create(alice.pk, "main")
+    run = ConsolidationRun.objects.create(owner=alice, book=book, trigger="request", book_epoch=1, state="failed")
+    assert "The last consolidation failed; what was done is kept." in text_of(html_of(page))
+    ConsolidationRun.objects.filter(pk=run.pk).update(state="completed")
+    assert "onsolidation" not in text_of(html_of(page, "/fragments/memories/summary/"))
 
 
 @pytest.mark.parametrize("path", ["/memories/", "/memories/?q=fact", "/fragments/memories/"])
