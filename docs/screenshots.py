@@ -1,63 +1,130 @@
-"""Makes the pictures of README.md and docs/tour.md: a fresh Daybook with the demo model, driven by a real Chromium.
+"""Makes the pictures of README.md and docs/tour.md: a fresh Daybook, a scripted model server, a real Chromium.
 
-    .venv/bin/python docs/screenshots.py
+    .venv/bin/python -m docs.screenshots
 
 Writes docs/images/*.png. Needs the contributor's tools (`make install-dev`) and Chromium."""
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, sync_playwright
+
+from docs import picture_story as story
+from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.waiting import eventually
 
 REPO = Path(__file__).resolve().parent.parent
 IMAGES = REPO / "docs" / "images"
 PORT = 8731
 PASSWORD = "only for pictures"  # noqa: S105 - of a server that lives for a minute
+KEY = "dbk_" + "only-for-pictures-" * 3
 ADDRESS = f"http://127.0.0.1:{PORT}"
-SAID = (
-    "Hello! What can you help me with?",
-    "I'm vegetarian and I prefer short answers.",
-    "What should I cook tonight?",
-)
 WIDE, PHONE = {"width": 1440, "height": 900}, {"width": 390, "height": 844}
+BACKDATE = """
+from datetime import timedelta
+from gateway.models import Session
+for title, days in {days}.items():
+    session = Session.objects.get(title=title)
+    then = session.last_active_at - timedelta(days=days, hours=1)
+    Session.objects.filter(pk=session.pk).update(last_active_at=then)
+"""
+USAGE = {"prompt_tokens": 1480, "completion_tokens": 96, "total_tokens": 1576}
+
+
+@dataclass(frozen=True, slots=True)
+class Daybook:
+    """A running Daybook, its model server, and the environment for its commands."""
+
+    upstream: UpstreamServer
+    environment: dict[str, str]
+
+    def script(self, model: str, *steps: dict[str, Any]) -> None:
+        """What the model server says next as that model."""
+        self.upstream.script(*({"model": model, "usage": USAGE, **step} for step in steps))
+
+    def manage(self, *arguments: str) -> None:
+        """Run a management command."""
+        command = [sys.executable, str(REPO / "manage.py"), *arguments]
+        subprocess.run(command, env=self.environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 - our own
 
 
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    with running(), sync_playwright() as playwright:
+    with running() as daybook, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        talk(browser)
+        first_page(browser)
+        before(daybook)
+        talk(browser, daybook)
+        after(daybook)
         for scheme in ("light", "dark"):
             pictures(browser, scheme)
         browser.close()
 
 
-def talk(browser: Browser) -> None:
-    """The first conversation: its pictures, and what the other pages show."""
+def first_page(browser: Browser) -> None:
+    """What a newcomer sees."""
     page = signed_in(browser, "light", WIDE)
     page.screenshot(path=IMAGES / "chat-empty.png")
-    for text in SAID:
-        page.fill("#message", text)
+    page.context.close()
+
+
+def before(daybook: Daybook) -> None:
+    """What is remembered already, and the sessions of the days before."""
+    for memory in story.MEMORIES:
+        call("POST", "/api/memories", memory)
+    for title, said, _ in story.EARLIER:
+        session = call("POST", "/api/sessions", {"agent": "assistant", "title": title})
+        daybook.script("main-model", {"text": "Gladly."})
+        call("POST", f"/api/sessions/{session['id']}/turns", {"content": said})
+    days = {title: days for title, _, days in story.EARLIER}
+    daybook.manage("shell", "-c", BACKDATE.format(days=days))
+
+
+def talk(browser: Browser, daybook: Daybook) -> None:
+    """The conversation of the pictures, in the browser; its review comes while the page is open."""
+    page = signed_in(browser, "light", WIDE)
+    page.goto(f"{ADDRESS}/new/")
+    daybook.script("review-model", *story.REVIEW)
+    for said, steps in story.TURNS:
+        daybook.script("main-model", *steps)
+        page.fill("#message", said)
         page.keyboard.press("Enter")
         page.wait_for_selector("article[aria-busy=true]")
         page.wait_for_selector("article[aria-busy=true]", state="detached")
+        if said == story.TURNS[0][0]:
+            call("PATCH", f"/api/sessions/{page.url.rstrip('/').rpartition('/')[2]}", {"title": story.TITLE})
+            page.reload()
     page.wait_for_selector(".toast")
+    page.locator("details.note summary").first.click()
     page.wait_for_timeout(600)
     page.screenshot(path=IMAGES / "chat.png")
-    page.fill("#message", "What do you know about me?")
-    page.keyboard.press("Enter")
-    page.wait_for_selector("details.note")
     page.context.close()
+
+
+def after(daybook: Daybook) -> None:
+    """A review that waits for a decision, and the documents of a consolidation."""
+    session = call("POST", "/api/sessions", {"agent": "planner", "title": "Plan of the week"})
+    daybook.script("main-model", {"text": story.PLAN[1]})
+    call("POST", f"/api/sessions/{session['id']}/turns", {"content": story.PLAN[0]})
+    daybook.script("review-model", *story.PROPOSED)
+    call("POST", f"/api/sessions/{session['id']}/review", {})
+    eventually(lambda: call("GET", "/api/reviews")["data"][0]["state"] == "awaiting_approval", within=30)
+    daybook.script("reading-model", *[story.EXTRACTED] * (len(story.EARLIER) + 2))
+    daybook.script("writing-model", story.WRITTEN)
+    call("POST", "/api/consolidations", {"book": "main", "force": True})
+    eventually(lambda: call("GET", "/api/books/main/artifacts")["data"], within=60)
 
 
 def pictures(browser: Browser, scheme: str) -> None:
@@ -68,12 +135,15 @@ def pictures(browser: Browser, scheme: str) -> None:
         picture(wide, path, name + ending)
     picture(wide, "/admin/memories/memory/", "admin-memories" + ending)
     picture(wide, "/admin/", "admin" + ending)
+    (run,) = [review for review in call("GET", "/api/reviews")["data"] if review["state"] == "saved"]
+    picture(wide, f"/admin/reviews/reviewrun/{run['id']}/change/", "admin-review" + ending)
     if scheme == "dark":
-        picture(wide, "/", "chat-dark")
+        picture(wide, f"/c/{run['session_id']}/", "chat-dark")
     else:
         phone = signed_in(browser, scheme, PHONE)
-        picture(phone, "/", "chat-phone")
+        picture(phone, f"/c/{run['session_id']}/", "chat-phone")
         picture(phone, "/memories/", "memories-phone")
+        picture(phone, "/reviews/", "reviews-phone")
         phone.context.close()
     wide.context.close()
 
@@ -95,30 +165,46 @@ def signed_in(browser: Browser, scheme: str, size: dict[str, int]) -> Page:
     return page
 
 
+def call(method: str, path: str, body: Any = None) -> dict[str, Any]:
+    """One request of the native API."""
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    request = urllib.request.Request(ADDRESS + path, method=method, data=data, headers=headers)  # noqa: S310 - our own
+    with urllib.request.urlopen(request, timeout=30) as answer:  # noqa: S310
+        return dict(json.load(answer))
+
+
 @contextmanager
-def running() -> Iterator[None]:
+def running() -> Iterator[Daybook]:
     """A fresh Daybook on this machine, stopped at the end."""
-    with tempfile.TemporaryDirectory(prefix="daybook-pictures-") as home:
-        env = os.environ | {"DAYBOOK_HOME": home, "DAYBOOK_ADMIN_PASSWORD": PASSWORD, "DAYBOOK_PORT": str(PORT)}
+    with tempfile.TemporaryDirectory(prefix="daybook-pictures-") as home, serving_upstream() as upstream:
+        agents = Path(home, "agents.yaml")
+        agents.write_text(story.AGENTS)
+        environment = os.environ | {
+            "DAYBOOK_HOME": home,
+            "DAYBOOK_PORT": str(PORT),
+            "DAYBOOK_ADMIN_PASSWORD": PASSWORD,
+            "DAYBOOK_API_KEY": KEY,
+            "DAYBOOK_AGENTS": str(agents),
+            "DAYBOOK_MODEL": "main-model",
+            "OPENAI_BASE_URL": upstream.url,
+        }
         command = [sys.executable, str(REPO / "manage.py"), "up"]
-        process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
+        process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
         try:
-            wait_until_ready()
-            yield
+            eventually(is_ready, within=90, saying="The start of Daybook")
+            yield Daybook(upstream, environment)
         finally:
             process.terminate()
             process.wait(30)
 
 
-def wait_until_ready() -> None:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
-        try:
-            with urllib.request.urlopen(f"{ADDRESS}/readyz", timeout=2):  # noqa: S310 - our own address
-                return
-        except (urllib.error.URLError, ConnectionError, TimeoutError):
-            time.sleep(0.3)  # noqa: TID251 - a script, not a test
-    raise SystemExit("Daybook did not start.")
+def is_ready() -> bool:
+    try:
+        with urllib.request.urlopen(f"{ADDRESS}/readyz", timeout=2):  # noqa: S310 - our own address
+            return True
+    except (urllib.error.URLError, ConnectionError, TimeoutError):
+        return False
 
 
 if __name__ == "__main__":
