@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.trial import TrialAdmin
 from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.models import Agent
 from gateway.services import agent_save
@@ -71,7 +72,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
 
 
 @admin.register(Agent)
-class AgentAdmin(ServiceAdmin):
+class AgentAdmin(TrialAdmin, ServiceAdmin):
     """Named configurations. An agent with sessions stays: their transcripts name it."""
 
     form = AgentForm

@@ -1,4 +1,4 @@
-"""What an operator looks at: the workers, and the settings of consolidation and model roles."""
+"""What an operator looks at: the workers, and the settings of consolidation, model roles and prices."""
 
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from django.utils import timezone
 from django.utils.safestring import SafeString
 from pydantic import BaseModel, ValidationError
 
+from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.agents.settings import MemorySettings, ModelRoles
 from gateway.models import Configuration, Worker
@@ -52,13 +53,16 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 
 class _ConfigurationForm(RefusableForm):
+    prices = PricesField()
+
     class Meta:
         model = Configuration
         fields = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        stored = dict(Configuration.objects.filter(section__in=_PARTS).values_list("section", "value"))
-        initial: dict[str, Any] = {}
+        sections = [*_PARTS, "prices"]
+        stored = dict(Configuration.objects.filter(section__in=sections).values_list("section", "value"))
+        initial: dict[str, Any] = {"prices": prices_text(stored.get("prices", {}))}
         for section, (_, model) in _PARTS.items():
             initial |= schema_initial(model, stored.get(section, {}), f"{section}_")
         kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
@@ -93,9 +97,12 @@ class ConfigurationAdmin(ServiceAdmin):
     """Memory settings: one form for the sections of the agents file that are no agents; the same rows."""
 
     form = ConfigurationForm
-    fieldsets = tuple(
-        (title, {"fields": tuple(f"{section}_{name}" for name in model.model_fields)})
-        for section, (title, model) in _PARTS.items()
+    fieldsets = (
+        *(
+            (title, {"fields": tuple(f"{section}_{name}" for name in model.model_fields)})
+            for section, (title, model) in _PARTS.items()
+        ),
+        ("Prices", {"fields": ("prices",)}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -120,3 +127,4 @@ class ConfigurationAdmin(ServiceAdmin):
             for section, (_, model) in _PARTS.items():
                 value = model.model_validate(form.part(section)).model_dump(mode="json", exclude_defaults=True)
                 configuration_save(section, value)
+            configuration_save("prices", form.cleaned_data["prices"])

@@ -45,10 +45,7 @@ def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: st
 def schema_initial(model: type[BaseModel], stored: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Initial values of the form: what is stored, with the model's defaults."""
     values = model.model_validate(dict(stored)).model_dump(mode="json")
-    return {
-        f"{prefix}{name}": [item["type"] for item in value] if isinstance(value, list) else value
-        for name, value in values.items()
-    }
+    return {f"{prefix}{name}": _shown(value) for name, value in values.items()}
 
 
 def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, str]]:
@@ -57,6 +54,12 @@ def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, 
         path = [str(part) for part in item["loc"][skip:]]
         named = item["type"] == "string_pattern_mismatch"
         yield (path[0] if path else ""), _NAME_WORDS if named else item["msg"].removeprefix("Value error, ")
+
+
+def _shown(value: Any) -> Any:
+    if isinstance(value, list):
+        return [item["type"] for item in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -> forms.Field:

@@ -16,7 +16,7 @@ from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, IdFilter
-from memories.admin.marks import badge, moment
+from memories.admin.marks import badge, moment, yes_no
 from memories.ids import parse_uuid
 
 _RUN_TONES = {
@@ -87,7 +87,7 @@ class SessionAdmin(ReadOnlyAdmin):
     change_form_template = "admin/gateway/session/change_form.html"
     fields = (
         ("owner", "agent"),
-        ("state_badge", "temporary"),
+        ("state_badge", "is_temporary"),
         ("turns", "turns_since_memory_review"),
         ("reviewed_through", "message_seq"),
         ("created", "last_active"),
@@ -95,7 +95,7 @@ class SessionAdmin(ReadOnlyAdmin):
         ("id", "external_id"),
         "related",
     )
-    readonly_fields = ("state_badge", "created", "last_active", "snapshot", "related", "id")
+    readonly_fields = ("state_badge", "is_temporary", "created", "last_active", "snapshot", "related", "id")
 
     @admin.display(description="Session")
     def name(self, session: Session) -> str:
@@ -108,6 +108,10 @@ class SessionAdmin(ReadOnlyAdmin):
             if session.state == Session.State.ACTIVE
             else badge("Ended", "muted", "block")
         )
+
+    @admin.display(description="Temporary")
+    def is_temporary(self, session: Session) -> str:
+        return yes_no(session.temporary)
 
     @admin.display(description="Last active")
     def last_active(self, session: Session) -> str:
@@ -153,18 +157,22 @@ class RunAdmin(ReadOnlyAdmin):
     fields = (
         ("session_link", "turn"),
         ("owner", "state_badge"),
-        ("counted", "superseded"),
+        ("is_counted", "is_superseded"),
         ("model", "request_id"),
         ("started", "seconds"),
         "error_json",
         "usage_json",
         "recalled_json",
         "trace_json",
-        ("lease_expires_at", "stop_requested"),
+        ("lease_until", "stop_asked"),
     )
     readonly_fields = (
         "session_link",
         "state_badge",
+        "is_counted",
+        "is_superseded",
+        "lease_until",
+        "stop_asked",
         "started",
         "seconds",
         "error_json",
@@ -185,6 +193,22 @@ class RunAdmin(ReadOnlyAdmin):
     @admin.display(description="State")
     def state_badge(self, run: Run) -> SafeString:
         return run_badge(run)
+
+    @admin.display(description="Counted as a user turn")
+    def is_counted(self, run: Run) -> str:
+        return yes_no(run.counted)
+
+    @admin.display(description="Superseded")
+    def is_superseded(self, run: Run) -> str:
+        return yes_no(run.superseded)
+
+    @admin.display(description="Lease until")
+    def lease_until(self, run: Run) -> str:
+        return moment(run.lease_expires_at)
+
+    @admin.display(description="Stop asked for")
+    def stop_asked(self, run: Run) -> str:
+        return yes_no(run.stop_requested)
 
     @admin.display(description="Tokens")
     def tokens(self, run: Run) -> str:

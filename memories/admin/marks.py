@@ -81,3 +81,8 @@ def memory_badge(memory: Memory) -> SafeString:
 def moment(at: datetime | None) -> str:
     """A time as the admin writes it: 20 Nov 2026, 09:41."""
     return date_format(timezone.localtime(at), "j M Y, H:i") if at else "–"
+
+
+def yes_no(value: bool) -> str:
+    """A fact that is neither good nor bad: the theme's own red cross would make “no” a failure."""
+    return "Yes" if value else "No"

@@ -14,9 +14,12 @@ from django.utils import timezone
 from django.utils.html import escape
 
 from gateway.admin.schema_form import schema_fields, schema_initial, schema_values
+from gateway.agents.file import export, parse
 from gateway.agents.settings import AgentSettings
 from gateway.keys import api_key_create
 from gateway.models import Agent, ApiKey, Configuration, Worker
+from gateway.services import agents_apply
+from memories.errors import InvalidRequest
 from memories.models import Target
 from memories.services import book_limits
 from tests.admin_rows import agent_make, owner_make, staff_client
@@ -211,9 +214,78 @@ def test_memory_settings_are_one_form_over_the_rows_of_the_file(root: Client) ->
     assert stored == {
         "memories": {"enabled": True, "min_rollout_idle_hours": 0.0},
         "model_roles": {"smol": "tiny"},
+        "prices": {},
     }
     refused = root.post(SETTINGS, {**form, "memories_max_rollout_age_days": "0"})
     assert list(refused.context["adminform"].form.errors) == ["memories_max_rollout_age_days"]
+
+
+def posted(client: Client, **changes: Any) -> Any:
+    """Post the settings form as it stands, with changes."""
+    initial = client.get(SETTINGS).context["adminform"].form.initial
+    return client.post(SETTINGS, {**{name: value for name, value in initial.items() if value is not False}, **changes})
+
+
+def test_prices_are_typed_a_line_each_and_stored_as_the_file_stores_them(root: Client) -> None:
+    lines = "gpt-4o-mini: 0.15, 0.60\r\n\r\n  llama3:8b :0,1e-7\n"
+    assert posted(root, prices=lines).status_code == 302
+    by_form = Configuration.objects.get(section="prices").value
+    assert by_form == {
+        "gpt-4o-mini": {"input": 0.15, "output": 0.6},
+        "llama3:8b": {"input": 0.0, "output": 1e-7},
+    }
+    Configuration.objects.all().delete()
+    yaml = "prices: {gpt-4o-mini: {input: 0.15, output: 0.6}, 'llama3:8b': {input: 0, output: 1.0e-7}}"
+    agents_apply(parse(yaml))
+    assert Configuration.objects.get(section="prices").value == by_form
+
+
+def test_prices_go_round_through_the_file_and_the_form(root: Client) -> None:
+    posted(root, prices="gpt-4o-mini: 0.15, 0.60\nllama3:8b: 0, 12.5")
+    stored = Configuration.objects.get(section="prices").value
+    text = export()
+    assert parse(text).model_dump(mode="json")["prices"] == stored
+    Configuration.objects.all().delete()
+    agents_apply(parse(text))
+    assert Configuration.objects.get(section="prices").value == stored
+    shown = root.get(SETTINGS).context["adminform"].form.initial["prices"]
+    assert shown == "gpt-4o-mini: 0.15, 0.6\nllama3:8b: 0, 12.5"
+    assert posted(root).status_code == 302
+    assert Configuration.objects.get(section="prices").value == stored
+    assert export() == text
+
+
+def test_prices_can_be_taken_away(root: Client) -> None:
+    posted(root, prices="gpt-4o-mini: 0.15, 0.60")
+    posted(root, prices="")
+    assert Configuration.objects.get(section="prices").value == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("gpt-4o-mini 0.15 0.60", "Line 2: write the model’s name, a colon, and two prices"),
+        ("gpt-4o-mini: 0.15", "Line 2: write the model’s name"),
+        (": 0.15, 0.60", "Line 2: write the model’s name"),
+        ("gpt-4o-mini: -1, 0.60", "Line 2: the input price of gpt-4o-mini, “-1”, is less than 0."),
+        ("gpt-4o-mini: 1, much", "Line 2: the output price of gpt-4o-mini, “much”, is not a number."),
+        ("gpt-4o-mini: inf, nan", "Line 2: the input price of gpt-4o-mini, “inf”, is not a number; the output price"),
+        ("llama: 2, 2", "Line 2: llama has a price already."),
+    ],
+)
+def test_a_price_that_makes_no_sense_is_named_with_its_line(root: Client, line: str, words: str) -> None:
+    answer = posted(root, prices=f"llama: 1, 1\n{line}\nphi: 1, 1")
+    assert answer.status_code == 200
+    errors = answer.context["adminform"].form.errors
+    assert list(errors) == ["prices"]
+    assert len(errors["prices"]) == 1
+    assert errors["prices"][0].startswith(words)
+    assert not Configuration.objects.filter(section="prices").exists()
+
+
+def test_a_file_with_an_endless_price_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"prices\.gpt-4o\.input"):
+        parse("prices: {gpt-4o: {input: .inf, output: 1}}")
 
 
 def test_a_worker_without_a_heartbeat_is_called_silent(root: Client) -> None:

@@ -1,0 +1,79 @@
+"""Prices as an administrator types them: a line for each model, `name: input, output`, per million tokens.
+What the lines say is checked by the same model as the agents file."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from pydantic import ValidationError as SchemaError
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from gateway.agents.settings import AgentsFile, Price
+
+_HOW = "write the model’s name, a colon, and two prices: gpt-4o-mini: 0.15, 0.60"
+
+
+class PricesField(forms.CharField):
+    """Gathers `{model: {"input": …, "output": …}}`, as `prices` of the agents file has it."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        description = AgentsFile.model_fields["prices"].description
+        super().__init__(
+            **{
+                "required": False,
+                "label": "Prices",
+                "widget": UnfoldAdminTextareaWidget(attrs={"rows": 5, "spellcheck": "false"}),
+                "help_text": f"{description} One model a line: name: input, output, per million tokens; "
+                "for example gpt-4o-mini: 0.15, 0.60",
+                **kwargs,
+            }
+        )
+
+    def clean(self, value: Any) -> dict[str, dict[str, float]]:
+        """Raises ValidationError with a sentence for each line that is refused."""
+        prices: dict[str, dict[str, float]] = {}
+        refused: list[str] = []
+        for number, line in enumerate(str(super().clean(value)).splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                name, price = _read(line)
+                if name in prices:
+                    raise ValueError(f"{name} has a price already")
+                prices[name] = price
+            except ValueError as error:
+                refused.append(f"Line {number}: {error}.")
+        if refused:
+            raise ValidationError(refused)
+        return prices
+
+
+def prices_text(prices: Mapping[str, Mapping[str, float]]) -> str:
+    """Stored prices as the field shows them."""
+    return "\n".join(f"{name}: {_plain(price['input'])}, {_plain(price['output'])}" for name, price in prices.items())
+
+
+def _read(line: str) -> tuple[str, dict[str, float]]:
+    """A line's model and price. Raises ValueError with what is wrong, in words."""
+    # Names may hold colons (llama3:8b), prices cannot: the last one divides.
+    name, colon, numbers = line.rpartition(":")
+    parts = [part.strip() for part in numbers.split(",")]
+    if not colon or not name.strip() or len(parts) != 2:
+        raise ValueError(_HOW)
+    try:
+        price = Price.model_validate(dict(zip(("input", "output"), parts, strict=True)))
+    except SchemaError as error:
+        raise ValueError("; ".join(_refusals(name.strip(), error))) from None
+    return name.strip(), price.model_dump(mode="json")
+
+
+def _refusals(name: str, error: SchemaError) -> Iterator[str]:
+    for item in error.errors():
+        kind = str(item["loc"][0])
+        wrong = "is less than 0" if item["type"] == "greater_than_equal" else "is not a number"
+        yield f"the {kind} price of {name}, “{item['input']}”, {wrong}"
+
+
+def _plain(number: float) -> str:
+    return repr(int(number)) if float(number).is_integer() else repr(number)

@@ -1,0 +1,83 @@
+"""“Try it” on an agent's page: a message to the agent as it is saved, and what came back."""
+
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from django import forms
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+from unfold.widgets import UnfoldAdminTextareaWidget
+
+from gateway.agents.trial import MOST, SECONDS, trial_request, trial_run
+from gateway.models import Agent
+from gateway.requests import request_id_for
+from memories.admin.access import deed_record
+from memories.admin.base import DaybookAdmin
+from memories.errors import DomainError
+
+
+class TrialForm(forms.Form):
+    """The message of a trial."""
+
+    message = forms.CharField(
+        max_length=MOST,
+        widget=UnfoldAdminTextareaWidget(attrs={"rows": 3, "aria-describedby": "trial-note"}),
+        error_messages={
+            "required": "Type a message first.",
+            "max_length": f"A message to try has at most {MOST:,} characters.",
+        },
+    )
+
+
+class TrialAdmin(DaybookAdmin):
+    """Offers a trial on an agent's page, to those who may change agents."""
+
+    change_form_template = "admin/gateway/agent/change_form.html"
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.trial_view)
+        return [path("<path:object_id>/try/", view, name="gateway_agent_try"), *super().get_urls()]
+
+    def page_context(self, request: HttpRequest, row: Agent) -> dict[str, Any]:
+        """The row's page with the trial's form."""
+        context = super().page_context(request, row)
+        return {**context, **_offer(row)} if self.has_change_permission(request, row) else context
+
+    @method_decorator(require_POST)
+    def trial_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST `message`. The answer alone for htmx, else a page around it; 404, and 403 for who may not change it."""
+        agent = self.get_object(request, unquote(object_id))
+        if agent is None:
+            raise Http404
+        if not self.has_change_permission(request, agent):
+            raise PermissionDenied
+        form = TrialForm(request.POST)
+        context = {**_offer(agent), "trial_form": form, **self._outcome(request, agent, form)}
+        if request.headers.get("HX-Request"):
+            return TemplateResponse(request, "admin/gateway/agent/trial_result.html", context)
+        page = {**self.admin_site.each_context(request), "opts": self.opts, "title": f"Try it: {agent}"}
+        return TemplateResponse(request, "admin/gateway/agent/trial_page.html", {**page, **context, "agent": agent})
+
+    def _outcome(self, request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
+        if not form.is_valid():
+            return {"trial_error": form.errors["message"][0]}
+        deed_record(request, Agent, "Tried.", [agent])
+        try:
+            # Runs in the server's own loop, where the connections to the model server are.
+            asked = trial_request(agent, form.cleaned_data["message"], request_id=request_id_for(request))
+            return {"trial": async_to_sync(trial_run)(asked)}
+        except DomainError as refusal:
+            return {"trial_error": str(refusal), "trial_code": refusal.code}
+
+
+def _offer(agent: Agent) -> dict[str, Any]:
+    return {
+        "trial_form": TrialForm(),
+        "trial_url": reverse("admin:gateway_agent_try", args=[agent.pk]),
+        "trial_seconds": SECONDS,
+    }

@@ -1,0 +1,158 @@
+"""/admin/gateway/agent/…/try/: one question to an agent, of which nothing is kept"""
+
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from gateway.agents import trial
+from gateway.errors import UpstreamUnreachable
+from gateway.models import Agent, Message, Run, Session
+from memories.models import Memory, Revision
+from tests.admin_rows import memory_make, staff_client
+from tests.factories import agent_make
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
+
+pytestmark = pytest.mark.django_db
+HTMX = {"HX-Request": "true"}
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def page_of(agent: Agent) -> str:
+    return reverse("admin:gateway_agent_change", args=[agent.pk])
+
+
+def ask(client: Client, agent: Agent, message: str = "Hello?", **headers: Any) -> Any:
+    return client.post(reverse("admin:gateway_agent_try", args=[agent.pk]), {"message": message}, headers=headers)
+
+
+def test_the_page_offers_a_message_and_a_button(root: Client, agent: Agent) -> None:
+    page = root.get(page_of(agent)).content.decode()
+    assert reverse("admin:gateway_agent_try", args=[agent.pk]) in page
+    assert "Asks the agent as it is saved, once, for at most 60 seconds." in page
+    assert "Try it" not in root.get("/admin/gateway/agent/add/").content.decode()
+
+
+def test_the_answer_comes_with_model_tokens_and_time(root: Client, agent: Agent, model: ScriptedModel) -> None:
+    model.script("I am <b>well</b>.")
+    answer = ask(root, agent, **HTMX).content.decode()
+    assert "I am &lt;b&gt;well&lt;/b&gt;." in answer
+    assert "<dd>scripted</dd>" in answer
+    assert "10 (7 in, 3 out)" in answer
+    assert "0.0 s" in answer
+    assert "<html" not in answer
+
+
+def test_the_model_is_asked_as_in_a_temporary_session(root: Client, model: ScriptedModel) -> None:
+    agent = agent_make(model="tiny", instructions="You are terse.")
+    memory_make("Likes tea.")
+    model.script("Yes.")
+    ask(root, agent, "Hello?")
+    (asked,) = model.calls
+    assert asked.model == "tiny"
+    assert asked.messages == (
+        {"role": "system", "content": "You are terse."},
+        {"role": "user", "content": "Hello?"},
+    )
+    assert asked.tools == ()
+
+
+def test_nothing_is_stored_but_that_somebody_tried(root: Client, agent: Agent, model: ScriptedModel) -> None:
+    memory_make("Likes tea.")
+    before = (Memory.objects.get().usage_count, Revision.objects.count(), agent.version)
+    model.script("The key is 1234.")
+    with CaptureQueriesContext(connection) as queries:
+        ask(root, agent, "What is the key?")
+    written = [q["sql"].split('"')[1] for q in queries if q["sql"].split()[0] in {"INSERT", "UPDATE", "DELETE"}]
+    assert written == ["django_admin_log"]
+    assert [kind.objects.count() for kind in (Session, Run, Message)] == [0, 0, 0]
+    agent.refresh_from_db()
+    assert (Memory.objects.get().usage_count, Revision.objects.count(), agent.version) == before
+    entry = LogEntry.objects.get()
+    assert (entry.object_id, entry.change_message) == (str(agent.pk), "Tried.")
+
+
+def test_without_script_the_answer_is_a_page_with_the_message_kept(
+    root: Client, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Well.")
+    page = ask(root, agent, "How are you?").content.decode()
+    assert all(words in page for words in ("<html", "Well.", "How are you?</textarea>", page_of(agent)))
+
+
+def test_an_error_of_the_model_server_is_said_in_words(root: Client, agent: Agent, model: ScriptedModel) -> None:
+    model.script(UpstreamUnreachable("The model server could not be reached."))
+    answer = ask(root, agent, **HTMX)
+    assert answer.status_code == 200
+    assert "The model server could not be reached. <code>upstream_error</code>" in answer.content.decode()
+
+
+def test_an_answer_that_never_comes_is_given_up(
+    root: Client, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial, "SECONDS", 0.05)
+    model.script(Hangs())
+    answer = ask(root, agent, **HTMX).content.decode()
+    assert "The model server took too long to answer. <code>upstream_timeout</code>" in answer
+
+
+@pytest.mark.parametrize(
+    ("message", "words"),
+    [
+        ("", "Type a message first."),
+        ("  \n ", "Type a message first."),
+        ("x" * 8001, "A message to try has at most 8,000 characters."),
+    ],
+    ids=["empty", "blank", "long"],
+)
+def test_what_is_no_message_is_not_sent(
+    root: Client, agent: Agent, model: ScriptedModel, message: str, words: str
+) -> None:
+    assert words in ask(root, agent, message, **HTMX).content.decode()
+    assert model.calls == []
+    assert not LogEntry.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (says(), "The model answered without words."),
+        (calls(("weather", "{}")), "<dd>tool_calls</dd>"),
+        (Says(pieces=("Yes.",), usage={}), "The model server gave none"),
+        (Says(pieces=("And then",), finish_reason="length"), "<dd>length</dd>"),
+    ],
+    ids=["no words", "a tool call", "no usage", "cut off"],
+)
+def test_what_is_unusual_about_an_answer_is_said(
+    root: Client, agent: Agent, model: ScriptedModel, step: Says, words: str
+) -> None:
+    model.script(step)
+    assert words in ask(root, agent, **HTMX).content.decode()
+
+
+def test_only_those_who_may_change_agents_try_them(agent: Agent, model: ScriptedModel) -> None:
+    viewer = staff_client(may=("gateway.view_agent",))
+    page = viewer.get(page_of(agent))
+    assert page.status_code == 200
+    assert "Try it" not in page.content.decode()
+    assert ask(viewer, agent).status_code == 403
+    assert ask(Client(), agent).status_code == 302
+    assert model.calls == []
+
+
+def test_a_trial_needs_a_post_an_agent_and_the_csrf_token(root: Client, agent: Agent, model: ScriptedModel) -> None:
+    assert root.get(reverse("admin:gateway_agent_try", args=[agent.pk])).status_code == 405
+    gone = "01890000-0000-7000-8000-000000000000"
+    assert root.post(f"/admin/gateway/agent/{gone}/try/", {"message": "Hello?"}).status_code == 404
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = root.cookies
+    assert ask(strict, agent).status_code == 403
+    assert model.calls == []
