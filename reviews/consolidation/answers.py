@@ -8,6 +8,8 @@ from memories.artifact_paths import is_skill_name
 from reviews.consolidation.errors import AnswerUnusable
 
 MAX_SKILLS = 50
+# Braces at which an object is looked for, so that a page of code is no long work.
+MAX_TRIES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +41,13 @@ def answer_text(answer: dict[str, Any]) -> str:
 
 def parse_extraction(text: str) -> ExtractionAnswer:
     """Raises AnswerUnusable."""
-    data = _object(text)
+    data = _object(text, "raw_memory")
     return ExtractionAnswer(raw_memory=_text(data, "raw_memory"), synopsis=_text(data, "rollout_summary"))
 
 
 def parse_synthesis(text: str) -> SynthesisAnswer:
     """Raises AnswerUnusable: both documents are needed. A skill that may not be called so is left out and counted."""
-    data = _object(text)
+    data = _object(text, "memory_md")
     memory, summary = _text(data, "memory_md"), _text(data, "memory_summary")
     if not memory or not summary:
         raise AnswerUnusable("The model left a document empty.")
@@ -66,20 +68,32 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
     )
 
 
-def _object(text: str) -> dict[str, Any]:
-    """The JSON object of an answer, also inside a fence or after some words."""
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        data = json.loads(text[start : end + 1], strict=False) if start >= 0 else None
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
+def _object(text: str, key: str) -> dict[str, Any]:
+    """The JSON object of an answer, also in a fence, between words, or after a draft: the last one that has the key."""
+    found: dict[str, Any] | None = None
+    decoder = json.JSONDecoder(strict=False)
+    start, end = text.find("{"), 0
+    for _ in range(MAX_TRIES):
+        if start < 0:
+            break
+        end = start + 1
+        try:
+            data, end = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            data = None
+        if isinstance(data, dict) and (found is None or key in data):
+            found = data
+        start = text.find("{", end)
+    if found is None:
         raise AnswerUnusable("The model's answer is not a JSON object.")
-    return data
+    return found
 
 
 def _text(data: dict[str, Any], key: str) -> str:
-    value = data.get(key)
+    """Null is how some models write an empty string."""
+    value = data.get(key, ...)
+    if value is None:
+        return ""
     if not isinstance(value, str):
         raise AnswerUnusable(f"`{key}` is missing in the model's answer.")
     return value.strip()

@@ -1,0 +1,42 @@
+"""What models wrap around the JSON that they were asked for"""
+
+import pytest
+
+from reviews.consolidation.answers import parse_extraction, parse_synthesis
+from reviews.consolidation.errors import AnswerUnusable
+
+NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NOTE,
+        f"```json\n{NOTE}\n```",
+        f"Here is {{the}} answer:\n```\n{NOTE}\n```\nShall I go on with {{x}}?",
+        f'<think>{{"plan": 1}}</think>{NOTE}',
+        f'A draft: {{"raw_memory": "- Draft", "rollout_summary": "D"}}\nBetter: {NOTE}',
+        f"{NOTE}\n{NOTE}",
+    ],
+)
+def test_the_object_is_found_among_other_words(text: str) -> None:
+    answer = parse_extraction(text)
+    assert (answer.raw_memory, answer.synopsis) == ("- Uses {braces}.", "S")
+
+
+def test_null_is_an_empty_answer() -> None:
+    assert parse_extraction('{"raw_memory": null, "rollout_summary": null}').is_empty
+
+
+def test_a_skill_that_holds_json_is_not_taken_for_the_answer() -> None:
+    skill = '{"memory_md": "# Not this", "memory_summary": "Nor this"}'.replace('"', '\\"')
+    answer = parse_synthesis(
+        f'{{"memory_md": "# M", "memory_summary": "S", "skills": [{{"name": "a", "content": "{skill}"}}]}} {{done}}'
+    )
+    assert (answer.memory_md, answer.skills[0][0]) == ("# M", "a")
+
+
+@pytest.mark.parametrize("text", ["{" * 100_000, '{"memory_md": "# M", "memory_summary": "S", "skills": [{"name": "a"'])
+def test_what_is_cut_off_is_unusable(text: str) -> None:
+    with pytest.raises(AnswerUnusable):
+        parse_synthesis(text)
