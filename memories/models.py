@@ -218,7 +218,10 @@ class ThreadRecord(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:
-        indexes = [models.Index(fields=["owner", "session_id", "id"], name="thread_record_of_session")]
+        indexes = [
+            models.Index(fields=["owner", "session_id", "id"], name="thread_record_of_session"),
+            models.Index(fields=["cleared_at"], condition=Q(cleared_at__isnull=False), name="thread_record_cleared"),
+        ]
 
     def __str__(self) -> str:
         return f"threads/{self.session_id}/{self.run_id}"
@@ -292,7 +295,10 @@ class Artifact(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["book", "path_key"], name="artifact_path_once_per_book")]
-        indexes = [models.Index(fields=["owner", "book", "path"], name="artifact_of_book")]
+        indexes = [
+            models.Index(fields=["owner", "book", "path"], name="artifact_of_book"),
+            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="artifact_tombstone"),
+        ]
 
     def __str__(self) -> str:
         return self.path
