@@ -7,7 +7,7 @@ from reviews.models import ReviewRun
 
 State = ReviewRun.State
 _AGAIN = "Nothing was changed. The next review reads these turns too."
-_FAILURES = {
+FAILURES = {
     "upstream_error": "The model server answered with an error.",
     "upstream_timeout": "The model server took too long to answer.",
     "rate_limited": "The model server had too much to do.",
@@ -54,7 +54,7 @@ def outcome_words(review: ReviewRun, reader: Reader) -> str:
         most = review.settings.get("memory_review_timeout", 30)
         return f"The model server took longer than {most} seconds{_TIMES.get(review.attempts, '')}. {_AGAIN}"
     if review.state == State.FAILED:
-        return f"{_FAILURES.get(code, said or 'It could not be finished.')} {_AGAIN}"
+        return f"{FAILURES.get(code, said or 'It could not be finished.')} {_AGAIN}"
     if review.state == State.CANCELLED:
         if code == "rejected":
             who = "An administrator" if by_staff((review.error or {}).get("actor")) else "You"
@@ -63,7 +63,7 @@ def outcome_words(review: ReviewRun, reader: Reader) -> str:
     if review.state == State.SCHEDULED:
         later = review.not_before > timezone.now()
         when = f"It begins {reader.near_day(review.not_before)}, {reader.local(review.not_before):%H:%M}."
-        reason = said if code == "daily_limit" else _FAILURES.get(code, "")
+        reason = said if code == "daily_limit" else FAILURES.get(code, "")
         return " ".join(part for part in (reason, when if later else "It begins as soon as a worker is free.") if part)
     return ""
 

@@ -21,5 +21,16 @@ def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
         page.message_user(request, "There was nothing to take back.", messages.WARNING)
 
 
+def say_put_back(page: Any, request: HttpRequest, undone: Undone) -> None:
+    """The same where an undo itself was taken back."""
+    for words in _counted("1 memory is as it was", "memories are as they were", undone.undone):
+        page.message_user(request, f"Put back. {words} before the undo.", messages.SUCCESS)
+    if undone.left_alone:
+        left = ", ".join(f"memory {number}" for number in undone.left_alone)
+        page.message_user(request, f"Left alone, because it was changed since: {left}.", messages.WARNING)
+    elif not undone.undone:
+        page.message_user(request, "There was nothing to put back.", messages.WARNING)
+
+
 def _counted(one: str, many: str, things: tuple[Any, ...]) -> list[str]:
     return [one if len(things) == 1 else f"{len(things)} {many}"] if things else []

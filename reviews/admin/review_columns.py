@@ -1,16 +1,14 @@
 """What the list and the page of a review say of it, each value in words."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from gateway.admin.sessions import pretty
-from memories.admin.diffs import word_diff
-from memories.admin.marks import TARGETS, badge, moment
+from memories.admin.marks import badge, moment
+from reviews.admin.review_words import dropped_words, error_detail, error_words, settings_words, usage_words
 from reviews.models import ReviewRun
+from reviews.selectors import review_model
 
 _TONES = {
     ReviewRun.State.SCHEDULED: ("accent", "schedule"),
@@ -85,32 +83,23 @@ class ReviewColumns:
         link = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
         return format_html('<a class="db-link" href="{}">the revisions of this review</a>', link)
 
-    @admin.display(description="Error")
-    def error_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.error)
+    @admin.display(description="Why")
+    def outcome(self, run: ReviewRun) -> SafeString | str:
+        words = error_words(run)
+        return format_html('{} <span class="db-call">{}</span>', words, error_detail(run)) if words else "–"
 
-    @admin.display(description="Usage")
-    def usage_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.usage)
+    @admin.display(description="Tokens")
+    def usage_in_words(self, run: ReviewRun) -> str:
+        return usage_words(run.usage)
 
-    @admin.display(description="Dropped tool calls")
-    def dropped_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.dropped_calls)
+    @admin.display(description="Dropped calls of other tools")
+    def dropped_in_words(self, run: ReviewRun) -> str:
+        return dropped_words(run.dropped_calls)
 
     @admin.display(description="Settings at the time")
-    def settings_json(self, run: ReviewRun) -> SafeString | str:
-        return pretty(run.settings)
+    def settings_in_words(self, run: ReviewRun) -> str:
+        return settings_words(run.settings, review_model(run))
 
-
-def write_words(write: dict[str, Any]) -> dict[str, Any]:
-    """One write of a review for the page: what it is about, what it does to the words, and what became of it."""
-    before, after = write.get("before"), write.get("after")
-    return {
-        "action": write.get("action", ""),
-        "state": write.get("state", ""),
-        "reason": write.get("reason") or "",
-        "number": write.get("memory_id") or "",
-        "diff": word_diff(before or "", after or "") if before or not after else after,
-        "target": TARGETS.get(write.get("target", ""), ""),
-        "category": write.get("category", ""),
-    }
+    @admin.display(description="Messages")
+    def frozen_range(self, run: ReviewRun) -> str:
+        return f"{run.first_seq} to {run.last_seq} of the session"

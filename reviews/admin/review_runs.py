@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
-from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -16,22 +15,27 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
+from gateway.chat.memory_notes import undo_tips
 from gateway.models import Session
 from memories.admin.access import deed_record
-from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
+from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, ExactTextFilter
 from memories.admin.marks import moment
-from memories.admin.undo_words import say_undone
-from memories.errors import DomainError, NotFound
-from memories.ids import parse_uuid
-from memories.models import WriteOrigin
-from reviews.admin.review_columns import ReviewColumns, write_words
+from memories.admin.undo_words import say_put_back, say_undone
+from memories.changes import undo_changes
+from memories.errors import Conflict, DomainError, NotFound
+from memories.models import ChangeSet, WriteOrigin
+from memories.services import Source
+from reviews.admin.decisions import PERMISSION, DecisionAdmin
+from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
+from reviews.admin.review_columns import ReviewColumns
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo
 
-_UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.UNDONE)
+# One whose writes wait may have some that were approved.
+_UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
 _OPEN = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING, ReviewRun.State.AWAITING_APPROVAL)
 _FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
 
@@ -55,14 +59,15 @@ class AgentFilter(ExactTextFilter):
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
 
     records_opening = True
     deeds = (
-        Deed(verb="undo", label="Undo", permission="reviews.change_reviewrun"),
-        Deed(verb="cancel", label="Cancel", permission="reviews.change_reviewrun", look="danger"),
-        Deed(verb="again", label="Review again", permission="reviews.change_reviewrun"),
+        Deed(verb="undo", label="Undo", permission=PERMISSION),
+        Deed(verb="put_back", label="Put back", permission=PERMISSION),
+        Deed(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
+        Deed(verb="again", label="Review again", permission=PERMISSION),
     )
     list_display = (
         "state_badge",
@@ -89,6 +94,8 @@ class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
     )
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
+    searched_ids = ("pk", "session_id")
+    actions = ("undo_reviews", "review_again", "cancel_reviews")
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
         (
@@ -98,8 +105,8 @@ class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
                     ("state_badge", "trigger"),
                     ("owner", "book"),
                     ("session_link", "agent_name"),
+                    "outcome",
                     "changes",
-                    "error_json",
                 )
             },
         ),
@@ -109,78 +116,82 @@ class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
                 "fields": (
                     ("model", "steps"),
                     ("attempts", "seconds"),
-                    "usage_json",
-                    "dropped_json",
+                    "usage_in_words",
+                    "dropped_in_words",
                     ("scheduled", "started"),
                     "finished",
                 )
             },
         ),
         (
-            "What it was",
+            "What it was given",
             {
                 "fields": (
-                    ("first_seq", "last_seq"),
+                    "settings_in_words",
+                    "frozen_range",
                     "frozen_hash",
                     "prompt_sha256",
-                    "settings_json",
-                    "book_epoch",
                 )
             },
         ),
     )
     readonly_fields = (
-        "state_badge", "session_link", "changes", "error_json", "usage_json", "dropped_json", "settings_json",
-        "seconds", "scheduled", "started", "finished",
+        "state_badge", "session_link", "changes", "outcome", "usage_in_words", "dropped_in_words",
+        "settings_in_words", "frozen_range", "seconds", "scheduled", "started", "finished",
     )  # fmt: skip
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[ReviewRun], search_term: str
-    ) -> tuple[QuerySet[ReviewRun], bool]:
-        if key := parse_uuid(search_term.strip()):
-            return queryset.filter(pk=key) | queryset.filter(session_id=key), False
-        found: tuple[QuerySet[ReviewRun], bool] = super().get_search_results(request, queryset, search_term)
-        return found
+    def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
+        """The review's writes, and the frozen conversation for those who may see sessions."""
+        context: dict[str, Any] = super().page_context(request, row)
+        return {**context, "title": f"Review of {moment(row.created_at)}", "transcript": self._frozen(request, row)}
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> ReviewRun | None:
-        rows: QuerySet[ReviewRun] = self.get_queryset(request)
-        return row_by_id(rows.select_related("owner__user", "book", "session"), object_id)
+    # -- deeds on several
+    def has_decide_permission(self, request: HttpRequest) -> bool:
+        """May take reviews back, cancel them and decide about them. (Nobody edits a review: it is a record.)"""
+        return bool(request.user.has_perm(PERMISSION))
 
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """The review's facts, its writes, and the frozen conversation for those who may see sessions."""
-        run = self.get_object(request, unquote(object_id)) if object_id else None
-        context = dict(extra_context or {})
-        if run is not None and self.has_view_permission(request, run):
-            context["title"] = f"Review of {moment(run.created_at)}"
-            context["writes"] = [write_words(write) for write in run.writes]
-            context["transcript"] = self._frozen(request, run)
-        return super().changeform_view(request, object_id, form_url, context)
+    @admin.action(description="Undo the selected reviews", permissions=["decide"])
+    def undo_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
+        self.message_user(request, *undo_many(request, queryset))
 
+    @admin.action(description="Review again", permissions=["decide"])
+    def review_again(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
+        self.message_user(request, *again_many(request, queryset))
+
+    @admin.action(description="Cancel", permissions=["decide"])
+    def cancel_reviews(self, request: HttpRequest, queryset: QuerySet[ReviewRun]) -> None:
+        self.message_user(request, *cancel_many(request, queryset))
+
+    # -- one review
     def fits(self, row: ReviewRun, verb: str) -> bool:
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
+            "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
             "cancel": row.state in _OPEN,
-            "again": row.session_id is not None and row.state in _FAILED,
+            "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 
     def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
             say_undone(self, request, review_undo(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN))
+        elif verb == "put_back":
+            self._put_back(request, row)
         elif verb == "cancel":
-            cancelled = review_cancel(row, "Cancelled by an administrator.")
+            cancelled = review_cancel(row, CANCELLED, actor=staff_actor(request))
             self.message_user(request, "Cancelled." if cancelled else "It was over already.")
         elif row.session is None:
             raise NotFound("Its session was deleted.")
         else:
             review_request(row.owner_id, row.session)
             self.message_user(request, "A new review is scheduled. It reads those turns too.")
-        deed_record(request, ReviewRun, f"{verb.capitalize()}.", [row])
+        deed_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row])
+
+    def _put_back(self, request: HttpRequest, run: ReviewRun) -> None:
+        undo = _undo_of(run)
+        if undo is None:
+            raise Conflict("This review is not undone.")
+        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=undo.pk)
+        say_put_back(self, request, undo_changes(undo, source))
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")
@@ -189,7 +200,7 @@ class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
     @method_decorator(require_POST)
     def now_view(self, request: HttpRequest, session_id: UUID) -> HttpResponse:
         """POST: review a session now; the button stands on the session's page."""
-        if not request.user.has_perm("reviews.change_reviewrun"):
+        if not request.user.has_perm(PERMISSION):
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)
         try:
@@ -205,3 +216,11 @@ class ReviewRunAdmin(ReviewColumns, DeedAdmin, ReadOnlyAdmin):
         if run.session is None or not request.user.has_perm("gateway.view_session"):
             return None
         return transcript(run.session, first=run.first_seq, last=run.last_seq)
+
+
+def _undo_of(run: ReviewRun) -> ChangeSet | None:
+    """The undo that a put back would take back; None where the review is not undone."""
+    if run.change_set is None:
+        return None
+    newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]
+    return newest if undone else None

@@ -1,0 +1,172 @@
+"""An administrator decides about writes that wait for a person: saves or turns down all or single ones, on the review's
+page, and may edit the words before. What was turned down or expired can be saved there too, until it is purged."""
+
+from collections.abc import Mapping
+from copy import copy
+from dataclasses import dataclass, replace
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.admin.utils import unquote
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import URLPattern, path, reverse
+from django.utils.decorators import method_decorator
+from django.views.decorators.http import require_POST
+
+from memories import scanning
+from memories.admin.access import deed_record
+from memories.admin.base import DaybookAdmin, staff_actor
+from memories.errors import DomainError, InvalidRequest
+from reviews.admin.review_writes import WriteRow, write_rows
+from reviews.approvals import review_approve, review_reject
+from reviews.models import ReviewRun
+from reviews.words import counts, memories
+
+PERMISSION = "reviews.change_reviewrun"
+# Where a decision that was refused is kept until its page is written.
+_REFUSED = "daybook.decision"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """A write that can be decided about: whether it is ticked, and its words as they stand in the form."""
+
+    write: WriteRow
+    ticked: bool
+    words: str
+
+    @property
+    def lines(self) -> int:
+        """Height of the text field."""
+        return min(8, 1 + len(self.words) // 70 + self.words.count("\n"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Typed:
+    """What a refused decision said: the indexes that were ticked, words by index, and why it was refused."""
+
+    ticked: frozenset[int]
+    words: Mapping[int, str]
+    error: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The form. `waiting`: whether some write was not decided about yet, so that it can be turned down."""
+
+    choices: list[Choice]
+    waiting: bool
+    error: str
+
+
+def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Typed | None = None) -> Decision | None:
+    """The form for a review's pending writes; None when there are none, or its session is gone."""
+    pending = [row for row in rows if row.pending]
+    if not pending or run.session_id is None:
+        return None
+    choices = [
+        Choice(
+            write=row,
+            ticked=row.index in typed.ticked if typed else row.waiting,
+            words=typed.words.get(row.index, row.words) if typed else row.words,
+        )
+        for row in pending
+    ]
+    return Decision(choices=choices, waiting=any(row.waiting for row in pending), error=typed.error if typed else "")
+
+
+class DecisionAdmin(DaybookAdmin):
+    """Shows the decision on a review's page, and takes it."""
+
+    def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
+        """The writes; those that can be decided about by this user are in the form instead."""
+        context: dict[str, Any] = super().page_context(request, row)
+        writes = write_rows(row)
+        decision = None
+        if request.user.has_perm(PERMISSION):
+            decision = decision_of(row, writes, request.META.get(_REFUSED))
+        if decision is not None:
+            writes = [write for write in writes if not write.pending]
+        decide_url = reverse("admin:reviews_reviewrun_decide", args=[row.pk])
+        return {**context, "writes": writes, "decision": decision, "decide_url": decide_url}
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.decide_view)
+        return [path("<path:object_id>/decide/", view, name="reviews_reviewrun_decide"), *super().get_urls()]
+
+    @method_decorator(require_POST)
+    def decide_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """POST `verb` (`approve` or `reject`), `write` (indexes that are ticked) and `words-INDEX`. What is refused
+        comes back as it was typed, with the reason."""
+        run = self.get_object(request, unquote(object_id))
+        verb = request.POST.get("verb")
+        if run is None or verb not in {"approve", "reject"}:
+            raise Http404
+        if not request.user.has_perm(PERMISSION):
+            raise PermissionDenied
+        ticked = frozenset(int(i) for i in request.POST.getlist("write") if i.isdecimal() and len(i) < 6)
+        typed = _typed(request, run)
+        try:
+            if not ticked:
+                raise InvalidRequest("Tick at least one of them.", param="writes")
+            if verb == "reject":
+                self._reject(request, run, ticked)
+            elif refused := self._approve(request, run, ticked, typed):
+                error = "What is ticked was not saved; the reason stands beside it."
+                return self._page_again(request, run, Typed(ticked=refused, words=typed, error=error))
+        except DomainError as refusal:
+            return self._page_again(request, run, Typed(ticked=ticked, words=typed, error=str(refusal)))
+        return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[run.pk]))
+
+    def _approve(
+        self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int], typed: Mapping[int, str]
+    ) -> frozenset[int]:
+        """Save what is ticked. Returns the indexes that were refused beside others that were saved."""
+        rows = {row.index: row for row in write_rows(run)}
+        edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != rows[index].words}
+        done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
+        chosen = [write for write in done.writes if write["index"] in ticked]
+        self.message_user(request, _saved_words(chosen), messages.SUCCESS)
+        deed_record(request, ReviewRun, f"Approved {_indexes(chosen, 'applied', 'known')}.", [run])
+        return frozenset(write["index"] for write in chosen if write["state"] not in {"applied", "known"})
+
+    def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
+        """Turn down what is ticked; what was turned down or expired before stays so."""
+        waiting = frozenset(write["index"] for write in run.writes if write["state"] == "waiting")
+        done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
+        self.message_user(request, "Turned down. It can still be saved here for a while.", messages.SUCCESS)
+        chosen = [write for write in done.writes if write["index"] in ticked & waiting]
+        deed_record(request, ReviewRun, f"Turned down {_indexes(chosen, 'rejected')}.", [run])
+
+    def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
+        """The page with what was typed. A secret is not shown again: there the proposed words come back."""
+        words = {index: words for index, words in typed.words.items() if scanning.scan(words).kind != "secret"}
+        shown = copy(request)
+        shown.method = "GET"  # to the admin's own view the page is one to look at; it would refuse a POST
+        shown.META[_REFUSED] = replace(typed, words=words)
+        return self.changeform_view(shown, str(run.pk))
+
+
+def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
+    """The words in the form, by index."""
+    typed = {}
+    for row in write_rows(run):
+        words = request.POST.get(f"words-{row.index}")
+        if row.pending and row.action != "delete" and words is not None:
+            typed[row.index] = words.replace("\r\n", "\n")
+    return typed
+
+
+def _saved_words(chosen: list[dict[str, Any]]) -> str:
+    kept, gone = counts(write for write in chosen if write["state"] == "applied")
+    known = sum(1 for write in chosen if write["state"] == "known")
+    words = [f"Saved {memories(kept)}."] if kept else []
+    words += [f"Removed {memories(gone)}."] if gone else []
+    words += [f"{memories(known).capitalize()} stood there already; nothing was stored twice."] if known else []
+    return " ".join(words) or "Nothing is different after it."
+
+
+def _indexes(chosen: list[dict[str, Any]], *states: str) -> str:
+    indexes = [str(write["index"]) for write in chosen if write["state"] in states]
+    return f"write{'' if len(indexes) == 1 else 's'} {', '.join(indexes)}"

@@ -1,0 +1,128 @@
+"""The same deed done to many reviews at once. Each is done in a transaction of its own and has its own line in the
+admin log, so that one that is refused, or is broken, loses none of the others; one message says what became of all."""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from django.contrib import messages
+from django.db import transaction
+from django.http import HttpRequest
+
+from memories.admin.access import deed_record
+from memories.admin.base import staff_actor
+from memories.admin.marks import moment
+from memories.errors import Conflict, DomainError, NotFound
+from memories.models import WriteOrigin
+from reviews.models import ReviewRun
+from reviews.schedule import review_request
+from reviews.services import review_cancel, review_undo
+from reviews.words import memories
+
+logger = logging.getLogger("daybook.reviews")
+
+CANCELLED = "Cancelled by an administrator."
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How many reviews it was done to, and the others with the reason, in words."""
+
+    done: int = 0
+    skipped: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class TakenBack:
+    """Memories by owner and number: those taken back, and those left alone because they were changed since."""
+
+    back: set[tuple[UUID, int]] = field(default_factory=set)
+    left: dict[tuple[UUID, int], str] = field(default_factory=dict)
+
+
+def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
+    """Take back what the reviews wrote, what was written last first: so a memory that several of them changed goes back
+    to before the first of them. Never puts anything back in. Returns the message and its level."""
+    taken = TakenBack()
+
+    def undo(run: ReviewRun) -> str:
+        undone = review_undo(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
+        if not undone.undone and not undone.left_alone:
+            raise Conflict("It is undone already.")
+        taken.back |= {(run.owner_id, number) for number in undone.undone}
+        taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.left_alone}
+        return "Undone." if undone.undone else "Not undone: all of it was changed since."
+
+    # A review that was approved later wrote later than its own id says: the group of its writes has the time.
+    outcome = _each(request, sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True), undo)
+    return _undo_words(taken, outcome), messages.WARNING if taken.left or outcome.skipped else messages.SUCCESS
+
+
+def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
+    """Cancel the reviews that are not over; writes that wait are turned down. Returns the message and its level."""
+
+    def cancel(run: ReviewRun) -> str:
+        if not review_cancel(run, CANCELLED, actor=staff_actor(request)):
+            raise Conflict("It is over.")
+        return "Cancelled."
+
+    return _counted("Cancelled", _each(request, runs, cancel))
+
+
+def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
+    """Review the sessions of these reviews again. Returns the message and its level."""
+
+    def again(run: ReviewRun) -> str:
+        if run.session is None:
+            raise NotFound("Its session was deleted.")
+        review_request(run.owner_id, run.session)
+        return "Reviewed again."
+
+    return _counted("Scheduled again", _each(request, runs, again))
+
+
+def review_name(run: ReviewRun) -> str:
+    """A review as a message names it: `“Tea” of alice, 20 Nov 2026, 09:41`."""
+    title = (run.session.title or "Untitled") if run.session else "A deleted session"
+    return f"“{title}” of {run.owner}, {moment(run.created_at)}"
+
+
+def _each(request: HttpRequest, runs: Iterable[ReviewRun], deed: Callable[[ReviewRun], str]) -> Outcome:
+    """`deed` returns what the log says, and raises DomainErrors."""
+    outcome = Outcome()
+    for run in runs:
+        try:
+            with transaction.atomic():
+                deed_record(request, ReviewRun, deed(run), [run])
+        except DomainError as refusal:
+            outcome.skipped.append(f"{review_name(run)}: {refusal}")
+        except Exception:
+            logger.exception("review %s: an administrator's deed on many broke off", run.pk)
+            outcome.skipped.append(f"{review_name(run)}: It could not be done; the server's log says why.")
+        else:
+            outcome.done += 1
+    return outcome
+
+
+def _undo_words(taken: TakenBack, outcome: Outcome) -> str:
+    left = {memory: name for memory, name in taken.left.items() if memory not in taken.back}
+    words = [_were(len(taken.back), "taken back")]
+    if left:
+        names = ", ".join(left[memory] for memory in sorted(left, key=lambda memory: (str(memory[0]), memory[1])))
+        words.append(f"{_were(len(left), 'left alone, because of changes since')[:-1]}: {names}.")
+    return " ".join([*words, *_skipped(outcome)])
+
+
+def _were(number: int, what: str) -> str:
+    return f"{memories(number) if number else 'No memory'} {'were' if number > 1 else 'was'} {what}."
+
+
+def _counted(what: str, outcome: Outcome) -> tuple[str, int]:
+    number = {0: "no review", 1: "1 review"}.get(outcome.done, f"{outcome.done} reviews")
+    level = messages.WARNING if outcome.skipped else messages.SUCCESS
+    return " ".join([f"{what}: {number}.", *_skipped(outcome)]), level
+
+
+def _skipped(outcome: Outcome) -> list[str]:
+    return [f"Left out: {' '.join(outcome.skipped)}"] if outcome.skipped else []

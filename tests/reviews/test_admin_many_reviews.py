@@ -1,0 +1,230 @@
+"""/admin/reviews/reviewrun/: undo, review again and cancel for many reviews at once"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.contrib.admin.models import LogEntry
+from django.test import Client
+
+from memories.admin.access import VIEW
+from memories.models import Memory, Owner, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.admin import many_reviews
+from reviews.approvals import review_approve
+from reviews.models import ReviewRun
+from reviews.services import review_undo
+from tests.admin_rows import bob, staff_client
+from tests.factories import memory_make, owner_make
+from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
+from tests.scripted_model import Says, ScriptedModel
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/reviews/reviewrun/"
+Save = Callable[..., ReviewRun]
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+@pytest.fixture
+def saved(model: ScriptedModel) -> Save:
+    """Make a review that wrote something."""
+
+    def make(owner: Owner, *steps: Says, **settings: Any) -> ReviewRun:
+        say(reviewed_session(owner, **settings))
+        model.script(*(steps or (adds("Likes tea."),)), DONE)
+        return run_review(newest_review())
+
+    return make
+
+
+def act(client: Client, action: str, *reviews: ReviewRun) -> str:
+    """Choose the reviews, do it; the one message that is shown."""
+    chosen = {"action": action, "_selected_action": [str(review.pk) for review in reviews]}
+    (message,) = client.post(LIST, chosen, follow=True).context["messages"]
+    return str(message)
+
+
+def contents() -> list[str]:
+    return list(Memory.objects.filter(deleted_at=None).order_by("pk").values_list("content", flat=True))
+
+
+def state(review: ReviewRun) -> str:
+    review.refresh_from_db()
+    return review.state
+
+
+def edit(owner: Owner, number: int, content: str) -> None:
+    source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER)
+    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
+        writer.update(number, MemoryFields(content=content))
+
+
+def logged() -> list[tuple[str | None, str]]:
+    return [(e.object_id, e.change_message) for e in LogEntry.objects.exclude(action_flag=VIEW).order_by("id")]
+
+
+def test_reviews_of_several_owners_are_undone_at_once(alice: Owner, charlie: Owner, root: Client, saved: Save) -> None:
+    reviews = [saved(alice), saved(alice, adds("Is vegetarian.", "Lives in York.")), saved(charlie)]
+    assert act(root, "undo_reviews", *reviews) == "4 memories were taken back."
+    assert ([state(review) for review in reviews], contents()) == (["undone"] * 3, [])
+    newest = Revision.objects.latest("id")
+    assert (newest.actor, newest.write_origin) == (bob(), "admin")
+
+
+def test_each_has_its_line_in_the_admin_log(alice: Owner, root: Client, saved: Save) -> None:
+    reviews = [saved(alice), saved(alice, adds("Is vegetarian."))]
+    act(root, "undo_reviews", *reviews)
+    assert logged() == [(str(review.pk), "Undone.") for review in reversed(reviews)]
+
+
+def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
+    alice: Owner, root: Client, saved: Save
+) -> None:
+    leeds = memory_make(alice, "Lives in Leeds.")
+    reviews = [saved(alice, updates(leeds.number, f"Lives in {city}.")) for city in ("York", "Hull", "Bath")]
+    assert act(root, "undo_reviews", *reviews) == "1 memory was taken back."
+    assert (contents(), [state(review) for review in reviews]) == (["Lives in Leeds."], ["undone"] * 3)
+
+
+def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: Client, saved: Save) -> None:
+    tea = adds("Likes tea.")
+    waiting = saved(alice, tea, memory_review_approval=True)
+    first = saved(alice, adds("Likes tea."))
+    review_approve(waiting, actor="user:1")
+    assert [state(waiting), state(first)] == ["nothing_to_save", "saved"]
+    leeds = memory_make(alice, "Lives in Leeds.")
+    older = saved(alice, adds("Has a cat."), memory_review_approval=True)
+    newer = saved(alice, updates(leeds.number, "Lives in York."))
+    older.writes[0] |= {"action": "update", "key": str(leeds.number), "version": 2, "after": "Lives in Hull."}
+    older.save()
+    review_approve(older, actor="user:1")
+    assert contents()[-1] == "Lives in Hull."
+    assert act(root, "undo_reviews", older, newer) == "1 memory was taken back."
+    assert contents() == ["Likes tea.", "Lives in Leeds."]
+
+
+def test_what_was_changed_since_is_left_alone_and_named(alice: Owner, root: Client, saved: Save) -> None:
+    reviews = [saved(alice, adds("Likes tea.", "Is vegetarian.")), saved(alice, adds("Lives in York."))]
+    edit(alice, 2, "Is vegan.")
+    edit(alice, 3, "Lives in Hull.")
+    assert act(root, "undo_reviews", *reviews) == (
+        "1 memory was taken back. 2 memories were left alone, because of changes since: "
+        "alice’s memory 2, alice’s memory 3."
+    )
+    assert (contents(), [state(r) for r in reviews]) == (["Is vegan.", "Lives in Hull."], ["undone", "saved"])
+    assert [what for _, what in logged()] == ["Not undone: all of it was changed since.", "Undone."]
+
+
+def test_reviews_with_nothing_to_undo_are_named_and_left_out(alice: Owner, root: Client, saved: Save) -> None:
+    review = saved(alice)
+    say(reviewed_session(alice))
+    nothing = newest_review()
+    ReviewRun.objects.filter(pk=nothing.pk).update(state="nothing_to_save")
+    said = act(root, "undo_reviews", nothing, review)
+    assert said.startswith("1 memory was taken back. Left out: “I am a vegetarian.” of alice, ")
+    assert said.endswith(": This review wrote nothing that could be taken back.")
+    assert state(nothing) == "nothing_to_save"
+
+
+def test_an_undone_review_is_left_out_and_never_put_back(alice: Owner, root: Client, saved: Save) -> None:
+    review = saved(alice)
+    review_undo(review, actor="user:1", origin=WriteOrigin.USER)
+    for _ in range(2):
+        said = act(root, "undo_reviews", review)
+        assert said.startswith("No memory was taken back. Left out: ")
+        assert said.endswith(": It is undone already.")
+    assert (state(review), contents(), Revision.objects.count(), logged()) == ("undone", [], 2, [])
+
+
+def test_one_bad_row_does_not_lose_the_others(
+    alice: Owner, root: Client, saved: Save, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    reviews = [saved(alice, adds(f"Fact {number}.")) for number in range(3)]
+
+    def undo(run: ReviewRun, **how: Any) -> Any:
+        undone = review_undo(run, **how)
+        if run.pk == reviews[1].pk:
+            raise RuntimeError("broken")
+        return undone
+
+    monkeypatch.setattr(many_reviews, "review_undo", undo)
+    said = act(root, "undo_reviews", *reviews)
+    assert said.startswith("2 memories were taken back. Left out: ")
+    assert "It could not be done; the server's log says why." in said
+    assert ([state(r) for r in reviews], contents()) == (["undone", "saved", "undone"], ["Fact 1."])
+    assert "RuntimeError: broken" in caplog.text
+
+
+def test_a_review_whose_changes_are_gone_is_left_out(alice: Owner, root: Client, saved: Save) -> None:
+    gone, review = saved(alice), saved(alice, adds("Is vegetarian."))
+    ReviewRun.objects.filter(pk=gone.pk).update(change_set="018f0000-0000-7000-8000-000000000000")
+    said = act(root, "undo_reviews", gone, review)
+    assert said.startswith("1 memory was taken back. Left out: ")
+    assert said.endswith("There is no such group of changes.")
+
+
+def test_the_owner_is_told_of_each(alice: Owner, root: Client, saved: Save) -> None:
+    reviews = [saved(alice), saved(alice, adds("Is vegetarian."))]
+    act(root, "undo_reviews", *reviews)
+    assert list(
+        alice.notifications.filter(kind="review.undone").order_by("seq").values_list("review_id", flat=True)
+    ) == [
+        reviews[1].pk,
+        reviews[0].pk,
+    ]
+
+
+def test_many_are_cancelled_and_those_that_are_over_are_named(alice: Owner, root: Client, saved: Save) -> None:
+    over = saved(alice)
+    waiting = saved(alice, adds("Is vegetarian."), memory_review_approval=True)
+    say(reviewed_session(alice))
+    scheduled = newest_review()
+    said = act(root, "cancel_reviews", over, waiting, scheduled)
+    assert said.startswith("Cancelled: 2 reviews. Left out: ")
+    assert said.endswith(": It is over.")
+    assert [state(over), state(waiting), state(scheduled)] == ["saved", "cancelled", "cancelled"]
+    assert waiting.error["actor"] == bob()
+    assert sorted(key for key, _ in logged() if key) == sorted([str(waiting.pk), str(scheduled.pk)])
+
+
+def test_many_are_reviewed_again_once_for_a_session(alice: Owner, charlie: Owner, root: Client) -> None:
+    failed = []
+    for owner in (alice, charlie):
+        session = reviewed_session(owner)
+        say(session)
+        failed.append(newest_review())
+    say(session)
+    failed.append(newest_review())
+    ReviewRun.objects.update(state="failed")
+    said = act(root, "review_again", *failed)
+    assert said.startswith("Scheduled again: 2 reviews. Left out: ")
+    assert said.endswith("Nothing was said in this session since its last review.")
+    new = ReviewRun.objects.filter(state="scheduled")
+    assert {(run.owner_id, run.trigger) for run in new} == {(alice.pk, "request"), (charlie.pk, "request")}
+
+
+def test_a_review_without_a_session_is_not_done_again(alice: Owner, root: Client, saved: Save) -> None:
+    review = saved(alice)
+    ReviewRun.objects.update(session=None)
+    said = act(root, "review_again", review)
+    assert said.startswith("Scheduled again: no review. Left out: “A deleted session” of alice")
+
+
+def test_all_of_the_table_at_once_is_refused(alice: Owner, root: Client, saved: Save) -> None:
+    review = saved(alice)
+    root.post(LIST, {"action": "undo_reviews", "_selected_action": [str(review.pk)], "select_across": "1"})
+    assert (state(review), contents()) == ("saved", ["Likes tea."])
+
+
+def test_names_of_owners_are_shown_as_words(root: Client, saved: Save) -> None:
+    mallory = owner_make("<b>mallory</b>")
+    review = saved(mallory)
+    edit(mallory, 1, "Likes milk.")
+    chosen = {"action": "undo_reviews", "_selected_action": [str(review.pk)]}
+    page = root.post(LIST, chosen, follow=True).content.decode()
+    assert "&lt;b&gt;mallory&lt;/b&gt;’s memory 1" in page
+    assert "<b>mallory" not in page

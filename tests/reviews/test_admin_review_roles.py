@@ -1,0 +1,168 @@
+"""/admin/reviews/reviewrun/: who may do what, and what the pages cost in queries"""
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from memories.models import ChangeSet, Memory, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from reviews.models import ReviewRun
+from tests.admin_rows import staff_client
+from tests.factories import owner_make
+from tests.reviews.talk import newest_review, reviewed_session, say
+
+pytestmark = pytest.mark.django_db
+LIST = "/admin/reviews/reviewrun/"
+MAY = [("superuser", True), ("auditor", True), ("viewer", False), ("nobody", False)]
+# What each role gets from a page, and from a POST that would do something.
+STATUS = {"superuser": (200, 302), "auditor": (200, 302), "viewer": (200, 403), "nobody": (403, 403)}
+ACTIONS = {"undo_reviews": "undone", "cancel_reviews": "cancelled", "review_again": "scheduled"}
+
+
+def client_of(role: str) -> Client:
+    may = ("reviews.view_reviewrun",) if role == "viewer" else ()
+    return staff_client(superuser=role == "superuser", auditor=role == "auditor", may=may)
+
+
+def write(index: int, state: str, **fields: Any) -> dict[str, Any]:
+    content = f"Fact number {index}."
+    made = {"index": index, "action": "add", "key": f"new{index + 1}", "version": 0, "target": "user"}
+    return {**made, "category": "general", "keywords": [], "before": None, "after": content, "state": state, **fields}
+
+
+def review_make(owner: Owner, state: str, writes: list[dict[str, Any]]) -> ReviewRun:
+    say(reviewed_session(owner))
+    review = newest_review()
+    review.state, review.writes = state, writes
+    review.save()
+    return review
+
+
+def waiting(owner: Owner, number: int = 2) -> ReviewRun:
+    return review_make(owner, "awaiting_approval", [write(index, "waiting") for index in range(number)])
+
+
+def saved(owner: Owner, number: int = 1) -> ReviewRun:
+    """A review that really wrote that many memories."""
+    review = review_make(owner, "saved", [write(index, "applied") for index in range(number)])
+    source = Source(
+        actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW, review_id=review.pk
+    )
+    with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
+        for made in review.writes:
+            made["memory_id"] = str(writer.add(MemoryFields(content=made["after"])).memory.number)
+    assert writer.change_set is not None
+    review.change_set = writer.change_set.pk
+    review.save()
+    return review
+
+
+def page_of(review: ReviewRun) -> str:
+    return reverse("admin:reviews_reviewrun_change", args=[review.pk])
+
+
+def live() -> int:
+    return Memory.objects.filter(deleted_at=None).count()
+
+
+@pytest.mark.parametrize("role", STATUS)
+def test_the_pages_open_for_those_who_may_see_reviews(alice: Owner, role: str) -> None:
+    review, client = saved(alice), client_of(role)
+    assert {client.get(path).status_code for path in (LIST, page_of(review))} == {STATUS[role][0]}
+
+
+@pytest.mark.parametrize(("role", "may"), MAY)
+@pytest.mark.parametrize("verb", ["approve", "reject"])
+def test_decisions_are_for_superusers_and_auditors(alice: Owner, role: str, may: bool, verb: str) -> None:
+    review, client = waiting(alice), client_of(role)
+    data = {"verb": verb, "write": ["0", "1"]}
+    answer = client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data)
+    review.refresh_from_db()
+    decided = {"approve": ("saved", 2), "reject": ("cancelled", 0)}[verb]
+    assert answer.status_code == STATUS[role][1]
+    assert (review.state, live()) == (decided if may else ("awaiting_approval", 0))
+
+
+def test_a_viewer_sees_the_writes_and_no_buttons(alice: Owner) -> None:
+    client = client_of("viewer")
+    for review in (waiting(alice), saved(alice)):
+        page = client.get(page_of(review)).content.decode()
+        assert "Fact number 0." in page
+        assert not [word for word in ('name="write"', 'name="verb"', "<textarea", "/decide/") if word in page]
+
+
+def test_an_auditor_sees_the_decision(alice: Owner) -> None:
+    page = client_of("auditor").get(page_of(waiting(alice))).content.decode()
+    assert page.count('name="write"') == 2
+    assert 'value="approve"' in page
+
+
+@pytest.mark.parametrize(("role", "may"), MAY)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_deeds_on_many_are_for_superusers_and_auditors(alice: Owner, role: str, may: bool, action: str) -> None:
+    makers = {"undo_reviews": saved, "cancel_reviews": waiting}
+    review = makers[action](alice) if action in makers else review_make(alice, "failed", [])
+    before = review.state
+    client = client_of(role)
+    if role != "nobody":
+        assert (f'value="{action}"' in client.get(LIST).content.decode()) == may
+    client.post(LIST, {"action": action, "_selected_action": [str(review.pk)]})
+    assert newest_review().state == (ACTIONS[action] if may else before)
+
+
+@pytest.mark.parametrize(("role", "may"), MAY)
+def test_putting_back_is_for_superusers_and_auditors(alice: Owner, role: str, may: bool) -> None:
+    review, client = saved(alice), client_of(role)
+    deed = reverse("admin:reviews_reviewrun_deed", args=[review.pk])
+    if not may:
+        assert client.post(deed, {"verb": "put_back"}).status_code == 403
+        return
+    assert 'value="put_back"' not in client.get(page_of(review)).content.decode()
+    client.post(deed, {"verb": "undo"})
+    undone = client.get(page_of(review)).content.decode()
+    assert ('value="put_back"' in undone, 'value="undo"' in undone, live()) == (True, False, 0)
+    back = client.post(deed, {"verb": "put_back"}, follow=True).content.decode()
+    assert ("Put back. 1 memory is as it was before the undo." in back, live()) == (True, 1)
+    review.refresh_from_db()
+    assert review.state == "saved"
+
+
+def test_people_without_staff_status_are_sent_to_sign_in(alice: Owner) -> None:
+    review, client = waiting(alice), Client()
+    assert alice.user is not None
+    client.force_login(alice.user)
+    path = reverse("admin:reviews_reviewrun_decide", args=[review.pk])
+    answer = client.post(path, {"verb": "approve", "write": ["0"]})
+    assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/"), live()) == (302, True, 0)
+
+
+def queries(client: Client, path: str) -> int:
+    client.get(path)  # what a process asks once is asked now
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get(path).status_code == 200
+    assert not [query for query in captured if "COUNT(" in query["sql"].upper()]
+    return len(captured)
+
+
+@pytest.mark.parametrize("role", ["superuser", "auditor", "viewer"])
+def test_a_list_of_twenty_costs_the_queries_of_a_list_of_one(alice: Owner, role: str) -> None:
+    client = client_of(role)
+    saved(alice)
+    one = queries(client, LIST)
+    for number in range(19):
+        (saved if number % 2 else waiting)(owner_make(f"owner{number}"))
+    assert len(client.get(LIST).context["cl"].result_list) == 20
+    assert queries(client, LIST) == one
+
+
+@pytest.mark.parametrize("role", ["superuser", "auditor", "viewer"])
+@pytest.mark.parametrize("make", [saved, waiting])
+def test_a_page_with_twenty_writes_costs_the_queries_of_a_page_with_one(alice: Owner, role: str, make: Any) -> None:
+    client = client_of(role)
+    few, many = make(alice, 1), make(owner_make("charlie"), 20)
+    assert client.get(page_of(many)).content.decode().count("Fact number") == 20
+    assert queries(client, page_of(many)) == queries(client, page_of(few))
