@@ -45,6 +45,18 @@ def command_text(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
+def answered_command(messages: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
+    """The last command of a resent conversation that stands there with its answer, and that answer."""
+    found, command = None, ""
+    for message in messages:
+        text = command_text(message.get("content"))
+        if message.get("role") == "user":
+            command = text if is_command(text) else ""
+        elif message.get("role") == "assistant" and command:
+            found, command = (command, text), ""
+    return found
+
+
 def without_commands(messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     """A resent conversation without its commands and their answers: they never go upstream."""
     kept = []

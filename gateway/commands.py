@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
+from django.utils import timezone
 
 from gateway.agents.configuration import memory_settings_of
 from gateway.agents.rows import agent_find, agent_settings, require_agent, require_key
@@ -125,7 +126,9 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
         session = session_of(caller, agent, request, conversation)
         if session._state.adding:
             session.save(force_insert=True)
-        return _store(session, _last_said(request.messages), reply)
+        said = _last_said(request.messages)
+        named = "" if request.session_ref else identity.commands_key(caller.owner_id, agent.name, said, reply.text)
+        return _store(session, said, reply, commands_key=named)
 
 
 def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None) -> dict[str, Any] | None:
@@ -148,7 +151,8 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 
 
 @transaction.atomic
-def _store(session: Session, said: str, reply: CommandReply) -> CommandTurn:
+def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
+    """Store command and answer. `commands_key` identifies a session in which nothing else was said yet."""
     row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
     messages = [
         Message(
@@ -166,7 +170,9 @@ def _store(session: Session, said: str, reply: CommandReply) -> CommandTurn:
     ]
     Message.objects.bulk_create(messages)
     row.message_seq += len(messages)
-    row.save(update_fields=["message_seq"])
+    if commands_key and (row.message_seq == len(messages) or row.chain.startswith(identity.COMMANDS_ONLY)):
+        row.chain, row.last_active_at = commands_key, timezone.now()
+    row.save(update_fields=["message_seq", "chain", "last_active_at"])
     return _turn(row, messages[0], reply.text, reply.changes)
 
 

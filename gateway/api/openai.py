@@ -17,7 +17,7 @@ from gateway.api.openai_answer import completion_chunks, error_line, whole_compl
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.api.openai_command import command_completion
 from gateway.authentication import require_writer
-from gateway.command_words import without_commands
+from gateway.command_words import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.models import Agent
@@ -89,6 +89,7 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
         idempotency_key=header("idempotency-key", "")[:_MAX_KEY],
         is_retry=header("x-stainless-retry-count", "0") not in {"", "0"},
         request_id=request_id.get(),
+        after_command=answered_command(messages),
     )
 
 

@@ -15,6 +15,7 @@ from uuid import UUID
 from gateway.command_words import is_command
 
 Message = dict[str, Any]
+COMMANDS_ONLY = "command:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +57,11 @@ def chain_next(chain: str, user: str, assistant: str) -> str:
 def pair_key(user: str, assistant: str) -> str:
     """What a client that cut off older messages still shows us: the latest pair, in canonical texts."""
     return digest(user, assistant)
+
+
+def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
+    """In place of a chain, for a session in which nothing but `/memory` commands was said: its latest one."""
+    return COMMANDS_ONLY + digest(chain_start(owner_id, agent_name), squeeze(said), squeeze(answer))[:56]
 
 
 def fold(text: str) -> str:

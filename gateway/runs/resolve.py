@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
@@ -39,6 +39,8 @@ class V1Request:
     idempotency_key: str = ""
     is_retry: bool = False
     request_id: str = ""
+    # The last `/memory` command that the request resends, with its answer; among the messages there is none.
+    after_command: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,15 @@ class Place:
 
 
 def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Session:
-    """The session that a request belongs to, for what is no turn; a new one is not stored yet. In a transaction."""
-    return place_find(caller, agent, request, conversation, None).session
+    """The session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
+
+    Before anything else was said that is the latest session that holds commands only, so that asking for help now and
+    then does not fill the list of sessions."""
+    session = place_find(caller, agent, request, conversation, None).session
+    alone = not (request.session_ref or conversation.turns_before or conversation.unanswered_user_key)
+    if session._state.adding and alone:
+        return _with_commands_only(caller, agent, request, chain__startswith=identity.COMMANDS_ONLY) or session
+    return session
 
 
 def place_find(
@@ -61,7 +70,7 @@ def place_find(
         return _named(caller, agent, request, conversation)
     found = _by_call_ids(caller, agent, conversation, run_id) or _after_unanswered(caller, agent, request, conversation)
     if found is None and conversation.turns_before == 0:
-        found = _retried(caller, agent, request, conversation)
+        found = _retried(caller, agent, request, conversation) or _after_command(caller, agent, request)
     elif found is None:
         found = _continued(caller, agent, request, conversation)
     return found or place_new(caller, agent, request)
@@ -139,6 +148,21 @@ def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: ide
             if alive and session.turns <= run.turn:
                 return Place(session, run)
     return None
+
+
+def _after_command(caller: Caller, agent: Agent, request: V1Request) -> Place | None:
+    """A conversation that began with a command goes on where that was answered."""
+    if request.after_command is None:
+        return None
+    key = identity.commands_key(caller.owner_id, agent.name, *request.after_command)
+    session = _with_commands_only(caller, agent, request, chain=key)
+    return Place(session) if session else None
+
+
+def _with_commands_only(caller: Caller, agent: Agent, request: V1Request, **chain: str) -> Session | None:
+    rows = _sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary, **chain)
+    untouched = rows.filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
+    return untouched.order_by("-last_active_at").first()
 
 
 def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place | None:

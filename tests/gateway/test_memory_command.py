@@ -6,8 +6,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from gateway.chat.session_list import session_page
 from gateway.chat.transcript import turn_of_run
-from gateway.command_words import is_command, parse_command, without_commands
+from gateway.command_words import answered_command, is_command, parse_command, without_commands
 from gateway.models import Message, Run, Session
 from memories.artifacts import artifact_put
 from memories.database import in_thread
@@ -163,11 +164,76 @@ async def test_v1_commands_stay_in_their_session_and_never_go_upstream(
     assert await in_thread(lambda: Session.objects.get().turns) == 2
 
 
+async def test_v1_a_conversation_that_begins_with_commands_goes_on_in_their_session(
+    alice: Owner, alice_api: Api, agent: object, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Fine.")
+    said = [user("/memory view")]
+    answer, named = await complete(alice_api, *said)
+    said += [assistant(answer), user("/memory help")]
+    answer, after_second = await complete(alice_api, *said)
+    said += [assistant(answer), user("Hi")]
+    answer, after_words = await complete(alice_api, *said)
+    said += [assistant(answer), user("How are you?")]
+    _, later = await complete(alice_api, *said)
+    assert {named, after_second, after_words, later} == {named}
+    assert [m["content"] for m in model.calls[1].messages] == ["You are terse.", "Hi", "Hello.", "How are you?"]
+
+    def stored() -> tuple[Any, ...]:
+        row = Session.objects.get()
+        kinds = list(Message.objects.order_by("seq").values_list("kind", flat=True))
+        listed = session_page(alice.pk, ZoneInfo("UTC")).days[0].rows
+        return row.turns, kinds, [shown.title for shown in listed]
+
+    assert await in_thread(stored) == (2, ["command"] * 4 + ["chat"] * 4, ["Hi"])
+
+
+async def test_v1_commands_of_many_new_chats_fill_no_list(
+    alice_api: Api, charlie_api: Api, agent: object, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Hello again.")
+    _, first = await complete(alice_api, user("/memory view"))
+    answer, second = await complete(alice_api, user("/memory help"))
+    _, charlies = await complete(charlie_api, user("/memory help"))
+    temporary = {"model": "assistant", "messages": [user("/memory help")], "metadata": {"temporary": "true"}}
+    response = await alice_api.raw("POST", "/v1/chat/completions", temporary)
+    assert (first == second, len({first, charlies, response["x-daybook-session"]})) == (True, 3)
+    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert talked == first
+    _, third = await complete(alice_api, user("/memory help"))
+    assert third not in {first, charlies}, "where people talk, a new chat's command does not go"
+    _, other = await complete(alice_api, user("Hi"))
+    assert other not in {first, third}, "a chat without that command is another one"
+
+
+async def test_v1_a_command_opened_in_the_chat_page_stays_there(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    await turn(alice_api, session, "/memory help")
+    answer, named = await complete(alice_api, user("/memory help"))
+    assert named != str(session.pk)
+    model.script("Hello.")
+    _, talked = await complete(alice_api, user("/memory help"), assistant(answer), user("Hi"))
+    assert talked == named
+
+
 async def test_v1_takes_a_session_by_name(alice_api: Api, agent: object) -> None:
     _, one = await complete(alice_api, user("/memory help"), x_daybook_session="mine")
     _, two = await complete(alice_api, user("/memory view"), x_daybook_session="mine")
     assert one == two
     assert await in_thread(Session.objects.count) == 1
+
+
+def test_the_last_command_that_was_answered() -> None:
+    assert answered_command(
+        [user("/memory view"), assistant("A"), user("/memory help"), assistant("B"), user("Hi")]
+    ) == (
+        "/memory help",
+        "B",
+    )
+    assert answered_command([user("/memory view"), assistant("A"), user("/memory help")]) == ("/memory view", "A")
+    assert answered_command([user("Hi"), assistant("A")]) is None
+    assert answered_command([user("/memory view"), user("Hi"), assistant("A")]) is None
 
 
 def test_resent_commands_are_stripped_with_their_answers_only() -> None:
