@@ -5,13 +5,14 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from memories.errors import NotFound
+from memories.errors import DomainError, NotFound
 from memories.models import Memory, Target, WriteOrigin
 from memories.page_history import history_of
+from memories.page_import import rewordings
 from memories.page_list import Listed, filters_of, listed
 from memories.page_rows import TARGET_WORDS, mark_of, rows_of, short_name, with_changes
 from memories.page_summary import summary_of
-from memories.readers import Reader, fragment_view, page_view
+from memories.readers import Reader, deed_view, fragment_view, page_view
 from memories.selectors import memory_get
 
 
@@ -80,6 +81,16 @@ def history_fragment(request: HttpRequest, reader: Reader, number: int) -> HttpR
         return HttpResponse(status=404)
     context = {"memory": memory, "name": short_name(memory), "steps": history_of(memory, reader)}
     return render(request, "memories/history.html", context)
+
+
+@deed_view
+def import_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+    """The words that an import (the body, JSON Lines) would change; nothing is written. 400 where it is no import."""
+    try:
+        found = rewordings(reader, request.body.decode(), filters_of(request.GET).book)
+    except (DomainError, UnicodeDecodeError):
+        return HttpResponse(status=400)
+    return render(request, "memories/rewordings.html", {"rewordings": found})
 
 
 def _list_context(reader: Reader, found: Listed) -> dict[str, Any]:

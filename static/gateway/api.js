@@ -52,9 +52,9 @@ export async function call(method, path, body, options) {
   return response.status === 204 ? null : response.json();
 }
 
-// A fragment of this site, rendered and escaped by the server, as nodes.
-export async function fragment(path) {
-  const response = await request("GET", path);
+// A fragment of this site, rendered and escaped by the server, as nodes; of what is sent to it, if anything is.
+export async function fragment(path, body) {
+  const response = await request(body === undefined ? "GET" : "POST", path, body);
   const holder = document.createElement("template");
   holder.innerHTML = await response.text();
   return holder.content;

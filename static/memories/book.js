@@ -1,6 +1,6 @@
 // Import with a look beforehand, and forgetting everything with a typed line and a receipt.
 
-import { ApiError, call } from "../gateway/api.js";
+import { ApiError, call, fragment } from "../gateway/api.js";
 
 const NOTHING = "Nothing is written yet.";
 
@@ -47,10 +47,9 @@ function openImport() {
 function installImport(dialog, list) {
   const file = dialog.querySelector("input[type=file]");
   const write = dialog.querySelector("[data-write]");
-  const send = (preview) => {
-    const lines = new Blob([file.files[0]], { type: "application/x-ndjson" });
-    return call("POST", `/api/import?preview=${preview}&book=${encodeURIComponent(list.book)}`, lines);
-  };
+  const lines = () => new Blob([file.files[0]], { type: "application/x-ndjson" });
+  const book = () => encodeURIComponent(list.book);
+  const send = (preview) => call("POST", `/api/import?preview=${preview}&book=${book()}`, lines());
   const undo = dialog.querySelector("[data-undo-import]");
   let sets = [];
   const offerUndo = (found) => {
@@ -74,6 +73,7 @@ function installImport(dialog, list) {
       if (!file.files.length) return;
       const report = await send(true);
       say(dialog, report, NOTHING);
+      if (report.changed) sayChanges(dialog, report, await fragment(`/fragments/memories/import/?book=${book()}`, lines()));
       const count = report.new + report.changed;
       write.textContent = count ? `Import ${count}` : "Import";
       write.disabled = !count;
@@ -104,14 +104,31 @@ function say(dialog, report, ending) {
   ].filter(([count]) => count);
   const lines = `${report.lines} line${report.lines === 1 ? "" : "s"}`;
   const words = paragraph(`${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}. ${ending}`);
-  const problems = document.createElement("ul");
-  problems.className = "problems";
+  const problems = lineList("problems", "Lines that are left out");
   for (const problem of report.problems) {
     const item = document.createElement("li");
     item.textContent = problem.rule ? `Line ${problem.line}: rule ${problem.rule}.` : `Line ${problem.line}: ${problem.message}`;
     problems.append(item);
   }
   dialog.querySelector("[data-report]").replaceChildren(words, ...(report.problems.length ? [problems] : []));
+}
+
+// The words that would change, without the lines that are left out anyway.
+function sayChanges(dialog, report, nodes) {
+  const leftOut = new Set(report.problems.map(({ line }) => String(line)));
+  const changes = lineList("rewordings", "Memories that would change");
+  changes.append(...[...nodes.querySelectorAll("li")].filter((item) => !leftOut.has(item.dataset.line)));
+  const more = report.changed - changes.children.length;
+  dialog.querySelector("[data-report] p").after(changes, ...(more > 0 ? [paragraph(`And ${more} more.`)] : []));
+}
+
+// It scrolls, so the keyboard must get into it.
+function lineList(className, label) {
+  const made = document.createElement("ul");
+  made.className = className;
+  made.tabIndex = 0;
+  made.setAttribute("aria-label", label);
+  return made;
 }
 
 function openForget(list) {

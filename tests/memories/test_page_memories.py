@@ -1,11 +1,14 @@
 """The memories page and its fragments, as the server renders them. What moves is tested in tests/browser."""
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
+from typing import cast
 from uuid import uuid4
 
 import pytest
 from django.db import connection
+from django.http import HttpResponse
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -14,6 +17,7 @@ from gateway.models import Agent, Run
 from memories import entry_rules
 from memories.changes import undo_changes
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
+from memories.page_import import MOST_SHOWN
 from memories.page_summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun
@@ -351,6 +355,47 @@ def test_the_history_takes_no_more_queries_for_more_revisions(page: Client, alic
     for version in range(4, 31):
         write(memory, WriteOrigin.TOOL, content=f"Version {version}.")
     assert queries() == few
+
+
+def sent(client: Client, *lines: dict[str, object] | str, query: str = "") -> HttpResponse:
+    body = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
+    path = f"/fragments/memories/import/{query}"
+    return cast("HttpResponse", client.post(path, body, content_type="application/x-ndjson"))
+
+
+def test_an_imports_changed_words_are_shown_and_nothing_is_written(page: Client, alice: Owner) -> None:
+    jonas, tea = memory_make(alice, "Jonas is allergic to nuts."), memory_make(alice, "Likes tea.")
+    lines: list[dict[str, object]] = [
+        {"content": "Keeps bees."},
+        {"id": jonas.number, "content": "Elin is allergic to <b>nuts</b>."},
+        {"id": tea.number, "content": "likes  TEA"},
+        {"id": 4711, "content": "Nobody has this number."},
+    ]
+    html = sent(page, *lines).content.decode()
+    assert re.findall(r'data-line="(\d+)"', html) == ["2"]
+    assert "<del>Jonas</del> <ins>Elin</ins> is allergic to" in html
+    assert "&lt;" in html
+    assert "<b>" not in html
+    assert Revision.objects.count() == 2
+
+
+def test_an_import_changes_nothing_of_another_book_or_owner(page: Client, alice: Owner, charlie: Owner) -> None:
+    mine, theirs = memory_make(alice, "Likes tea.", book="work"), memory_make(charlie, "Likes tea.")
+    line: dict[str, object] = {"id": mine.number, "content": "Likes coffee."}
+    assert theirs.number == mine.number
+    assert "data-line" not in sent(page, line).content.decode()
+    assert "data-line" in sent(page, line, query="?book=work").content.decode()
+
+
+def test_a_file_that_is_no_import_has_no_changes(page: Client) -> None:
+    assert sent(page, "Keeps bees.").status_code == 400
+    assert sent(Client(), "{}").status_code == 401
+
+
+def test_a_long_import_shows_its_first_changes(page: Client, alice: Owner) -> None:
+    numbers = [memory_make(alice, f"Fact {place}.").number for place in range(MOST_SHOWN + 2)]
+    html = sent(page, *({"id": number, "content": f"Another {number}."} for number in numbers)).content.decode()
+    assert html.count("data-line") == MOST_SHOWN
 
 
 def test_another_book_is_chosen_by_name(page: Client, alice: Owner) -> None:
