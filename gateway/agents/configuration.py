@@ -24,10 +24,14 @@ def memory_settings_of(agent: Agent) -> MemorySettings:
     return found[1]
 
 
+def prices() -> dict[str, Price]:
+    """Money per million tokens, by model. One query."""
+    return {model: Price.model_validate(price) for model, price in _section("prices").items() if price}
+
+
 def price_of(model: str) -> Price | None:
     """Money per million tokens of a model, or None where nobody said. One query."""
-    found = _section("prices").get(model)
-    return Price.model_validate(found) if found else None
+    return prices().get(model)
 
 
 def model_of_role(role: str) -> str:

@@ -1,0 +1,162 @@
+"""What goes on at this moment: workers, the queue, and runs that are open too long or whose lease ran out. Open runs
+are found by partial indexes: finished ones are not looked at. `manage.py doctor` asks the rest, disk and upstreams."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import redis
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import Model, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django_q.brokers import get_broker
+from django_q.models import OrmQ
+from django_q.signing import BadSignature, SignedPackage
+
+from gateway.admin.operations import SILENT
+from gateway.models import Run, Worker
+from reviews.models import ConsolidationRun, ReviewRun
+
+SHOWN = 5
+# Worth a look, long before a lease runs out. A consolidation reads many sessions, one after the other.
+SLOW = timedelta(minutes=1)
+SLOW_CONSOLIDATION = timedelta(hours=1)
+# A scheduled review whose time has come is taken up within seconds, unless no worker is free.
+WAITED = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open:
+    """A run that needs a look. `link` is empty for those who may not open it."""
+
+    what: str
+    why: str
+    since: datetime | None
+    link: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """How many jobs wait, and since when the oldest does. `length` is None where the queue does not answer."""
+
+    length: int | None
+    oldest: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NowFacts:
+    """Everything of this moment; `more`: there are more open runs than are shown."""
+
+    workers: int
+    queue: Queue
+    open: list[Open]
+    more: bool
+
+
+def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
+    """As it is now. Five queries, and those of the queue."""
+    looks = (
+        _turns(request, now),
+        _reviews_running(request, now),
+        _reviews_waiting(request, now),
+        _consolidations(request, now),
+    )
+    return NowFacts(
+        workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
+        queue=queue_facts(now),
+        open=[found for look in looks for found in look[:SHOWN]],
+        more=any(len(look) > SHOWN for look in looks),
+    )
+
+
+def queue_facts(now: datetime) -> Queue:
+    """Length and age of the queue, of whichever broker."""
+    broker = get_broker()
+    try:
+        length = broker.queue_size() or 0
+        oldest = _oldest_on_redis(broker) if settings.REDIS_URL else _oldest_in_the_database(broker, now)
+    except redis.RedisError:
+        return Queue(length=None)
+    return Queue(length=length, oldest=oldest)
+
+
+def _oldest_in_the_database(broker: Any, now: datetime) -> datetime | None:
+    # A waiting job is locked until the moment it came; one at work until it would be given again.
+    waiting = OrmQ.objects.filter(key=broker.list_key, lock__lte=now).order_by("lock")
+    oldest: datetime | None = waiting.values_list("lock", flat=True).first()
+    return oldest
+
+
+def _oldest_on_redis(broker: Any) -> datetime | None:
+    job = broker.connection.lindex(broker.list_key, 0)
+    if job is None:
+        return None
+    try:
+        came = SignedPackage.loads(job.decode()).get("started")
+    except BadSignature:
+        return None  # of another installation on the same Redis, which no worker of ours takes either
+    return came if isinstance(came, datetime) else None
+
+
+def _turns(request: HttpRequest, now: datetime) -> list[Open]:
+    rows = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW).select_related("owner__user")
+    return [
+        Open(
+            what=f"Turn {run.turn} of {run.owner}",
+            why=_why(run.lease_expires_at, now, "open"),
+            since=run.started_at,
+            link=_link(request, run),
+        )
+        for run in _first(rows, "started_at")
+    ]
+
+
+def _reviews_running(request: HttpRequest, now: datetime) -> list[Open]:
+    rows = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)
+    return [
+        Open(
+            what=f"Review for {run.owner}",
+            why=_why(run.lease_expires_at, now, "running"),
+            since=run.started_at,
+            link=_link(request, run),
+        )
+        for run in _first(rows.select_related("owner__user"), "started_at")
+    ]
+
+
+def _reviews_waiting(request: HttpRequest, now: datetime) -> list[Open]:
+    rows = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - WAITED)
+    return [
+        Open(what=f"Review for {run.owner}", why="waits for a worker", since=run.not_before, link=_link(request, run))
+        for run in _first(rows.select_related("owner__user"), "not_before")
+    ]
+
+
+def _consolidations(request: HttpRequest, now: datetime) -> list[Open]:
+    rows = ConsolidationRun.objects.filter(state__in=ConsolidationRun.OPEN, created_at__lt=now - SLOW_CONSOLIDATION)
+    return [
+        Open(
+            what=f"Consolidation for {run.owner}",
+            why=str(run.get_state_display()).lower(),
+            since=run.created_at,
+            link=_link(request, run),
+        )
+        for run in _first(rows.select_related("owner__user"), "not_before")
+    ]
+
+
+def _first(rows: "QuerySet[Any]", column: str) -> list[Any]:
+    return list(rows.order_by(column)[: SHOWN + 1])
+
+
+def _why(lease_expires_at: datetime | None, now: datetime, otherwise: str) -> str:
+    return "its lease ran out" if lease_expires_at is not None and lease_expires_at < now else otherwise
+
+
+def _link(request: HttpRequest, row: Model) -> str:
+    model = type(row)
+    if not admin.site.is_registered(model) or not admin.site.get_model_admin(model).has_view_permission(request):
+        return ""
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_change", args=[row.pk])
