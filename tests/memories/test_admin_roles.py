@@ -1,194 +1,283 @@
-"""/admin/: who may open and do what. Rows are roles, columns are pages and deeds."""
+"""/admin/: role × page × action. Every registered page, deed, action and further address has a row here, and who is not
+named in it gets nothing: `s` superuser, `a` memory auditor, `v` staff that may view everything, `n` staff without
+permissions. Ordinary people and those who are not signed in are sent to sign in, everywhere."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
-from django.contrib.auth.models import Group
-from django.test import Client
+from django.contrib.auth.models import Permission, User
+from django.db.models import Model
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
 from django.urls import reverse
 
-from gateway.keys import api_key_create
-from gateway.models import Session
-from memories.artifacts import artifact_put
-from memories.auditors import AUDITORS, auditors_make, auditors_unmake
-from memories.models import Artifact, Memory, Revision, WriteOrigin
-from memories.services import Source
-from reviews.models import ReviewRun
-from tests.admin_rows import memory_make, owner_make, session_make, staff_client, user_make
+from tests.admin_pages import Rows, add_of, delete_of, list_of, page_of, pages, rows_make
+from tests.admin_rows import staff_client, user_make
 
 pytestmark = pytest.mark.django_db
-VIEWS = (
-    "memories.view_memory",
-    "memories.view_owner",
-    "gateway.view_session",
-    "gateway.view_apikey",
-    "gateway.view_agent",
-)
-# What a page answers to each role: superuser, memory auditor, staff that may view, staff without permissions.
-PAGES = {
-    "/admin/memories/memory/": (200, 200, 200, 403),
-    "/admin/memories/memory/add/": (200, 403, 403, 403),
-    "/admin/memories/revision/": (200, 200, 403, 403),
-    "/admin/memories/changeset/": (200, 200, 403, 403),
-    "/admin/memories/owner/": (200, 200, 200, 403),
-    "/admin/reviews/reviewrun/": (200, 200, 403, 403),
-    "/admin/reviews/consolidationrun/": (200, 200, 403, 403),
-    "/admin/reviews/extraction/": (200, 200, 403, 403),
-    "/admin/memories/artifact/": (200, 200, 403, 403),
-    "/admin/memories/artifact/add/": (403, 403, 403, 403),
-    "/admin/memories/lease/": (200, 403, 403, 403),
-    "/admin/gateway/session/": (200, 403, 200, 403),
-    "/admin/gateway/run/": (200, 403, 403, 403),
-    "/admin/gateway/apikey/": (200, 403, 200, 403),
-    "/admin/gateway/apikey/add/": (200, 403, 403, 403),
-    "/admin/gateway/agent/": (200, 403, 200, 403),
-    "/admin/gateway/agent/add/": (200, 403, 403, 403),
-    "/admin/gateway/configuration/memories/change/": (200, 403, 403, 403),
-    "/admin/auth/user/": (200, 403, 403, 403),
-    "/admin/auth/user/add/": (200, 403, 403, 403),
-    "/admin/auth/group/": (200, 403, 403, 403),
-    "/admin/admin/logentry/": (200, 403, 403, 403),
+ROLES = {
+    "superuser": "s",
+    "memory auditor": "a",
+    "view-only staff": "v",
+    "staff without permissions": "n",
+    "ordinary person": "",
+    "signed out": "",
 }
-ROLES = ("superuser", "auditor", "viewer", "nobody")
+SIGN_IN, NO, YES = "is sent to sign in", "is refused", "gets in"
 
 
-def client_of(role: str) -> Client:
-    return staff_client(superuser=role == "superuser", auditor=role == "auditor", may=VIEWS if role == "viewer" else ())
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Who:
+    """Who opens the list and a row's page, the form for a new row, may save changes, and may delete."""
+
+    look: str
+    add: str = ""
+    change: str = ""
+    delete: str = ""
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_each_role_opens_its_pages_and_no_others(role: str) -> None:
-    client = client_of(role)
-    answers = {path: client.get(path).status_code for path in PAGES}
-    assert answers == {path: expected[ROLES.index(role)] for path, expected in PAGES.items()}
+PAGES = {
+    "admin.logentry": Who(look="s"),
+    "auth.group": Who(look="sv", add="s", change="s", delete="s"),
+    "auth.user": Who(look="sv", add="s", change="s", delete="s"),
+    "gateway.agent": Who(look="sv", add="s", change="s"),
+    "gateway.apikey": Who(look="sv", add="s"),
+    "gateway.configuration": Who(look="sv", change="s"),
+    "gateway.run": Who(look="sv"),
+    "gateway.session": Who(look="sv"),
+    "gateway.worker": Who(look="sv"),
+    "memories.artifact": Who(look="sav", change="sa"),
+    "memories.book": Who(look="sav"),
+    "memories.booklimits": Who(look="sv"),
+    "memories.changeset": Who(look="sav"),
+    "memories.lease": Who(look="sv"),
+    "memories.memory": Who(look="sav", add="s", change="sa"),
+    "memories.notification": Who(look="sv"),
+    "memories.owner": Who(look="sav"),
+    "memories.revision": Who(look="sav"),
+    "reviews.consolidationrun": Who(look="sav"),
+    "reviews.extraction": Who(look="sav"),
+    "reviews.reviewrun": Who(look="sav"),
+}
+# Buttons of a row's page.
+DEEDS = {
+    "gateway.apikey revoke": "s",
+    "memories.artifact put_back": "sa",
+    "memories.artifact remove": "sa",
+    "memories.changeset undo": "sa",
+    "memories.memory allow": "sa",
+    "memories.memory delete": "sa",
+    "memories.memory put_back": "sa",
+    "memories.memory restore": "sa",
+    "reviews.consolidationrun stop": "s",
+    "reviews.consolidationrun undo": "sa",
+    "reviews.reviewrun again": "sa",
+    "reviews.reviewrun cancel": "sa",
+    "reviews.reviewrun put_back": "sa",
+    "reviews.reviewrun undo": "sa",
+}
+# Choices of a list.
+ACTIONS = {
+    "auth.group delete_selected": "s",
+    "auth.user delete_selected": "s",
+    "memories.book consolidate_books": "s",
+    "memories.memory allow_memories": "sa",
+    "memories.memory delete_memories": "sa",
+    "memories.memory export_memories": "sav",
+    "memories.memory restore_memories": "sa",
+    "reviews.reviewrun cancel_reviews": "sa",
+    "reviews.reviewrun review_again": "sa",
+    "reviews.reviewrun undo_reviews": "sa",
+}
+# Addresses of a page beyond Django's own: who, and a request that asks for it.
+Ask = Callable[[Client, Rows], Any]
+ADDRESSES: dict[str, tuple[str, Ask]] = {
+    "auth_user_password_change": ("s", lambda c, r: c.get(f"/admin/auth/user/{r['auth.user'].pk}/password/")),
+    "gateway_agent_try": ("s", lambda c, r: c.post(reverse("admin:gateway_agent_try", args=[r["gateway.agent"].pk]))),
+    "memories_book_consolidate": (
+        "s",
+        lambda c, r: c.get(reverse("admin:memories_book_consolidate"), {"book": str(r["memories.book"].pk)}),
+    ),
+    "reviews_consolidationrun_progress": (
+        "sav",
+        lambda c, r: c.get(reverse("admin:reviews_consolidationrun_progress", args=[r["reviews.consolidationrun"].pk])),
+    ),
+    "reviews_reviewrun_decide": (
+        "sa",
+        lambda c, r: c.post(
+            reverse("admin:reviews_reviewrun_decide", args=[r["reviews.reviewrun"].pk]), {"verb": "reject"}
+        ),
+    ),
+    "reviews_reviewrun_now": (
+        "sa",
+        lambda c, r: c.post(reverse("admin:reviews_reviewrun_now", args=[r["gateway.session"].pk])),
+    ),
+}
+_DJANGOS_OWN = ("changelist", "add", "history", "delete", "change")
 
 
-@pytest.mark.parametrize(("role", "status"), [("superuser", 302), ("auditor", 302), ("viewer", 403), ("nobody", 403)])
-@pytest.mark.parametrize("verb", ["delete", "restore", "allow"])
-def test_deeds_on_a_memory_are_for_superusers_and_auditors(role: str, status: int, verb: str) -> None:
-    memory = memory_make()
-    answer = client_of(role).post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": verb})
-    assert answer.status_code == status
-    assert Memory.objects.filter(deleted_at__isnull=False).exists() == (verb == "delete" and status == 302)
+@pytest.fixture
+def rows() -> Rows:
+    return rows_make()
 
 
-def test_an_auditor_edits_a_memory_and_the_revision_names_them() -> None:
-    memory, client = memory_make("Likes tea."), client_of("auditor")
-    form = {
-        "content": "Likes milk.",
-        "target": "memory",
-        "category": "general",
-        "keywords": "",
-        "version": "1",
-    }
-    answer = client.post(
-        reverse("admin:memories_memory_change", args=[memory.pk]),
-        {**form, "expires_at_0": "", "expires_at_1": ""},
-    )
-    assert answer.status_code == 302
-    assert Revision.objects.latest("created_at").actor.startswith("staff:")
+@pytest.fixture(params=ROLES)
+def role(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
 
 
-@pytest.mark.parametrize(("role", "status"), [("superuser", 302), ("auditor", 302), ("viewer", 403), ("nobody", 403)])
-def test_a_document_is_removed_by_superusers_and_auditors(role: str, status: int) -> None:
-    artifact = artifact_put(memory_make().book, "MEMORY.md", "Words.", Source(actor="user:1", origin=WriteOrigin.USER))
-    answer = client_of(role).post(reverse("admin:memories_artifact_deed", args=[artifact.pk]), {"verb": "remove"})
-    assert answer.status_code == status
-    assert Artifact.objects.filter(deleted_at__isnull=False).exists() == (status == 302)
+@pytest.fixture
+def client(role: str, rows: Rows) -> Client:
+    if role == "signed out":
+        return Client()
+    if role == "ordinary person":
+        client = Client()
+        client.force_login(user_make("charlie"))
+        return client
+    client = staff_client(superuser=role == "superuser", auditor=role == "memory auditor")
+    if role == "view-only staff":
+        User.objects.get(username="bob").user_permissions.set(Permission.objects.filter(codename__startswith="view_"))
+    return client
 
 
-@pytest.mark.parametrize(("role", "status"), [("superuser", 200), ("auditor", 403), ("viewer", 403), ("nobody", 403)])
-def test_consolidations_are_started_by_superusers_only(role: str, status: int) -> None:
-    answer = client_of(role).get(reverse("admin:memories_book_consolidate"), {"book": str(memory_make().book_id)})
-    assert answer.status_code == status
+def outcome(answer: Any) -> str:
+    """What an answer comes to: an address that leads elsewhere in the admin has let the role in."""
+    if answer.status_code == 302 and answer.headers["Location"].startswith("/admin/login/"):
+        return SIGN_IN
+    assert answer.status_code in {200, 302, 403}, answer.status_code
+    return NO if answer.status_code == 403 else YES
 
 
-def test_a_viewer_sees_a_memory_and_no_buttons() -> None:
-    memory = memory_make("Likes tea.")
-    page = client_of("viewer").get(reverse("admin:memories_memory_change", args=[memory.pk])).content.decode()
-    assert "Likes tea." in page
-    assert 'value="delete"' not in page
-    assert 'name="_save"' not in page
+def expected(role: str, who: str) -> str:
+    if not ROLES[role]:
+        return SIGN_IN
+    return YES if ROLES[role] in who else NO
 
 
-def test_a_viewer_is_offered_no_action_that_writes() -> None:
-    memory, client = memory_make(), client_of("viewer")
-    page = client.get("/admin/memories/memory/").content.decode()
-    assert "delete_memories" not in page
-    client.post("/admin/memories/memory/", {"action": "delete_memories", "_selected_action": [str(memory.pk)]})
-    assert Memory.objects.get().deleted_at is None
+def all_addresses() -> set[str]:
+    """Names of the addresses that pages have beside Django's own and the deeds'."""
+    found = set()
+    for name, page in pages().items():
+        base = name.replace(".", "_")
+        own = {f"{base}_{part}" for part in (*_DJANGOS_OWN, "deed")}
+        found |= {url.name for url in page.get_urls() if url.name and url.name not in own}
+    return found
 
 
-def test_an_auditor_sees_a_review_without_the_conversation() -> None:
-    session = session_make(turns=1)
-    review = review_make(session)
-    path = reverse("admin:reviews_reviewrun_change", args=[review.pk])
-    page = client_of("auditor").get(path).content.decode()
-    assert "Prefers tea." in page
-    assert "Question 1" not in page
+def all_actions() -> set[str]:
+    """`app.model action` as a superuser is offered them."""
+    request: HttpRequest = RequestFactory().get("/admin/")
+    request.user = User(is_superuser=True, is_staff=True, is_active=True)
+    return {f"{name} {action}" for name, page in pages().items() for action in page.get_actions(request)}
 
 
-def test_a_key_is_revoked_by_a_superuser_only() -> None:
-    key, _ = api_key_create(owner=owner_make(), name="laptop")
-    path = reverse("admin:gateway_apikey_deed", args=[key.pk])
-    assert client_of("viewer").post(path, {"verb": "revoke"}).status_code == 403
-    key.refresh_from_db()
-    assert key.revoked_at is None
+def all_deeds() -> set[str]:
+    return {f"{name} {deed.verb}" for name, page in pages().items() for deed in getattr(page, "deeds", ())}
 
 
-def test_people_without_staff_status_are_sent_to_sign_in() -> None:
-    client = Client()
-    client.force_login(user_make("charlie"))
-    memory = memory_make()
-    for path in (
-        "/admin/",
-        "/admin/memories/memory/",
-        reverse("admin:memories_memory_change", args=[memory.pk]),
-    ):
+@pytest.mark.parametrize(
+    ("kind", "there", "table"),
+    [
+        ("page", lambda: set(pages()), PAGES),
+        ("deed", all_deeds, DEEDS),
+        ("action", all_actions, ACTIONS),
+        ("address", all_addresses, ADDRESSES),
+    ],
+    ids=["pages", "deeds", "actions", "addresses"],
+)
+def test_everything_in_the_admin_has_a_row_in_the_matrix(
+    kind: str, there: Callable[[], set[str]], table: dict[str, Any]
+) -> None:
+    missing, gone = sorted(there() - set(table)), sorted(set(table) - there())
+    assert not missing, f"Say in {__name__} who may use each {kind}: {', '.join(missing)}"
+    assert not gone, f"{__name__} speaks of what the admin does not have: {', '.join(gone)}"
+
+
+def test_each_role_opens_its_pages_and_no_others(role: str, client: Client, rows: Rows) -> None:
+    def of(path: str) -> str:
         answer = client.get(path)
-        assert (answer.status_code, answer.headers["Location"].startswith("/admin/login/")) == (302, True)
-    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 302
-    assert Memory.objects.get().deleted_at is None
+        # The list of the settings leads to their one form, which decides.
+        if answer.headers.get("Location", "").startswith("/admin/gateway/configuration/"):
+            answer = client.get(answer.headers["Location"])
+        return outcome(answer)
 
-
-def test_a_deed_needs_the_csrf_token() -> None:
-    memory, signed_in = memory_make(), client_of("superuser")
-    client = Client(enforce_csrf_checks=True)
-    client.cookies = signed_in.cookies
-    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 403
-
-
-def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:
-    auditors_make()
-    auditors_make()
-    group = Group.objects.get(name=AUDITORS)
-    assert {p.codename for p in group.permissions.all()} == {
-        "view_memory",
-        "change_memory",
-        "delete_memory",
-        "view_revision",
-        "view_changeset",
-        "view_book",
-        "view_owner",
-        "view_artifact",
-        "change_artifact",
-        "view_reviewrun",
-        "change_reviewrun",
-        "view_consolidationrun",
-        "view_extraction",
+    seen = {
+        name: (of(list_of(name)), of(page_of(name, row)), of(add_of(name)), of(delete_of(name, row)))
+        for name, row in rows.items()
     }
-    auditors_unmake()
-    assert not Group.objects.filter(name=AUDITORS).exists()
+    assert seen == {
+        name: (expected(role, who.look), expected(role, who.look), expected(role, who.add), expected(role, who.delete))
+        for name, who in PAGES.items()
+    }
 
 
-def review_make(session: Session) -> ReviewRun:
-    return ReviewRun.objects.create(
-        owner=session.owner,
-        book=memory_make().book,
-        session=session,
-        state="saved",
-        trigger="interval",
-        first_seq=1,
-        last_seq=2,
-        agent_name="assistant",
-        book_epoch=1,
-        writes=[{"action": "add", "after": "Prefers tea."}],
-    )
+def test_each_role_is_offered_saving_where_it_may_change_and_nowhere_else(
+    role: str, client: Client, rows: Rows
+) -> None:
+    offered = {name: 'name="_save"' in client.get(page_of(name, row)).content.decode() for name, row in rows.items()}
+    assert offered == {name: expected(role, who.change) == YES for name, who in PAGES.items()}
+
+
+def test_a_change_by_somebody_who_may_not_is_refused(role: str, client: Client, rows: Rows) -> None:
+    refused = [name for name, who in PAGES.items() if expected(role, who.change) != YES]
+    before = {name: stored(rows[name]) for name in refused}
+    answers = {name: outcome(client.post(page_of(name, rows[name]), {"name": "changed"})) for name in refused}
+    assert answers == dict.fromkeys(refused, NO if ROLES[role] else SIGN_IN)
+    assert {name: stored(rows[name]) for name in refused} == before
+
+
+def test_each_role_does_its_deeds_and_no_others(role: str, client: Client, rows: Rows) -> None:
+    seen = {}
+    for deed, who in DEEDS.items():
+        name, verb = deed.split()
+        before = stored(rows[name])
+        answer = client.post(deed_of(name, rows), {"verb": verb, "revision": str(rows["memories.revision"].pk)})
+        # Who may put something back is asked before what: this revision is that of a memory.
+        found_nothing = answer.status_code == 404 and verb == "put_back"
+        seen[deed] = YES if found_nothing else outcome(answer)
+        if expected(role, who) != YES:
+            assert stored(rows[name]) == before, deed
+    assert seen == {deed: expected(role, who) for deed, who in DEEDS.items()}
+
+
+def test_each_role_is_offered_its_actions_and_no_others(role: str, client: Client, rows: Rows) -> None:
+    lists = {name: client.get(list_of(name)).content.decode() for name in {key.split()[0] for key in ACTIONS}}
+    offered = {key: f'value="{key.split()[1]}"' in lists[key.split()[0]] for key in ACTIONS}
+    assert offered == {key: expected(role, who) == YES for key, who in ACTIONS.items()}
+
+
+def test_an_action_that_a_role_is_not_offered_does_nothing(role: str, client: Client, rows: Rows) -> None:
+    for key in [key for key, who in ACTIONS.items() if expected(role, who) != YES]:
+        name, verb = key.split()
+        before = stored(rows[name])
+        answer = client.post(list_of(name), {"action": verb, "_selected_action": [str(rows[name].pk)], "post": "yes"})
+        assert answer.headers.get("Content-Type") != "application/x-ndjson", key
+        assert stored(rows[name]) == before, key
+
+
+def test_each_role_reaches_its_addresses_and_no_others(role: str, client: Client, rows: Rows) -> None:
+    seen = {name: outcome(ask(client, rows)) for name, (_, ask) in ADDRESSES.items()}
+    assert seen == {name: expected(role, who) for name, (who, _) in ADDRESSES.items()}
+
+
+def test_no_deed_is_done_by_following_a_link(rows: Rows) -> None:
+    root = staff_client(superuser=True)
+    for deed in DEEDS:
+        name, verb = deed.split()
+        assert root.get(deed_of(name, rows), {"verb": verb}).status_code == 405, deed
+
+
+def test_the_first_page_is_for_staff(role: str, client: Client) -> None:
+    assert outcome(client.get("/admin/")) == expected(role, "savn")
+
+
+def stored(row: Model) -> Any:
+    """The row as it stands in the database; None when it is gone."""
+    return type(row)._default_manager.filter(pk=row.pk).values().first()
+
+
+def deed_of(name: str, rows: Rows) -> str:
+    """Address that the deeds of a row are posted to."""
+    return reverse(f"admin:{name.replace('.', '_')}_deed", args=[rows[name].pk])

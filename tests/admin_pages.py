@@ -1,0 +1,105 @@
+"""One row of every kind that the admin has a page for, and the addresses of these pages: for the tests that look at all
+of them. A page that is registered and has no row here fails those tests by name."""
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.admin import site
+from django.contrib.admin.models import ADDITION, LogEntry
+from django.db.models import Model
+from django.urls import reverse
+from django.utils import timezone
+
+from gateway.keys import api_key_create
+from gateway.models import Session, Worker
+from gateway.services import configuration_save
+from memories.artifacts import artifact_put
+from memories.auditors import auditors_make
+from memories.ids import uuid7
+from memories.models import Book, Lease, WriteOrigin
+from memories.services import Source
+from reviews.models import ConsolidationRun, Extraction, ReviewRun
+from tests.admin_rows import book_make, memory_make, owner_make, session_make
+
+Rows = dict[str, Model]
+
+
+def pages() -> dict[str, Any]:
+    """Every registered page by `app.model`."""
+    return {model._meta.label_lower: page for model, page in site._registry.items()}
+
+
+def rows_make() -> Rows:
+    """One row by `app.model` for every registered page, all of them alice's."""
+    owner = owner_make("alice")
+    session = session_make(owner, turns=2)
+    book = book_make(owner)
+    memory_make("Likes tea.", book=book, keywords=["sencha"])
+    artifact_put(book, "MEMORY.md", "# Tea\n\nLikes tea.", Source(actor="user:1", origin=WriteOrigin.USER))
+    auditors_make()
+    api_key_create(owner=owner, name="laptop")
+    configuration_save("memories", {"enabled": True})
+    Worker.objects.create(host="box", pid=1)
+    Lease.objects.create(name="consolidation", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
+    LogEntry.objects.create(user=owner.user, action_flag=ADDITION, object_repr="laptop")
+    review_make(session, book)
+    consolidation_make(session, book)
+    rows = {name: page.model._default_manager.order_by("pk").first() for name, page in pages().items()}
+    missing = sorted(name for name, row in rows.items() if row is None)
+    assert not missing, f"tests.admin_pages.rows_make makes no row of: {', '.join(missing)}"
+    return {name: row for name, row in rows.items() if row is not None}
+
+
+def review_make(session: Session, book: Book) -> ReviewRun:
+    """A review that saved a memory."""
+    return ReviewRun.objects.create(
+        owner=session.owner,
+        book=book,
+        session=session,
+        state="saved",
+        trigger="interval",
+        first_seq=1,
+        last_seq=2,
+        agent_name="assistant",
+        book_epoch=1,
+        writes=[{"action": "add", "after": "Prefers tea."}],
+    )
+
+
+def consolidation_make(session: Session, book: Book) -> ConsolidationRun:
+    """A consolidation that read one session."""
+    run = ConsolidationRun.objects.create(
+        owner=session.owner,
+        book=book,
+        state="completed",
+        phase="done",
+        trigger="request",
+        book_epoch=1,
+        sessions_total=1,
+        sessions_done=1,
+    )
+    Extraction.objects.create(
+        owner=session.owner, book=book, session=session, run=run, state="extracted", raw_memory="Likes tea."
+    )
+    return run
+
+
+def list_of(name: str) -> str:
+    """Address of the list of `app.model`."""
+    return reverse(f"admin:{name.replace('.', '_')}_changelist")
+
+
+def page_of(name: str, row: Model) -> str:
+    """Address of a row's page. The settings are one form over several rows."""
+    key = "memories" if name == "gateway.configuration" else row.pk
+    return reverse(f"admin:{name.replace('.', '_')}_change", args=[key])
+
+
+def add_of(name: str) -> str:
+    """Address of the form for a new row."""
+    return reverse(f"admin:{name.replace('.', '_')}_add")
+
+
+def delete_of(name: str, row: Model) -> str:
+    """Address of the page that asks whether to delete a row."""
+    return reverse(f"admin:{name.replace('.', '_')}_delete", args=[row.pk])

@@ -1,0 +1,81 @@
+"""/admin/: the group of memory auditors, and what the pages show to those who may not change them"""
+
+import pytest
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.urls import reverse
+
+from memories.auditors import AUDITORS, auditors_make, auditors_unmake
+from memories.models import Revision
+from tests.admin_pages import review_make
+from tests.admin_rows import book_make, memory_make, session_make, staff_client
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_auditor_edits_a_memory_and_the_revision_names_them() -> None:
+    memory, client = memory_make("Likes tea."), staff_client(auditor=True)
+    form = {
+        "content": "Likes milk.",
+        "target": "memory",
+        "category": "general",
+        "keywords": "",
+        "version": "1",
+    }
+    answer = client.post(
+        reverse("admin:memories_memory_change", args=[memory.pk]),
+        {**form, "expires_at_0": "", "expires_at_1": ""},
+    )
+    assert answer.status_code == 302
+    assert Revision.objects.latest("created_at").actor.startswith("staff:")
+
+
+def test_a_viewer_sees_a_memory_and_no_buttons() -> None:
+    memory = memory_make("Likes tea.")
+    page = (
+        staff_client(may=("memories.view_memory",))
+        .get(reverse("admin:memories_memory_change", args=[memory.pk]))
+        .content.decode()
+    )
+    assert "Likes tea." in page
+    assert 'value="delete"' not in page
+    assert 'name="_save"' not in page
+
+
+def test_an_auditor_sees_a_review_without_the_conversation() -> None:
+    session = session_make(turns=1)
+    review = review_make(session, book_make())
+    path = reverse("admin:reviews_reviewrun_change", args=[review.pk])
+    page = staff_client(auditor=True).get(path).content.decode()
+    assert "Prefers tea." in page
+    assert "Question 1" not in page
+
+
+def test_a_deed_needs_the_csrf_token() -> None:
+    memory, signed_in = memory_make(), staff_client(superuser=True)
+    client = Client(enforce_csrf_checks=True)
+    client.cookies = signed_in.cookies
+    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 403
+
+
+def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:
+    auditors_make()
+    auditors_make()
+    group = Group.objects.get(name=AUDITORS)
+    assert {p.codename for p in group.permissions.all()} == {
+        "view_memory",
+        "change_memory",
+        "delete_memory",
+        "view_revision",
+        "view_changeset",
+        "view_book",
+        "view_owner",
+        "view_artifact",
+        "change_artifact",
+        "view_reviewrun",
+        "change_reviewrun",
+        "view_consolidationrun",
+        "view_extraction",
+    }
+    auditors_unmake()
+    assert not Group.objects.filter(name=AUDITORS).exists()
