@@ -3,6 +3,7 @@
 from ninja import NinjaAPI
 
 from gateway.api import openai, sessions
+from gateway.api.body_parser import BodyParser
 from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, NativeAuth
 from memories.api import router as memories_router
@@ -15,6 +16,7 @@ api = NinjaAPI(
     version="1",
     description="Sessions, turns, memories and reviews of the key's or login's owner.",
     auth=NativeAuth(),
+    parser=BodyParser(),
     urls_namespace="api",
     docs_url="/docs",
     openapi_url="/openapi.json",

@@ -9,7 +9,7 @@ from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseNotFound
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
@@ -48,6 +48,15 @@ def _as_json(response: HttpResponseBase) -> HttpResponseBase:
     return answer
 
 
+def _unreadable(request: HttpRequest) -> HttpResponse | None:
+    """The refusal of an address with a NUL in it: no database takes one, so it names nothing and finds nothing."""
+    if "\x00" in request.path_info:
+        return HttpResponseNotFound()
+    if "%00" in request.META.get("QUERY_STRING", ""):
+        return HttpResponseBadRequest()
+    return None
+
+
 class RequestBoundary:
     """The outermost: gives the request its id and every answer its headers."""
 
@@ -64,11 +73,11 @@ class RequestBoundary:
         if self.is_async:
             return self._call_async(request)
         self._enter(request)
-        return self._leave(request, self.get_response(request))
+        return self._leave(request, _unreadable(request) or self.get_response(request))
 
     async def _call_async(self, request: HttpRequest) -> HttpResponseBase:
         self._enter(request)
-        return self._leave(request, await self.get_response(request))
+        return self._leave(request, _unreadable(request) or await self.get_response(request))
 
     @staticmethod
     def _enter(request: HttpRequest) -> None:

@@ -11,6 +11,7 @@ from django.conf import settings
 
 from gateway.upstream import Chunk, ModelRequest, model
 from memories.errors import TooLarge, UpstreamTimeout
+from memories.storable import storable_text
 from memories.tools import ToolCall
 
 _MARGIN = 5.0
@@ -51,9 +52,9 @@ class Step:
             self._take_call(call, position)
         text = part.get("content") or ""
         if text:
-            text, size = storable(text)
+            text = storable_text(text)
             self.texts.append(text)
-            self.bytes_left -= size
+            self.bytes_left -= len(text.encode())
             if self.bytes_left < 0:
                 raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
         return text
@@ -77,19 +78,9 @@ class Step:
     def _take_call(self, call: dict[str, Any], position: int) -> None:
         gathered = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
         function = call.get("function") or {}
-        gathered["id"] = call.get("id") or gathered["id"]
-        gathered["name"] += function.get("name") or ""
-        gathered["arguments"] += function.get("arguments") or ""
-
-
-def storable(text: str) -> tuple[str, int]:
-    """Text as any database takes it (no NUL, no half characters, which some servers send), and its size in bytes."""
-    if "\x00" in text:
-        text = text.replace("\x00", "")
-    try:
-        return text, len(text.encode())
-    except UnicodeEncodeError:
-        return storable(text.encode("utf-8", "replace").decode())
+        gathered["id"] = storable_text(call.get("id") or gathered["id"])
+        gathered["name"] += storable_text(function.get("name") or "")
+        gathered["arguments"] += storable_text(function.get("arguments") or "")
 
 
 async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:

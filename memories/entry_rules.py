@@ -11,6 +11,7 @@ from memories import scanning
 from memories.counts import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.models import Memory, Target
+from memories.storable import storable_text
 from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
@@ -25,8 +26,8 @@ def content_key(content: str) -> str:
 
 
 def clean_content(content: str) -> str:
-    """Content as stored: trimmed, without NUL. Raises InvalidRequest, TooLarge."""
-    content = content.replace("\x00", "").strip()
+    """Content as stored: trimmed, as a database takes it. Raises InvalidRequest, TooLarge."""
+    content = storable_text(content).strip()
     if not content:
         raise InvalidRequest("A memory needs some words.", param="content")
     if len(content) > settings.MAX_ENTRY:
@@ -41,7 +42,7 @@ def clean_content(content: str) -> str:
 
 def clean_category(category: str) -> str:
     """A category as stored: one short line. Raises InvalidRequest."""
-    category = " ".join(category.split())
+    category = " ".join(storable_text(category).split())
     if not category or len(category) > MAX_CATEGORY:
         raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
     return category

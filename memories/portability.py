@@ -17,6 +17,7 @@ from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudg
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.selectors import memory_json, revision_json
 from memories.services import BookWriter, MemoryFields, Source, book_get_or_create, book_writing
+from memories.storable import storable
 
 FORMAT = "daybook-export"
 MAX_LINES = 50_000
@@ -126,7 +127,7 @@ def parse_lines(text: str, *, default_book: str) -> list[ImportLine]:
         if number > MAX_LINES:
             raise TooLarge(f"An import has at most {MAX_LINES} lines. Split it.", limit=MAX_LINES)
         try:
-            data = json.loads(raw)
+            data = storable(json.loads(raw))
         except ValueError:
             raise InvalidRequest(f"Line {number} is not valid JSON. Nothing was imported.", line=number) from None
         if not isinstance(data, dict):

@@ -18,6 +18,7 @@ from memories.search.keywords import extract_keywords
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, Source, Written, book_limits, book_writing
 from memories.snapshot import BookState, snapshots
+from memories.storable import storable
 
 SEARCH_LIMIT = 10
 NEARLY_FULL = 0.9
@@ -142,7 +143,7 @@ def parse_arguments(call: ToolCall) -> _Arguments | dict[str, Any]:
     if tool is None:
         return failure("unknown_tool", f"There is no tool called {call.name}.")
     try:
-        return tool.model_validate_json(call.arguments or "{}")
+        return tool.model_validate_json(_storable_json(call.arguments or "{}"))
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
@@ -150,6 +151,16 @@ def parse_arguments(call: ToolCall) -> _Arguments | dict[str, Any]:
             "invalid_arguments",
             f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.",
         )
+
+
+def _storable_json(text: str) -> str:
+    """JSON without escaped NULs; what is no JSON stays as it is, to be refused."""
+    if "\\u0000" not in text:
+        return text
+    try:
+        return json.dumps(storable(json.loads(text)))
+    except (ValueError, RecursionError):
+        return text
 
 
 def memory_number(value: int | str) -> int:

@@ -11,6 +11,7 @@ from gateway.client_chores import is_chore
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.identity import text_of
 from memories.errors import InvalidRequest, TooLarge
+from memories.storable import storable
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 # What we take out of a request before its parameters go upstream.
@@ -73,29 +74,18 @@ def parse_json(raw: bytes) -> Any:
         data = json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):  # decoding errors are ValueErrors
         raise InvalidRequest("The body is not valid JSON.") from None
-    if "\\u" in text:
-        # Only escapes can smuggle in half a character or a NUL, which no database takes.
-        if "\\u0000" in text:
-            data = _without_nul(data)
-        try:
-            json.dumps(data, ensure_ascii=False).encode()
-        except UnicodeEncodeError:
-            raise InvalidRequest("The body holds half a character (a lone surrogate).") from None
-    return data
+    if "\\u" not in text:
+        return data
+    # Only escapes can smuggle in half a character or a NUL, which no database takes.
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InvalidRequest("The body holds half a character (a lone surrogate).") from None
+    return storable(data)
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(name)
-
-
-def _without_nul(data: Any) -> Any:
-    if isinstance(data, str):
-        return data.replace("\x00", "")
-    if isinstance(data, list):
-        return [_without_nul(item) for item in data]
-    if isinstance(data, dict):
-        return {_without_nul(key): _without_nul(value) for key, value in data.items()}
-    return data
 
 
 def _check_message(message: Any, where: str) -> None:

@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from memories.storable import storable
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -44,7 +46,7 @@ class Message:
 def read_messages(body: bytes) -> tuple[list[Message], bool]:
     """The messages of a body, and whether it was a batch (as in versions up to 2025-03-26). Raises RpcError."""
     try:
-        data = json.loads(body)
+        data = storable(json.loads(body))
     except (ValueError, RecursionError):
         raise RpcError(PARSE_ERROR, "The body is not valid JSON.") from None
     if not isinstance(data, list):

@@ -15,8 +15,8 @@ DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
     """The owner's book of that name, made at first use."""
-    if not name or len(name) > 64:
-        raise InvalidRequest("A book's name has 1 to 64 characters.", param="book")
+    if not name.strip() or len(name) > 64 or not name.isprintable():
+        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
     book, _ = Book.objects.get_or_create(owner_id=owner_id, name=name)
     return book
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memories.artifact_paths import is_skill_name
+from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 
 MAX_SKILLS = 50
@@ -96,9 +97,9 @@ def _text(data: dict[str, Any], key: str) -> str:
         return ""
     if not isinstance(value, str):
         raise AnswerUnusable(f"`{key}` is missing in the model's answer.")
-    return value.strip()
+    return storable_text(value).strip()
 
 
 def _string(skill: Any, key: str) -> str:
     value = skill.get(key) if isinstance(skill, dict) else None
-    return value.strip() if isinstance(value, str) else ""
+    return storable_text(value).strip() if isinstance(value, str) else ""

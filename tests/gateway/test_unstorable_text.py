@@ -1,0 +1,97 @@
+"""NUL and half characters: no database takes them, so they are left out, or refused where they would name something"""
+
+import json
+
+import pytest
+
+from gateway.models import Agent, Message, Session
+from memories.database import in_thread
+from memories.models import Book, Memory, Owner
+from memories.portability import import_text
+from memories.storable import storable
+from reviews.consolidation.answers import parse_synthesis
+from tests.conftest import Api
+from tests.scripted_model import ScriptedModel, calls, says
+
+
+def test_every_text_of_a_json_value_is_made_storable() -> None:
+    assert storable({"a\x00": ["b\x00", {"c": "\ud83d"}], "n": 1.5, "emoji": "😀"}) == {
+        "a": ["b", {"c": "?"}],
+        "n": 1.5,
+        "emoji": "😀",
+    }
+
+
+async def test_the_native_api_leaves_nul_out(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Fine.")
+    status, session = await alice_api.post("/api/sessions", {"agent": "assis\x00tant", "title": "a\x00b"})
+    assert (status, session["title"]) == (201, "ab")
+    path = f"/api/sessions/{session['id']}"
+    assert (await alice_api.call("PATCH", path, {"title": "c\x00d"}))[1]["title"] == "cd"
+    assert (await alice_api.post(f"{path}/turns", {"content": "e\x00f"}))[0] == 200
+    assert (await in_thread(Message.objects.earliest, "seq")).text == "ef"
+    memory = {"content": "Likes\x00 tea.", "category": "ta\x00ste", "book": "ma\x00in"}
+    status, kept = await alice_api.post("/api/memories", memory)
+    assert (status, kept["content"], kept["category"], kept["book"]) == (201, "Likes tea.", "taste", "main")
+
+
+@pytest.mark.parametrize(
+    "body", [b'{"content": "\\ud800"}', b'{"content": "\xff"}', b'{"content": NaN}', b"[" * 100_000]
+)
+async def test_the_native_api_refuses_what_is_no_text(alice_api: Api, body: bytes) -> None:
+    response = await alice_api.client.post(
+        "/api/memories", data=body, content_type="application/json", headers=alice_api.headers
+    )
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("path", "refused"),
+    [
+        ("/api/books/%00/artifacts", (404, "not_found")),
+        ("/v1/models/a%00b", (404, "not_found")),
+        ("/api/memories?q=%00", (400, "invalid_request")),
+        ("/api/memories?book=a%00b", (400, "invalid_request")),
+    ],
+)
+async def test_an_address_with_nul_finds_nothing(alice_api: Api, path: str, refused: tuple[int, str]) -> None:
+    status, answer = await alice_api.get(path)
+    assert (status, answer["error"]["code"]) == refused
+
+
+@pytest.mark.parametrize("name", ["", "  ", "a\nb", "a\u202eb", "x" * 65])
+async def test_a_book_has_a_name_that_can_be_read(alice_api: Api, name: str) -> None:
+    for path, body in (
+        ("/api/memories", {"content": "Likes tea.", "book": name}),
+        ("/api/consolidations", {"book": name}),
+    ):
+        status, answer = await alice_api.post(path, body)
+        assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "book")
+    assert not await in_thread(Book.objects.exists)
+
+
+async def test_calls_of_a_model_are_cleaned_whichever_way_they_hold_it(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    escaped = json.dumps({"content": "Likes\x00 tea.", "category": "ta\x00ste", "keywords": ["dr\x00ink"]})
+    raw = '{"content": "Likes\x00 rum.", "category": "ta\x00ste"}'
+    model.script(calls(("add_memory", escaped), ("add_memory", raw)), says("Noted."))
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
+    assert (status, [change["after"] for change in turn["memory_changes"]]) == (200, ["Likes tea.", "Likes rum."])
+    assert await in_thread(lambda: set(Memory.objects.values_list("category", flat=True))) == {"taste"}
+    sent = await in_thread(lambda: json.dumps(list(Message.objects.values_list("tool_calls", flat=True))))
+    assert "\\u0000" not in sent.replace("\\\\u0000", "")
+
+
+def test_an_import_leaves_nul_out(alice: Owner) -> None:
+    line = json.dumps({"content": "Likes\x00 tea.", "category": "ta\x00ste", "keywords": ["dr\x00ink"]})
+    assert import_text(alice.pk, line, actor="user:1", preview=False).new == 1
+    memory = Memory.objects.get()
+    assert (memory.content, memory.category, memory.keywords) == ("Likes tea.", "taste", ["drink"])
+
+
+def test_documents_of_a_model_are_cleaned() -> None:
+    answer = parse_synthesis(
+        json.dumps({"memory_md": "a\x00b", "memory_summary": "c\ud800", "skills": [{"name": "s", "content": "d\x00e"}]})
+    )
+    assert (answer.memory_md, answer.memory_summary, answer.skills) == ("ab", "c?", (("s", "de"),))
