@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Session
+from gateway.upstream import disconnect
 from memories.books import book_state
 from memories.errors import DomainError
 from memories.ids import parse_uuid
@@ -87,5 +88,8 @@ def trial_review(session: Session, *, model: str = "") -> ReviewRun:
 async def ask(reflection: Reflection, *, seconds: float) -> None:
     """Ask the model within a time limit. Raises DomainErrors, TimeoutError."""
     deadline = asyncio.get_running_loop().time() + seconds
-    async with asyncio.timeout_at(deadline):
-        await reflect(reflection, deadline)
+    try:
+        async with asyncio.timeout_at(deadline):
+            await reflect(reflection, deadline)
+    finally:
+        await disconnect()
