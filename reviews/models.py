@@ -79,7 +79,27 @@ class ReviewRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.state} {self.pk}"
+        return f"Review of {timezone.localtime(self.created_at):%-d %b %Y, %H:%M}"
+
+
+class ClearedReview(models.Model):
+    """Writes that waited for a person when their book was cleared: what an undo of the clear brings back."""
+
+    review = models.OneToOneField(ReviewRun, primary_key=True, on_delete=models.CASCADE, related_name="cleared")
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="cleared_reviews")
+    change_set = models.UUIDField(help_text="The change set of the clear.")
+    writes = models.JSONField()
+    waits_since = models.DateTimeField(null=True, blank=True)
+    cleared_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "change_set"], name="cleared_review_of_change_set"),
+            models.Index(fields=["cleared_at"], name="cleared_review_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"cleared {self.review_id}"
 
 
 # ---- Consolidation ---------------------------------------------------------------------------------------------------

@@ -24,11 +24,18 @@ from memories.services import BookWriter, Source, book_writing
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
-from reviews.models import ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+from reviews.consolidation.withdrawing import (
+    REASON,
+    Marks,
+    reviews_withdraw,
+    sessions_pass_over,
+    sessions_return,
+    withdrawn_keep,
+    withdrawn_return,
+)
+from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
-_REASON = "The book was cleared."
-_OPEN_REVIEWS = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING, ReviewRun.State.AWAITING_APPROVAL)
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
 _MARKED = ("state", "through_seq", "floor_seq")
@@ -41,6 +48,7 @@ class Contents:
     memories: int
     documents: int
     sessions: int  # with notes or records
+    proposals: int  # reviews that wait for a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +68,7 @@ def contents_of(book: Book) -> Contents:
         memories=Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
         sessions=len({*notes.values_list("session_id", flat=True), *records}),
+        proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
     )
 
 
@@ -86,24 +95,17 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Cleared:
 def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
     """Take away all memory data of a book, of this book only, as one change set; transcripts stay."""
     contents = contents_of(book)
-    reviews = ReviewRun.objects.filter(book=book, state__in=_OPEN_REVIEWS)
-    reviews.update(
-        state=ReviewRun.State.CANCELLED,
-        writes=[],
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=timezone.now(),
-        error={"code": "cancelled", "message": _REASON},
-    )
-    cancel_all(Q(book=book), _REASON)
-    _sessions(book).update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
+    waiting = reviews_withdraw(book)
+    cancel_all(Q(book=book), REASON)
+    marks = sessions_pass_over(_sessions(book))
     with book_writing(book, Source(actor=actor, origin=origin, kind=ChangeSet.Kind.CLEAR)) as writer:
         change_set = writer.changes()
         changes = _delete_memories(writer)
         artifacts_remove(writer)
         now = timezone.now()
+        withdrawn_keep(waiting, change_set)
         _records(book).filter(cleared_at=None).update(cleared_at=now, cleared_by=change_set.pk)
-        _pass_over(book, change_set.pk, now)
+        _pass_over(book, change_set.pk, now, marks)
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
@@ -112,25 +114,33 @@ def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
-    """When a clear is undone its records and notes come back with the rest; when that is undone, they go again."""
+    """When a clear is undone its records, notes and proposals come back with the rest; when that is undone, they go
+    again."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
     now = timezone.now()
+    withdrawn_return(root, taken_back=taken_back)
     records = ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk)
     records.update(cleared_at=None if taken_back else now)
-    rows = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session")
+    rows = list(Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session"))
+    if taken_back:
+        sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
+    else:
+        marks = sessions_pass_over(Session.objects.filter(pk__in=[row.session_id for row in rows]))
     for row in rows:
         if taken_back:
-            for name, value in (row.before_clear or {}).items():
-                setattr(row, name, value)
+            for name in _MARKED:
+                setattr(row, name, (row.before_clear or {}).get(name, getattr(row, name)))
         else:
+            row.before_clear = _before(row, marks)
             _mark(row, row.session)
         row.cleared_at = None if taken_back else now
-    Extraction.objects.bulk_update(rows, [*_MARKED, "cleared_at"], batch_size=500)
+    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at"], batch_size=500)
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
     """A session was deleted or is to be forgotten: what it gave goes, and the documents are written without it."""
+    ClearedReview.objects.filter(owner_id=event.owner_id, review__session=event.session_id).delete()
     row = Extraction.objects.filter(owner_id=event.owner_id, session_id=event.session_id).first()
     if row is None:
         return
@@ -148,16 +158,19 @@ def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]
         "extractions": _empty(Extraction.objects.filter(owner_id=owner_id, book__in=books)),
     }
     Artifact.objects.filter(owner_id=owner_id, book__in=books).delete()
+    ClearedReview.objects.filter(owner_id=owner_id, review__book__in=books).delete()
     ConsolidationState.objects.filter(owner_id=owner_id, book__in=books).delete()
     over = ConsolidationRun.objects.filter(owner_id=owner_id, book__in=books)
     over.exclude(state__in=ConsolidationRun.OPEN).delete()
     for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
-        _pass_over(book, None, timezone.now())
+        _pass_over(book, None, timezone.now(), {})
     return erased
 
 
 def purge_cleared(before: datetime) -> int:
-    """Notes that were cleared longer ago than clears can be undone are emptied. Returns how many."""
+    """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
+    notes."""
+    ClearedReview.objects.filter(cleared_at__lt=before).delete()
     return _empty(Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis=""))
 
 
@@ -172,23 +185,21 @@ def _delete_memories(writer: BookWriter) -> list[dict[str, Any]]:
     return changes
 
 
-def _pass_over(book: Book, change_set: UUID | None, now: datetime) -> None:
+def _pass_over(book: Book, change_set: UUID | None, now: datetime, marks: Marks) -> None:
     """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
     sessions = {session.pk: session for session in _sessions(book)}
     rows = list(_extractions(book).filter(session__in=sessions))
     for row in rows:
-        row.before_clear = {name: getattr(row, name) for name in _MARKED}
+        row.before_clear = _before(row, marks)
         row.cleared_at, row.cleared_by = now, change_set
         _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
     known = {row.session_id for row in rows}
-    before = {"state": Extraction.State.PASSED.value, "through_seq": 0, "floor_seq": 0}
     made = [
         Extraction(
             owner_id=book.owner_id,
             book=book,
             session=session,
-            before_clear=before,
             cleared_at=now,
             cleared_by=change_set,
             said_at=session.last_active_at,
@@ -197,8 +208,20 @@ def _pass_over(book: Book, change_set: UUID | None, now: datetime) -> None:
         if session.pk not in known
     ]
     for row in made:
+        row.before_clear = _before(row, marks)
         _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_create(made, batch_size=500)
+
+
+def _before(row: Extraction, marks: Marks) -> dict[str, Any]:
+    """What an undo of the clear puts back: of the notes, and how far their session was reviewed."""
+    before = {name: getattr(row, name) for name in _MARKED}
+    return before | ({"reviewed": list(marks[row.session_id])} if row.session_id in marks else {})
+
+
+def _reviewed_before(row: Extraction) -> tuple[int, int] | None:
+    reviewed = (row.before_clear or {}).get("reviewed")
+    return (reviewed[0], reviewed[1]) if reviewed else None
 
 
 def _mark(row: Extraction, session: Session) -> None:

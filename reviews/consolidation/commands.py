@@ -41,7 +41,7 @@ def _clear(call: CommandCall) -> CommandReply:
 
 def _ask(book: Book, verb: str) -> str:
     contents = contents_of(book)
-    if not (contents.memories or contents.documents or contents.sessions):
+    if not (contents.memories or contents.documents or contents.sessions or contents.proposals):
         return f"Book {book.name} is empty. There is nothing to delete."
     code = clear_code_make(book)
     return (
@@ -69,9 +69,10 @@ def _book(call: CommandCall) -> Book:
 
 
 def _words(contents: Contents) -> str:
+    waiting = f", what {_count(contents.proposals, 'review', 'reviews')} proposed" if contents.proposals else ""
     return (
-        f"{_count(contents.memories, 'memory', 'memories')}, {_count(contents.documents, 'document', 'documents')} "
-        f"and the notes of {_count(contents.sessions, 'session', 'sessions')}"
+        f"{_count(contents.memories, 'memory', 'memories')}, {_count(contents.documents, 'document', 'documents')}"
+        f"{waiting} and the notes of {_count(contents.sessions, 'session', 'sessions')}"
     )
 
 

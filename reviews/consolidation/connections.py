@@ -4,22 +4,18 @@ from gateway.hooks import on_session_forgotten
 from memories.changes import UndoListener, on_undone
 from memories.forgetting import register_eraser
 from memories.health import on_health
-from memories.models import ChangeSet
 from memories.portability import register_exporter
 from reviews.consolidation.clearing import erase_consolidation, note_clear_undone, session_was_forgotten
 from reviews.consolidation.commands import register_commands
 from reviews.consolidation.telling import consolidation_facts, export_consolidation
+from reviews.consolidation.withdrawing import withdrawn_lock
 
 
 def consolidation_connect() -> None:
     """Fill the `/memory` table, and listen to forgetting and undoing."""
     register_commands()
     on_session_forgotten(session_was_forgotten)
-    on_undone(UndoListener(lock=_nothing_to_lock, undone=note_clear_undone))
+    on_undone(UndoListener(lock=withdrawn_lock, undone=note_clear_undone))
     register_eraser(erase_consolidation)
     register_exporter("consolidation", export_consolidation)
     on_health(consolidation_facts)
-
-
-def _nothing_to_lock(root: ChangeSet) -> None:
-    """Extractions come after the book in the order of locks."""

@@ -4,6 +4,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from gateway.models import Agent, Session
@@ -25,10 +27,11 @@ from memories.models import (
 )
 from memories.services import Source
 from memories.threads import record_run
+from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clearing import book_clear, clear_code_make, clear_confirmed, purge_cleared
+from reviews.consolidation.clearing import book_clear, clear_code_make, clear_confirmed, contents_of, purge_cleared
 from reviews.frozen import read_frozen
-from reviews.models import ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
@@ -50,6 +53,23 @@ def review_make(session: Session, **fields: Any) -> ReviewRun:
     values = {"trigger": "interval", "first_seq": 1, "last_seq": 2, "agent_name": "assistant", "book_epoch": 1}
     return ReviewRun.objects.create(
         owner=session.owner, book=book_of(session.owner), session=session, **{**values, **fields}
+    )
+
+
+def proposal_make(session: Session) -> ReviewRun:
+    """A review whose one write waits for a person."""
+    write = {
+        "index": 0, "action": "add", "memory_id": None, "key": "n1", "version": 0, "target": "user", "category": "food",
+        "keywords": [], "before": None, "after": "Likes tea.", "state": "waiting", "reason": "",
+    }  # fmt: skip
+    since = timezone.now() - timedelta(days=1)
+    return review_make(
+        session,
+        state="awaiting_approval",
+        writes=[write],
+        finished_at=since,
+        book_epoch=book_of(session.owner).epoch,
+        settings={"memory_review_interval": 10},
     )
 
 
@@ -145,6 +165,106 @@ def test_open_reviews_and_consolidations_end_and_waiting_writes_go(
     assert (waiting.state, waiting.writes, scheduled.state) == ("cancelled", [], "cancelled")
     assert (saved.state, len(saved.writes)) == ("saved", 1)
     assert (run.state, book_of(alice).epoch) == ("cancelled", epoch + 1)
+
+
+def test_proposals_that_waited_wait_again_when_the_clear_is_undone(alice: Owner, agent: Agent) -> None:
+    session = talk(alice, agent)
+    waiting = proposal_make(session)
+    since = waiting.finished_at
+    change_set = clear(alice)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.writes) == ("cancelled", [])
+    undo_changes(change_set, BY_HAND)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.finished_at, waiting.error) == ("awaiting_approval", since, None)
+    review_approve(waiting, actor="user:1")
+    assert Memory.objects.get(deleted_at=None).content == "Likes tea."
+
+
+def test_what_waits_for_a_person_is_named_before_a_clear(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    assert contents_of(book_of(alice)).proposals == 1
+
+
+def test_a_clear_that_is_put_back_takes_the_proposals_again(alice: Owner, agent: Agent) -> None:
+    waiting, other = proposal_make(talk(alice, agent)), proposal_make(talk(alice, agent))
+    memory_make(alice, "Likes coffee.")
+    change_set = clear(alice)
+    undo_changes(change_set, BY_HAND)
+    review_reject(ReviewRun.objects.get(pk=other.pk), actor="user:1")
+    undo = ChangeSet.objects.get(undoes=change_set)
+    undo_changes(undo, BY_HAND)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.writes) == ("cancelled", [])
+    undo_changes(ChangeSet.objects.get(undoes=undo), BY_HAND)
+    waiting.refresh_from_db()
+    other.refresh_from_db()
+    assert (waiting.state, waiting.writes[0]["after"]) == ("awaiting_approval", "Likes tea.")
+    assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "what a person decided stays decided"
+
+
+def test_what_was_not_reviewed_yet_is_reviewed_after_an_undone_clear(alice: Owner, agent: Agent) -> None:
+    session, other = talk(alice, agent, "One.", "Two."), talk(alice, agent, "Three.")
+    Session.objects.filter(pk=session.pk).update(reviewed_through=2, turns_since_memory_review=1)
+    memory_make(alice, "Likes coffee.")
+    change_set = clear(alice)
+    session.refresh_from_db()
+    go_on(session, "Four.")
+    Session.objects.filter(pk=session.pk).update(turns_since_memory_review=1)
+    Session.objects.filter(pk=other.pk).update(message_seq=4, reviewed_through=4)
+    undo_changes(change_set, BY_HAND)
+    session.refresh_from_db()
+    other.refresh_from_db()
+    assert (session.reviewed_through, session.turns_since_memory_review) == (2, 2)
+    assert other.reviewed_through == 4, "a review has gone on from there"
+    undo_changes(ChangeSet.objects.get(undoes=change_set), BY_HAND)
+    session.refresh_from_db()
+    assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
+
+
+def test_proposals_of_a_forgotten_session_do_not_wait_again(alice: Owner, agent: Agent) -> None:
+    forgotten, deleted = talk(alice, agent), talk(alice, agent)
+    runs_of = [proposal_make(forgotten), proposal_make(deleted)]
+    change_set = clear(alice)
+    session_forget(forgotten)
+    session_delete(deleted)
+    assert not ClearedReview.objects.exists()
+    undo_changes(change_set, BY_HAND)
+    for run in runs_of:
+        run.refresh_from_db()
+        assert (run.state, run.writes) == ("cancelled", [])
+
+
+def test_forgetting_everything_takes_cleared_proposals_too(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    clear(alice)
+    assert ClearedReview.objects.exists()
+    forget_memories(alice.pk)
+    assert not ClearedReview.objects.exists()
+
+
+def test_cleared_proposals_go_when_clears_can_no_longer_be_undone(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    clear(alice)
+    purge_cleared(timezone.now() - timedelta(days=30))
+    assert ClearedReview.objects.exists()
+    ClearedReview.objects.update(cleared_at=timezone.now() - timedelta(days=31))
+    purge_cleared(timezone.now() - timedelta(days=30))
+    assert not ClearedReview.objects.exists()
+
+
+def test_an_undo_costs_the_same_for_many_sessions(alice: Owner, agent: Agent) -> None:
+    def queries_of_an_undo() -> int:
+        change_set = clear(alice)
+        with CaptureQueriesContext(connection) as queries:
+            undo_changes(change_set, BY_HAND)
+        return len(queries)
+
+    talk(alice, agent)
+    few = queries_of_an_undo()
+    for _ in range(20):
+        talk(alice, agent)
+    assert queries_of_an_undo() == few
 
 
 @pytest.mark.parametrize("phase", ["extraction", "synthesis"])
