@@ -1,0 +1,100 @@
+"""The admin's first page in a real browser: charts that are drawn, in colours that follow the theme."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from gateway.models import Agent, Run
+from memories.models import ScanDay
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import LiveServer, NewVisitor, owner_of
+from tests.factories import memory_make, session_make
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+# The colours of the first chart's lines, as they are drawn now.
+COLOURS = "() => Chart.getChart(document.querySelector('canvas.chart')).data.datasets.map((line) => line.borderColor)"
+LIGHT, DARK = ["#1c4d8d", "#9a2320"], ["#9cc1f4", "#f4a59c"]
+
+
+@pytest.fixture
+def busy(server: LiveServer) -> None:
+    """A day with turns, tokens, writes and refusals, and one turn that hangs."""
+    alice = owner_of("alice")
+    User.objects.filter(pk=alice.user_id).update(is_staff=True, is_superuser=True)
+    session = session_make(alice, Agent.objects.get(name="assistant"), title="Tea")
+    for turn, state in enumerate(("completed", "failed", "running")):
+        Run.objects.create(
+            owner=alice,
+            session=session,
+            turn=turn,
+            state=state,
+            request_id="r",
+            usage={"prompt_tokens": 1000, "completion_tokens": 234, "total_tokens": 1234},
+        )
+    Run.objects.filter(state="running").update(started_at=timezone.now() - timedelta(minutes=3))
+    memory_make(alice)
+    ScanDay.objects.create(day=timezone.now().date(), rule="password", kind="secret", number=2)
+
+
+def ready(page: Page) -> Page:
+    """Once the charts are drawn."""
+    page.wait_for_function("() => Chart.getChart(document.querySelector('canvas.chart'))")
+    return page
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_charts_are_drawn_under_the_admins_policy_and_tell_their_numbers(visitor: NewVisitor) -> None:
+    page = ready(visitor("alice").open("/admin/"))
+    assert page.locator("canvas.chart").count() == 4  # no review, so its chart is a sentence
+    turns = page.get_by_role("region", name="Turns", exact=True)
+    expect(turns.get_by_role("listitem")).to_have_text(["Turns 3", "Failed 1"])
+    turns.get_by_text("Numbers by day").click()
+    expect(turns.get_by_role("row").nth(1).get_by_role("cell")).to_have_text(["3", "1"])
+    assert page.evaluate("() => [...document.querySelectorAll('canvas.chart')].every((c) => c.height > 100)")
+    expect(page.get_by_role("region", name="Now", exact=True)).to_contain_text("Turn 2 of alice: open")
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_period_is_chosen_by_a_link(visitor: NewVisitor) -> None:
+    page = ready(visitor("alice").open("/admin/"))
+    page.get_by_role("link", name="Last 30 days").click()
+    expect(page.get_by_role("link", name="Last 30 days")).to_have_attribute("aria-current", "page")
+    expect(page.get_by_role("heading", name="Tokens by owner, last 30 days")).to_be_visible()
+    ready(page).get_by_text("Numbers by day: Turns").click()
+    expect(page.get_by_role("region", name="Turns", exact=True).get_by_role("row")).to_have_count(31)
+
+
+@pytest.mark.usefixtures("busy")
+def test_the_lines_follow_the_theme_while_the_page_is_open(visitor: NewVisitor) -> None:
+    page = ready(visitor("alice", color_scheme="light").open("/admin/"))
+    assert page.evaluate(COLOURS) == LIGHT
+    page.evaluate("document.documentElement.classList.add('dark')")
+    page.wait_for_function(f"() => String(({COLOURS})()) === '{','.join(DARK)}'")
+    page.evaluate("document.documentElement.classList.remove('dark')")
+    page.wait_for_function(f"() => String(({COLOURS})()) === '{','.join(LIGHT)}'")
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_axe_finds_nothing_serious_and_nothing_goes_sideways(visitor: NewVisitor, scheme: Any, size: str) -> None:
+    source = axe_source()
+    page = ready(visitor("alice", color_scheme=scheme, viewport=SIZES[size]).open("/admin/"))
+    assert page.evaluate(COLOURS) == {"light": LIGHT, "dark": DARK}[scheme]
+    for shut in page.locator("summary").all():
+        shut.click()
+    assert serious_findings(page, source) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+
+
+def test_somebody_without_runs_sees_pages_and_no_numbers(server: LiveServer, visitor: NewVisitor) -> None:
+    User.objects.filter(pk=owner_of("bob").user_id).update(is_staff=True)
+    page = visitor("bob").open("/admin/")
+    expect(page.locator("h1, h2").first).to_be_attached()
+    assert page.locator("canvas.chart").count() == 0
