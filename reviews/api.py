@@ -5,6 +5,7 @@ from typing import Any
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict
 
+from gateway.agents.rows import require_agent
 from gateway.services import session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
@@ -99,6 +100,7 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
 
 def _request(caller: Caller, session_id: str) -> dict[str, Any]:
     session = session_get(caller.owner_id, parse_uuid(session_id))
+    require_agent(caller, session.agent.name)
     return review_json(review_request(caller.owner_id, session))
 
 

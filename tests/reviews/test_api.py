@@ -9,7 +9,7 @@ from memories.database import in_thread
 from memories.models import Memory, Owner
 from reviews.models import ReviewRun
 from tests.conftest import Api
-from tests.factories import key_make
+from tests.factories import agent_make, key_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 
@@ -136,3 +136,13 @@ async def test_a_key_that_may_only_read_decides_nothing(alice: Owner, model: Scr
     for verb in ("undo", "approve", "reject"):
         assert (await reader.post(f"/api/reviews/{review.pk}/{verb}"))[0] == 403
     assert (await reader.post(f"/api/sessions/{review.session_id}/review"))[0] == 403
+
+
+async def test_a_key_limited_to_other_agents_spends_nothing_on_a_review(alice: Owner) -> None:
+    session = await in_thread(reviewed_session, alice, memory_review_interval=0)
+    await in_thread(say, session)
+    await in_thread(agent_make, "other")
+    limited = Api((await in_thread(key_make, alice, agents=["other"]))[1])
+    status, refused = await limited.post(f"/api/sessions/{session.pk}/review")
+    assert (status, refused["error"]["code"]) == (404, "model_not_found")
+    assert not await in_thread(ReviewRun.objects.exists)
