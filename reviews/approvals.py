@@ -47,7 +47,7 @@ def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None 
     """Turn down writes that wait, all or some by index. Raises InvalidRequest, Conflict when none of them waits."""
     run = _locked(review.pk)
     for write in _chosen(run, only, ("waiting",)):
-        write["state"] = "rejected"
+        write |= {"state": "rejected", "reason": ""}
     run.turned_down_at = timezone.now()
     _settle(run, {"code": "rejected", "message": "Its writes were turned down.", "actor": actor})
     return run

@@ -27,10 +27,14 @@ CANCELLED = "Cancelled by an administrator."
 
 @dataclass(slots=True)
 class Outcome:
-    """How many reviews it was done to, and the others with the reason, in words."""
+    """How many reviews it was done to, and the names of the others by reason, in words."""
 
     done: int = 0
-    skipped: list[str] = field(default_factory=list)
+    skipped: dict[str, list[str]] = field(default_factory=dict)
+
+    def skip(self, run: ReviewRun, reason: str) -> None:
+        """Leave one out."""
+        self.skipped.setdefault(reason, []).append(review_name(run))
 
 
 @dataclass(slots=True)
@@ -96,10 +100,10 @@ def _each(request: HttpRequest, runs: Iterable[ReviewRun], deed: Callable[[Revie
             with transaction.atomic():
                 deed_record(request, ReviewRun, deed(run), [run])
         except DomainError as refusal:
-            outcome.skipped.append(f"{review_name(run)}: {refusal}")
+            outcome.skip(run, str(refusal))
         except Exception:
             logger.exception("review %s: an administrator's deed on many broke off", run.pk)
-            outcome.skipped.append(f"{review_name(run)}: It could not be done; the server's log says why.")
+            outcome.skip(run, "It could not be done; the server's log says why.")
         else:
             outcome.done += 1
     return outcome
@@ -125,4 +129,4 @@ def _counted(what: str, outcome: Outcome) -> tuple[str, int]:
 
 
 def _skipped(outcome: Outcome) -> list[str]:
-    return [f"Left out: {' '.join(outcome.skipped)}"] if outcome.skipped else []
+    return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in outcome.skipped.items()]

@@ -54,9 +54,13 @@ class ReviewColumns:
         total = run.usage.get("total_tokens") if isinstance(run.usage, dict) else None
         return f"{total:,}" if isinstance(total, int) else "–"
 
-    @admin.display(description="Error")
-    def error_code(self, run: ReviewRun) -> str:
-        return str(run.error.get("code", "–")) if isinstance(run.error, dict) else "–"
+    @admin.display(description="Agent")
+    def agent(self, run: ReviewRun) -> str:
+        return run.agent_name
+
+    @admin.display(description="Why")
+    def why(self, run: ReviewRun) -> str:
+        return error_words(run) or "–"
 
     @admin.display(description="Scheduled")
     def scheduled(self, run: ReviewRun) -> str:
@@ -83,10 +87,11 @@ class ReviewColumns:
         link = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
         return format_html('<a class="db-link" href="{}">the revisions of this review</a>', link)
 
-    @admin.display(description="Why")
+    @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:
-        words = error_words(run)
-        return format_html('{} <span class="db-call">{}</span>', words, error_detail(run)) if words else "–"
+        if not run.error:
+            return "–"
+        return format_html('{} <span class="db-call">{}</span>', error_words(run), error_detail(run))
 
     @admin.display(description="Tokens")
     def usage_in_words(self, run: ReviewRun) -> str:

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
+from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
@@ -30,13 +31,15 @@ from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns
+from reviews.admin.review_words import error_words
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
-_OPEN = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING, ReviewRun.State.AWAITING_APPROVAL)
+# One that waits for a person is turned down instead.
+_CANCELLABLE = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING)
 _FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
 
 
@@ -73,14 +76,12 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
         "state_badge",
         "session_title",
         "owner",
-        "agent_name",
+        "agent",
         "trigger",
         "writes_count",
+        "why",
         "tokens",
-        "attempts",
-        "error_code",
         "scheduled",
-        "seconds",
     )
     list_display_links = ("state_badge", "session_title")
     list_select_related = ("owner__user", "session", "book")
@@ -102,10 +103,9 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
             None,
             {
                 "fields": (
-                    ("state_badge", "trigger"),
                     ("owner", "book"),
-                    ("session_link", "agent_name"),
-                    "outcome",
+                    ("session_link", "agent"),
+                    ("trigger", "scheduled"),
                     "changes",
                 )
             },
@@ -118,8 +118,8 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
                     ("attempts", "seconds"),
                     "usage_in_words",
                     "dropped_in_words",
-                    ("scheduled", "started"),
-                    "finished",
+                    ("started", "finished"),
+                    "outcome",
                 )
             },
         ),
@@ -136,14 +136,16 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
         ),
     )
     readonly_fields = (
-        "state_badge", "session_link", "changes", "outcome", "usage_in_words", "dropped_in_words",
+        "session_link", "agent", "changes", "outcome", "usage_in_words", "dropped_in_words",
         "settings_in_words", "frozen_range", "seconds", "scheduled", "started", "finished",
     )  # fmt: skip
 
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
         """The review's writes, and the frozen conversation for those who may see sessions."""
         context: dict[str, Any] = super().page_context(request, row)
-        return {**context, "title": f"Review of {moment(row.created_at)}", "transcript": self._frozen(request, row)}
+        note = format_html("<p>{} {}</p>", self.state_badge(row), error_words(row))
+        title = f"Review of {moment(row.created_at)}"
+        return {**context, "title": title, "deed_note": note, "transcript": self._frozen(request, row)}
 
     # -- deeds on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
@@ -167,7 +169,7 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in _OPEN,
+            "cancel": row.state in _CANCELLABLE,
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 

@@ -46,8 +46,9 @@ def usage_words(usage: Any) -> str:
 
 def dropped_words(dropped: Any) -> str:
     """`shell twice, web_search once`."""
-    calls = dropped.items() if isinstance(dropped, dict) else ()
-    return ", ".join(f"{name} {_TIMES.get(number, f'{number} times')}" for name, number in sorted(calls)) or "None"
+    calls = sorted(dropped.items()) if isinstance(dropped, dict) else []
+    counted = [f"{name} {_TIMES.get(number, f'{number} times')}" for name, number in calls]
+    return ", ".join(counted) or "No other tool was called"
 
 
 def settings_words(settings: dict[str, Any], model: str) -> str:

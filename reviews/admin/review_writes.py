@@ -1,6 +1,6 @@
 """The writes of a review as its page shows them: what each does to the words, and what became of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,11 +63,6 @@ def write_rows(run: ReviewRun) -> list[WriteRow]:
     keys = {str(number): pk for number, pk in found.values_list("number", "pk")}
     urls = {number: reverse("admin:memories_memory_change", args=[pk]) for number, pk in keys.items()}
     return [_row(place, write, urls) for place, write in enumerate(run.writes)]
-
-
-def state_words(states: Iterable[str]) -> str:
-    """What became of writes that were to be saved, for a message: `waiting`, `turned down`, …"""
-    return ", ".join(sorted({_STATES.get(state, (state, "", ""))[0].lower() for state in states}))
 
 
 def _row(place: int, write: Mapping[str, Any], urls: Mapping[str, str]) -> WriteRow:

@@ -130,6 +130,17 @@ def test_reviews_with_nothing_to_undo_are_named_and_left_out(alice: Owner, root:
     assert state(nothing) == "nothing_to_save"
 
 
+def test_reviews_that_are_left_out_for_the_same_reason_are_named_together(
+    alice: Owner, charlie: Owner, root: Client
+) -> None:
+    reviews = []
+    for owner in (alice, charlie):
+        say(reviewed_session(owner))
+        reviews.append(newest_review())
+    said = act(root, "undo_reviews", *reviews)
+    assert [said.count(word) for word in ("of alice", "of charlie", "wrote nothing")] == [1, 1, 1]
+
+
 def test_an_undone_review_is_left_out_and_never_put_back(alice: Owner, root: Client, saved: Save) -> None:
     review = saved(alice)
     review_undo(review, actor="user:1", origin=WriteOrigin.USER)

@@ -12,7 +12,7 @@ from gateway.models import Session
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.models import ReviewRun
-from tests.admin_rows import agent_make, bob, book_make, owner_make, session_make, staff_client
+from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
 LIST = "/admin/reviews/reviewrun/"
@@ -78,6 +78,51 @@ def test_the_page_shows_writes_error_and_the_frozen_conversation(root: Client) -
     assert "shell" in page
     assert "Question 1" in page
     assert "Question 2" not in page
+
+
+def test_how_it_went_is_told_in_words(root: Client) -> None:
+    review = review_make(
+        state="timed_out",
+        writes=[],
+        settings={"memory_review_timeout": 20, "memory_review_max_writes": 1, "memory_review_model": "small"},
+        error={"code": "timed_out", "message": "No result within 20 seconds."},
+        usage={"prompt_tokens": 1200, "completion_tokens": 280, "total_tokens": 1480},
+        dropped_calls={"web_search": 1, "shell": 2, "open": 5},
+    )
+    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    for words in (
+        "The model server took longer than 20 seconds.",
+        "timed_out: No result within 20 seconds.",
+        "1,480 tokens: 1,200 read, 280 written",
+        "open 5 times, shell twice, web_search once",
+        "At most 1 write by small, 20 seconds for an attempt; its writes are saved at once, the owner is not told.",
+        "1 to 2 of the session",
+    ):
+        assert words in page
+    assert "{&quot;" not in page
+
+
+def test_a_retry_says_when_it_begins(root: Client) -> None:
+    review = review_make(state="scheduled", error={"code": "rate_limited", "message": "429"}, writes=[])
+    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    assert "The model server had too much to do. The next attempt begins " in page
+
+
+def test_each_write_says_what_it_did_and_what_became_of_it(root: Client) -> None:
+    writes = [
+        {"index": 0, "action": "update", "state": "applied", "before": "Lives in Leeds.", "after": "Lives in York."},
+        {"index": 1, "action": "delete", "state": "undone", "before": "Likes tea.", "after": None, "key": "2"},
+        {"index": 2, "action": "add", "state": "refused", "after": None, "key": "new", "reason": "No room."},
+    ]
+    review = review_make(writes=writes)
+    writes[0]["memory_id"] = str(memory_make("Lives in York.").number)
+    ReviewRun.objects.filter(pk=review.pk).update(writes=writes)
+    page = root.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    assert "Lives in <del>Leeds</del><ins>York</ins>." in page
+    assert "<del>Likes tea.</del>" in page
+    assert reverse("admin:memories_memory_change", args=[Memory.objects.get().pk]) in page
+    for words in ("Changed", "Deleted memory 2", "Undone", "Refused", "No room."):
+        assert words in page
 
 
 def test_a_review_outlives_its_session(root: Client) -> None:
