@@ -6,13 +6,15 @@ from typing import Any
 
 from django.contrib.admin import site
 from django.contrib.admin.models import ADDITION, LogEntry
+from django.contrib.auth.models import Group
+from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.urls import reverse
 from django.utils import timezone
 
 from gateway.keys import api_key_create
-from gateway.models import Session, Worker
-from gateway.services import configuration_save
+from gateway.models import ApiKey, Session, Worker
+from gateway.services import agent_save, configuration_save
 from memories.artifacts import artifact_put
 from memories.auditors import auditors_make
 from memories.ids import uuid7
@@ -31,23 +33,30 @@ def pages() -> dict[str, Any]:
 
 def rows_make() -> Rows:
     """One row by `app.model` for every registered page, all of them alice's."""
-    owner = owner_make("alice")
-    session = session_make(owner, turns=2)
-    book = book_make(owner)
-    memory_make("Likes tea.", book=book, keywords=["sencha"])
-    artifact_put(book, "MEMORY.md", "# Tea\n\nLikes tea.", Source(actor="user:1", origin=WriteOrigin.USER))
+    set_make("alice")
     auditors_make()
-    api_key_create(owner=owner, name="laptop")
     configuration_save("memories", {"enabled": True})
-    Worker.objects.create(host="box", pid=1)
-    Lease.objects.create(name="consolidation", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
-    LogEntry.objects.create(user=owner.user, action_flag=ADDITION, object_repr="laptop")
-    review_make(session, book)
-    consolidation_make(session, book)
     rows = {name: page.model._default_manager.order_by("pk").first() for name, page in pages().items()}
     missing = sorted(name for name, row in rows.items() if row is None)
     assert not missing, f"tests.admin_pages.rows_make makes no row of: {', '.join(missing)}"
     return {name: row for name, row in rows.items() if row is not None}
+
+
+def set_make(name: str) -> None:
+    """Rows of the kinds that somebody has, and one more of those that nobody has, each with a name of its own."""
+    owner, agent = owner_make(name), agent_save(f"agent-of-{name}", {"book": f"book-of-{name}"})
+    session, book = session_make(owner, turns=2), book_make(owner)
+    Session.objects.filter(pk=session.pk).update(agent=agent)
+    memory_make("Likes tea.", book=book, keywords=["sencha"])
+    artifact_put(book, "MEMORY.md", "# Tea\n\nLikes tea.", Source(actor="user:1", origin=WriteOrigin.USER))
+    api_key_create(owner=owner, name="laptop")
+    Group.objects.create(name=f"friends of {name}")
+    Worker.objects.create(host=name, pid=1)
+    Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
+    kind = ContentType.objects.get_for_model(ApiKey)
+    LogEntry.objects.create(user=owner.user, content_type=kind, action_flag=ADDITION, object_repr="laptop")
+    review_make(session, book)
+    consolidation_make(session, book)
 
 
 def review_make(session: Session, book: Book) -> ReviewRun:

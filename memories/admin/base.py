@@ -95,7 +95,7 @@ class DaybookAdmin(ModelAdmin):
         """The list; where it shows what owners said, that somebody looked is recorded."""
         response: HttpResponse = super().changelist_view(request, extra_context)
         context = getattr(response, "context_data", None) or {}
-        if self.records_opening and request.method == "GET" and "cl" in context:
+        if self.records_opening and "cl" in context:
             listing_record(request, self.model, context["cl"].result_list)
         return response
 
@@ -106,11 +106,11 @@ class DaybookAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """A row's page; the same."""
+        """A row's page; the same, also of a form that was refused: it shows the row again."""
         extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("original")
-        if self.records_opening and request.method == "GET" and shown is not None:
+        if self.records_opening and shown is not None:
             opening_record(request, shown)
         return response
 
