@@ -1,21 +1,27 @@
-"""Fixtures of the end-to-end tests: a home, a database of its own at scale, and Daybooks that run on them."""
+"""Fixtures of the end-to-end tests: a home, a scripted upstream, a database of its own at scale or the test's own, and
+Daybooks that run on them."""
 
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 import pytest
 import redis
+from django.conf import settings
+from django.db import connection
 from psycopg import sql
 
-from tests.e2e.running import RunningDaybook, running_daybook
+from tests.e2e.running import RunningDaybook, processes_of, running_daybook
+from tests.upstream_server import UpstreamServer, serving_upstream
 
 StartDaybook = Callable[..., RunningDaybook]
+_QUEUE = "django_q:daybook:q"
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +34,36 @@ def _needs_linux() -> None:
 def home(tmp_path: Path) -> Path:
     """A DAYBOOK_HOME that does not exist yet."""
     return tmp_path / "home"
+
+
+@pytest.fixture
+def upstream() -> Iterator[UpstreamServer]:
+    """A model server that answers what the test scripts."""
+    with serving_upstream() as server:
+        yield server
+
+
+@pytest.fixture
+def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
+    """Variables of processes that work on this test's own database and queue, which its own rows are in. Processes of
+    that home that live in the end are killed."""
+    home.mkdir()
+    # Jobs are signed with the key.
+    env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_WORKERS": "2"}
+    env |= {"DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
+    name = str(connection.settings_dict["NAME"])
+    if connection.vendor == "sqlite":
+        (home / "daybook.sqlite3").symlink_to(name)
+    else:
+        url = urlsplit(os.environ["DATABASE_URL"])
+        env |= {"DATABASE_URL": urlunsplit(url._replace(path=f"/{name}"))}
+        env |= {"REDIS_URL": settings.REDIS_URL} if settings.REDIS_URL else {}
+    _empty_queue(settings.REDIS_URL)
+    yield env
+    for pid in processes_of(home):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    _empty_queue(settings.REDIS_URL)
 
 
 @pytest.fixture
@@ -57,10 +93,14 @@ def new_storage() -> Iterator[dict[str, str]]:
                 "REDIS_URL": redis_url,
             }
         finally:
-            if redis_url:
-                with redis.Redis.from_url(redis_url) as client:
-                    client.delete("django_q:daybook:q")
+            _empty_queue(redis_url)
             connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
+def _empty_queue(redis_url: str) -> None:
+    if redis_url:
+        with redis.Redis.from_url(redis_url) as client:
+            client.delete(_QUEUE)
 
 
 def _redis_database() -> str:

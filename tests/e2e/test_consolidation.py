@@ -14,54 +14,24 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-import redis
-from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, ArtifactRevision, Lease, Owner
 from reviews.models import ConsolidationRun, Extraction
-from tests.e2e.running import MANAGE, environment, manage, processes_of, running_daybook
+from tests.e2e.running import MANAGE, environment, manage, running_daybook
 from tests.factories import agent_make, key_make, owner_make
 from tests.reviews.consolidation.answering_model import SESSION, extraction, synthesis
 from tests.reviews.consolidation.rows import document, settings_make, talk
-from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
 READER, WRITER = "reader", "writer"
 Worker = subprocess.Popen[bytes]
-
-
-@pytest.fixture
-def upstream() -> Iterator[UpstreamServer]:
-    with serving_upstream() as server:
-        yield server
-
-
-@pytest.fixture
-def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
-    """Variables of processes that work on this test's own database and queue."""
-    home.mkdir()
-    env = {"OPENAI_BASE_URL": upstream.url, "DAYBOOK_WORKERS": "2", "DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor == "sqlite":
-        (home / "daybook.sqlite3").symlink_to(name)
-    else:
-        url = urlsplit(os.environ["DATABASE_URL"])
-        env |= {"DATABASE_URL": urlunsplit(url._replace(path=f"/{name}"))}
-        env |= {"REDIS_URL": settings.REDIS_URL} if settings.REDIS_URL else {}
-    _empty_queue()
-    yield env
-    for pid in processes_of(home):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    _empty_queue()
 
 
 @pytest.fixture
@@ -117,12 +87,6 @@ class KeyUser:
         )
         with urllib.request.urlopen(request, timeout=30) as response:
             return response.status, json.loads(response.read())
-
-
-def _empty_queue() -> None:
-    if settings.REDIS_URL:
-        with redis.Redis.from_url(settings.REDIS_URL) as client:
-            client.delete("django_q:daybook:q")
 
 
 def reads(number: int, **more: Any) -> list[dict[str, Any]]:

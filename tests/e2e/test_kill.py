@@ -11,21 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-import redis
 from django.conf import settings
-from django.db import connection
 from django.utils import timezone
 
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision
 from reviews.models import ReviewRun
 from reviews.services import expire_leases
-from tests.e2e.running import MANAGE, environment, none_left, processes_of
+from tests.e2e.running import MANAGE, environment, none_left
 from tests.factories import session_make
 from tests.reviews.talk import newest_review, reviewing_agent, say
-from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.django_db(transaction=True)]
@@ -37,39 +34,11 @@ SEED = 20261120
 
 
 @pytest.fixture
-def upstream() -> Iterator[UpstreamServer]:
-    with serving_upstream() as server:
-        yield server
-
-
-@pytest.fixture
-def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
-    """The environment of a process that works on this test's own database and queue."""
-    home.mkdir()
-    env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_WORKERS": "2"}
-    name = str(connection.settings_dict["NAME"])
-    if connection.vendor == "sqlite":
-        (home / "daybook.sqlite3").symlink_to(name)
-    else:
-        url = urlsplit(os.environ["DATABASE_URL"])
-        env |= {"DATABASE_URL": urlunsplit(url._replace(path=f"/{name}")), "DAYBOOK_SECRET_KEY": settings.SECRET_KEY}
-        env |= {"REDIS_URL": settings.REDIS_URL} if settings.REDIS_URL else {}
-    if not env.get("DAYBOOK_SECRET_KEY"):
-        env["DAYBOOK_SECRET_KEY"] = settings.SECRET_KEY  # jobs are signed with it
-    _empty_queue()
-    yield environment(home, env)
-    for pid in processes_of(home):
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    _empty_queue()
-
-
-@pytest.fixture
-def execute(shared: dict[str, str]) -> Iterator[Callable[[ReviewRun], int]]:
+def execute(home: Path, shared: dict[str, str]) -> Iterator[Callable[[ReviewRun], int]]:
     """Begin to execute a review in a process of its own; returns the process id."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.e2e.review_forks"],
-        env=shared | {"DJANGO_SETTINGS_MODULE": "config.settings"},
+        env=environment(home, shared) | {"DJANGO_SETTINGS_MODULE": "config.settings"},
         cwd=MANAGE.parent,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -136,7 +105,7 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
         upstream.reset()
         for review in reviews:
             _script(upstream, review, reset=False)
-        with _working(shared, home) as worker:
+        with _working(environment(home, shared), home) as worker:
             eventually(lambda: upstream.requests(), within=30, saying="A review's request")
             _ends_within(worker.pid, chance.uniform(0.0, 0.3))
             worker.kill()
@@ -149,7 +118,7 @@ def test_the_real_worker_is_killed_and_takes_up_everything_again(
     upstream.reset()
     for review in reviews:
         _script(upstream, review, reset=False)
-    with _working(shared, home):
+    with _working(environment(home, shared), home):
         eventually(
             lambda: {run.state for run in ReviewRun.objects.all()} <= ENDED, within=60, saying="The end of every review"
         )
@@ -288,9 +257,3 @@ class _working:
         self.process.kill()
         self.process.wait(10)
         none_left(self.home)
-
-
-def _empty_queue() -> None:
-    if settings.REDIS_URL:
-        with redis.Redis.from_url(settings.REDIS_URL) as client:
-            client.delete("django_q:daybook:q")

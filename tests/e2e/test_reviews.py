@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,19 +11,13 @@ from websockets.sync.client import ClientConnection, connect
 from tests.e2e.conftest import StartDaybook
 from tests.e2e.http_user import HttpUser
 from tests.e2e.running import RunningDaybook, manage
-from tests.upstream_server import UpstreamServer, serving_upstream
+from tests.upstream_server import UpstreamServer
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
 
 REVIEWER = "reviewer"
 PASSWORD = "correct horse battery"
-
-
-@pytest.fixture
-def upstream() -> Iterator[UpstreamServer]:
-    with serving_upstream() as server:
-        yield server
 
 
 def start(start_daybook: StartDaybook, upstream: UpstreamServer, folder: Path, **settings: Any) -> RunningDaybook:
