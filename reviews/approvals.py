@@ -157,6 +157,8 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
         run.state, run.error = State.CANCELLED, problem
     if not states & {"rejected", "expired"}:
         run.turned_down_at = None
+    elif run.turned_down_at is None:  # an undone clear may bring back what was turned down long before
+        run.turned_down_at = timezone.now()
     if run.state != State.AWAITING_APPROVAL:
         run.finished_at = timezone.now()
     run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "turned_down_at"])

@@ -175,6 +175,16 @@ def test_the_time_of_what_was_rejected_does_not_begin_anew_with_another_approval
     assert contents() == ["Likes tea.", "Likes soup."]
 
 
+def test_what_an_undone_clear_brought_back_as_rejected_is_purged_too(wait: Wait) -> None:
+    review = reject(wait(), 0)
+    ReviewRun.objects.update(turned_down_at=None)
+    approve(review, 1)
+    with time_machine.travel(timezone.now() + timedelta(days=settings.UNDO_DAYS, seconds=1), tick=False):
+        assert purge_proposals(timezone.now()) == 1
+    review.refresh_from_db()
+    assert states(review) == ["applied"]
+
+
 def test_what_was_saved_after_all_is_not_purged(wait: Wait) -> None:
     review = approve(reject(wait()))
     with time_machine.travel(timezone.now() + timedelta(days=settings.UNDO_DAYS + 1), tick=False):
