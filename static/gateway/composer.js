@@ -96,7 +96,7 @@ export class Composer extends EventTarget {
     fill.classList.toggle("fill--near", percent >= 80);
     fill.querySelector(".bar__fill").setAttribute("width", String(Math.min(99.6, percent)));
     fill.querySelector("[data-percent]").textContent = String(percent);
-    fill.querySelector("[data-near]").hidden = percent < 80;
+    for (const words of this.form.querySelectorAll("[data-near]")) words.hidden = percent < 80;
   }
 
   // In a session that has begun, another agent or Temporary means another session: ask, and change nothing before.

@@ -1,6 +1,7 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
 import { ApiError, fragment } from "./api.js";
+import { comesBack, countDown } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { wordsFor } from "./errors.js";
 import { LiveAnswer } from "./live_answer.js";
@@ -11,8 +12,6 @@ const NEAR_END = 80; // pixels
 // The server writes its addresses into the page with these in place of what is not known yet.
 const NO_SESSION = "00000000-0000-0000-0000-000000000000";
 const NO_TURN = "11111111-1111-1111-1111-111111111111";
-const RETRIES = 3;
-const BUSY = new Set(["overloaded", "rate_limited"]);
 
 export class Conversation extends EventTarget {
   constructor(main) {
@@ -53,12 +52,15 @@ export class Conversation extends EventTarget {
     this.dispatchEvent(new CustomEvent("sent"));
     const body = replaces ? { content, replaces } : { content };
     try {
-      await this.#run(section, startTurn(this.session, body));
+      const last = await this.#run(section, startTurn(this.session, body));
+      if (last?.type !== "error" || !comesBack(last.data.code, attempt)) return;
+      const { turn } = last;
+      if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, attempt: attempt + 1 });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (section.dataset.turn) this.#refuse(section, content, replaces, error);
-      else if (BUSY.has(error.code) && attempt < RETRIES) await this.#later(section, error, () => this.send(content, { replaces, attempt: attempt + 1 }));
-      else this.#refuse(section, content, replaces, error);
+      this.#refuse(section, content, replaces, error);
+      if (section.dataset.turn || !comesBack(error.code, attempt)) return;
+      if (await this.#later(section, error.retryAfter)) await this.send(content, { replaces, attempt: attempt + 1 });
     }
   }
 
@@ -68,7 +70,7 @@ export class Conversation extends EventTarget {
     const nodes = await this.#fetched(this.turnUrl(turn));
     if (this.answering) return;
     const section = nodes.querySelector(".turn");
-    const shown = this.ledger.querySelector(`[data-turn="${CSS.escape(replaces ?? turn)}"]`);
+    const shown = this.#shown(replaces ?? turn);
     if (shown) shown.replaceWith(section);
     else this.#append(section);
     this.#makeLast(section);
@@ -120,8 +122,12 @@ export class Conversation extends EventTarget {
   }
 
   async refresh(turn) {
-    const section = this.ledger.querySelector(`[data-turn="${CSS.escape(turn)}"]`);
+    const section = this.#shown(turn);
     if (section) await this.#replaceWithServers(section, turn);
+  }
+
+  #shown(turn) {
+    return this.ledger.querySelector(`[data-turn="${CSS.escape(turn)}"]`);
   }
 
   turnUrl(turn) {
@@ -151,7 +157,7 @@ export class Conversation extends EventTarget {
       time.textContent = this.#clock(now);
     }
     for (const shown of this.ledger.querySelectorAll("[data-refused]")) shown.remove();
-    const replaced = replaces && this.ledger.querySelector(`[data-turn="${CSS.escape(replaces)}"]`);
+    const replaced = replaces && this.#shown(replaces);
     if (replaced) replaced.replaceWith(section);
     else this.#append(section);
     this.toEnd();
@@ -202,6 +208,7 @@ export class Conversation extends EventTarget {
           await this.#replaceWithServers(section, this.current.turn);
           this.status.textContent = event.type === "done" ? "Answer complete" : "No answer";
           this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
+          return { ...event, turn: this.current.turn };
         }
       }
     } finally {
@@ -258,15 +265,10 @@ export class Conversation extends EventTarget {
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));
   }
 
-  async #later(section, error, again) {
-    section.dataset.refused = "";
-    const working = section.querySelector("[data-working]");
-    working.hidden = false;
-    section.querySelector(".caret")?.remove();
-    for (let left = Math.min(60, Math.ceil(error.retryAfter || 8)); left > 0; left -= 1) {
-      working.textContent = `Too much at once. Trying again in ${left} second${left === 1 ? "" : "s"}.`;
-      await new Promise((resolve) => setTimeout(resolve, 1000));
-    }
-    if (section.isConnected) await again();
+  // The refusal counts down, and may still be overtaken: by its own buttons, another message, another tab.
+  #later(section, seconds) {
+    const rest = section?.querySelector("[data-rest]");
+    if (!rest) return false;
+    return countDown(rest, seconds, () => rest.isConnected && section.hasAttribute("data-last") && !this.answering && !section.querySelector(".editor"));
   }
 }

@@ -34,6 +34,11 @@ function showConnection(state) {
   document.getElementById("connection-regained").hidden = state !== "regained";
 }
 
+// Keys are called what they are called on this keyboard.
+if (/^(mac|ip)/i.test(navigator.userAgentData?.platform ?? navigator.platform)) {
+  for (const key of document.querySelectorAll("kbd")) key.textContent = key.textContent.replace("Ctrl", "⌘");
+}
+
 document.addEventListener("click", (event) => {
   if (event.target.closest("[data-theme-switch]")) switchTheme();
   if (event.target.closest("[data-shortcuts]")) {

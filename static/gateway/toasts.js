@@ -4,6 +4,7 @@
 import { ApiError, call, fragment } from "./api.js";
 
 const STAYS = 12000;
+const LEAST = 2000; // after it was let go
 
 export class Toasts {
   constructor(region) {
@@ -81,13 +82,15 @@ export class Toasts {
     let since = 0;
     let timer = 0;
     const run = () => {
-      clearTimeout(timer);
+      if (timer) return;
       since = performance.now();
       timer = setTimeout(() => toast.remove(), left);
     };
     const hold = () => {
+      if (!timer) return; // pointed at and focused: it is held once
       clearTimeout(timer);
-      left = Math.max(2000, left - (performance.now() - since));
+      timer = 0;
+      left = Math.max(LEAST, left - (performance.now() - since));
     };
     const release = () => {
       if (!toast.matches(":hover") && !toast.contains(document.activeElement)) run();
