@@ -1,0 +1,141 @@
+"""What stands around a message: the agent, the context, the memories that were used, and trying again by itself."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Run, Session
+from memories.errors import Overloaded, RateLimited
+from tests.browser.asking import ask, send, status_is
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.told_model import ToldModel
+from tests.factories import agent_make, memory_make
+
+pytestmark = pytest.mark.browser
+
+SECOND = 1000
+USED = "details[data-used]"
+
+
+@pytest.fixture
+def stopped(alices: Visitor, told: ToldModel) -> Page:
+    """The chat, with a clock that goes only when the test says so."""
+    alices.context.clock.install(time="2026-01-01T08:00:00Z")
+    page = alices.open("/")
+    expect(page.get_by_role("button", name="Send message")).to_be_enabled()
+    page.clock.pause_at("2026-01-01T08:10:00Z")
+    return page
+
+
+def test_the_agent_of_a_new_session_is_chosen_freely(alices: Visitor, told: ToldModel) -> None:
+    agent_make("sysadmin")
+    page = alices.open("/")
+    page.get_by_label("Agent").select_option("sysadmin")
+    expect(page.get_by_placeholder("Write to sysadmin")).to_be_visible()
+    told.answer("Fine.")
+    page.get_by_label("Message to sysadmin").fill("hello")
+    page.keyboard.press("Enter")
+    status_is(page, "Answer complete")
+    assert Session.objects.get().agent.name == "sysadmin"
+
+
+def test_another_agent_in_a_running_session_asks_first(alices: Visitor, told: ToldModel) -> None:
+    agent_make("sysadmin")
+    page = alices.open("/")
+    told.answer("Fine.")
+    ask(page, "hello")
+    page.get_by_label("Agent").select_option("sysadmin")
+    expect(page.get_by_text("This starts a new session with sysadmin.")).to_be_visible()
+    page.get_by_role("button", name="Stay here").click()
+    expect(page.get_by_label("Agent")).to_have_value("assistant")
+    expect(page.get_by_text("This starts a new session")).to_have_count(0)
+    page.get_by_label("Agent").select_option("sysadmin")
+    page.get_by_role("button", name="Start it").click()
+    expect(page.get_by_placeholder("Write to sysadmin")).to_be_visible()
+    expect(page.get_by_label("Agent")).to_have_value("sysadmin")
+    assert Session.objects.count() == 1
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_context_that_fills_says_what_will_happen(visitor: NewVisitor, told: ToldModel, width: int) -> None:
+    page = visitor("alice", viewport={"width": width, "height": 900}).open("/")
+    told.answer("Fine.")
+    ask(page, "hello")
+    words = page.get_by_text("Older turns will be summarised").locator("visible=true")
+    expect(page.locator("#fill")).to_contain_text("25 %")
+    expect(words).to_have_count(0)
+    agent_make("assistant", context_token_limit=10_000)  # what is used of it: 8,008
+    told.answer("Fine.")
+    ask(page, "and again")
+    expect(page.locator("#fill")).to_contain_text("80 %")
+    expect(words).to_have_count(1)
+    page.reload()
+    expect(words).to_have_count(1)
+
+
+def test_that_used_memories_are_open_is_remembered_by_this_browser(
+    chat: Page, visitor: NewVisitor, told: ToldModel
+) -> None:
+    memory_make(owner_of("alice"), "Prefers the command first.", pinned=True)
+    told.answer("Fine.")
+    ask(chat, "hello")
+    expect(chat.locator(USED)).not_to_have_attribute("open", "")
+    chat.get_by_text("Used 1 memory").click()
+    expect(chat.get_by_text("Pinned, so it is in every answer.")).to_be_visible()
+    told.answer("Still fine.")
+    ask(chat, "and now?")
+    expect(chat.locator(USED).nth(1)).to_have_attribute("open", "")
+    chat.reload()
+    expect(chat.locator(USED).nth(0)).to_have_attribute("open", "")
+    other = visitor("alice").open("/")
+    expect(other.locator(USED).nth(1)).not_to_have_attribute("open", "")
+    chat.locator(USED).nth(1).locator("summary").click()
+    chat.reload()
+    expect(chat.locator(USED).nth(0)).not_to_have_attribute("open", "")
+
+
+def test_an_example_of_the_first_page_is_said(chat: Page, told: ToldModel) -> None:
+    told.answer("Six plates it is.")
+    chat.get_by_role("button", name="Plan a vegetarian dinner for six, no hazelnuts.").click()
+    expect(chat.get_by_text("Six plates it is.")).to_be_visible()
+    assert told.requests[0].messages[-1]["content"] == "Plan a vegetarian dinner for six, no hazelnuts."
+    expect(chat.get_by_text("Try one")).to_have_count(0)
+
+
+def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldModel) -> None:
+    told.fail(RateLimited("busy", retry_after="3"))
+    send(stopped, "hello")
+    alert = stopped.get_by_role("alert")
+    expect(alert).to_contain_text("Too much at once. Trying again in 3 seconds.")
+    stopped.clock.run_for(1 * SECOND)
+    expect(alert).to_contain_text("Trying again in 2 seconds.")
+    told.answer("There you are.")
+    stopped.clock.run_for(1 * SECOND)
+    stopped.clock.run_for(1 * SECOND)
+    expect(stopped.get_by_text("There you are.")).to_be_visible()
+    expect(stopped.locator(".turn")).to_have_count(1)
+    assert [run.state for run in Run.objects.order_by("id")] == ["failed", "completed"]
+
+
+def test_it_tries_again_three_times_and_then_leaves_it_to_the_person(stopped: Page, told: ToldModel) -> None:
+    alert = stopped.get_by_role("alert")
+    told.fail(Overloaded("busy", retry_after="1"))
+    send(stopped, "hello")
+    for attempt in range(1, 4):
+        expect(alert).to_contain_text("Trying again in 1 second.")
+        told.fail(Overloaded(f"busy {attempt}", retry_after="1"))
+        stopped.clock.run_for(1 * SECOND)
+        expect(stopped.locator(".turn")).to_have_attribute("data-state", "failed")
+    expect(alert).to_contain_text("Too much at once. Your message is kept.")
+    stopped.clock.run_for(60 * SECOND)
+    assert len(told.requests) == 4
+
+
+def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page, told: ToldModel) -> None:
+    told.fail(RateLimited("busy", retry_after="2"))
+    send(stopped, "first")
+    expect(stopped.get_by_role("alert")).to_contain_text("Trying again in 2 seconds.")
+    told.answer("To the second.")
+    ask(stopped, "second")
+    stopped.clock.run_for(5 * SECOND)
+    expect(stopped.locator(".turn")).to_have_count(2)
+    assert [request.messages[-1]["content"] for request in told.requests] == ["first", "second"]
