@@ -8,31 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.demo.consolidation import consolidation_answer
+from gateway.demo.review import add_call, review_calls
+from gateway.demo.statements import Listener
 
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?]?")
 _LINE = re.compile(r'<memory id="(\d+)"[^>]*>(.*?)</memory>', re.DOTALL)
 _ASKED = re.compile(r"\b(what do you (know|remember)|about me|remember about)\b", re.IGNORECASE)
-
-# (what a person says, how it is noted, category); one statement a sentence.
-_STATEMENTS: tuple[tuple[re.Pattern[str], str, str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), note, category)
-    for pattern, note, category in (
-        (r"\bcall me (?P<x>[\w' -]{2,40})", "Wants to be called {x}.", "identity"),
-        (r"\bmy name is (?P<x>[\w' -]{2,40})", "Their name is {x}.", "identity"),
-        (r"\bI(?:'m| am) (?P<x>(?:a |an |the )?[\w' -]{3,80})", "Is {x}.", "fact"),
-        (r"\bI (?:really )?(?:prefer|like|love) (?P<x>[^.!?]{3,120})", "Prefers {x}.", "preference"),
-        (r"\bI (?:don't like|dislike|hate) (?P<x>[^.!?]{3,120})", "Dislikes {x}.", "preference"),
-        (r"\bI (?:live|work) (?P<x>(?:in|at|for|near) [^.!?]{2,80})", "Lives or works {x}.", "fact"),
-        (r"\b(?:please )?remember (?:that )?(?P<x>[^.!?]{4,160})", "{x}.", "note"),
-        (r"\bmy (?P<x>[\w' -]{2,40} (?:is|are) [^.!?]{2,100})", "Their {x}.", "fact"),
-    )
-)
-_PASSING = re.compile(
-    r"^(?:not |just |so |very |going|trying|looking|asking|sorry|sure|fine|good|happy|glad|back|done|here|wondering"
-    r"|curious|afraid)",
-    re.IGNORECASE,
-)
-_TWO = re.compile(r",? and (?=I (?:prefer|like|love|hate|live|work)\b)", re.IGNORECASE)
+_AT_ONCE = re.compile(r"\b(remember|call me)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,72 +33,41 @@ def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer
     user = _last_user(messages)
     if not tools and (said := consolidation_answer(user, notes)) is not None:
         return Answer(said)
-    if "add_memory" in tools and (noted := notes(user)):
-        known = {content.casefold() for _, content in _injected(messages)}
-        calls = tuple(_add(note, category) for note, category in noted if note.casefold() not in known)
-        if calls and re.search(r"\b(remember|call me)\b", user, re.IGNORECASE):
-            return Answer("", calls)
-    return Answer(_reply(user, _injected(messages)))
+    injected = _injected(messages)
+    known = {content.casefold() for _, content in injected}
+    heard = [said for said in Listener().hear(user) if said.content.casefold() not in known]
+    if heard and "add_memory" in tools and _AT_ONCE.search(user):
+        return Answer("", tuple(add_call(said) for said in heard))
+    return Answer(_reply(user, [said.content for said in heard], injected))
 
 
-def notes(text: str) -> list[tuple[str, str]]:
-    """`(note, category)` for each plain statement a person makes about themselves."""
-    found = []
-    for sentence in _SENTENCE.findall(_TWO.sub(". ", text)):
-        if sentence.rstrip().endswith("?"):
-            continue
-        for pattern, note, category in _STATEMENTS:
-            if (match := pattern.search(sentence)) and not _PASSING.match(match["x"].strip()):
-                said = match["x"].strip().rstrip(",;:")
-                line = note.format(x=said)
-                found.append((line[0].upper() + line[1:], category))
-                break
-    return found
+def notes(text: str) -> list[str]:
+    """What a message says that is lasting, one note each."""
+    return [said.content for said in Listener().hear(text)]
 
 
 def _review(messages: Sequence[dict[str, Any]]) -> Answer:
-    prompt = _text(messages[-1])
-    known = {html.unescape(content).casefold() for _, content in _LINE.findall(prompt)}
-    calls = []
-    for message in messages[:-1]:
-        if message.get("role") != "user":
-            continue
-        for note, category in notes(_text(message)):
-            if note.casefold() not in known:
-                known.add(note.casefold())
-                calls.append(_add(note, category))
+    *conversation, prompt = [(str(message.get("role")), _text(message)) for message in messages]
+    existing = [(number, html.unescape(content)) for number, content in _LINE.findall(prompt[1])]
+    calls = review_calls(conversation, existing)
     return Answer("" if calls else "Nothing to save.", tuple(calls))
 
 
-def _add(note: str, category: str) -> tuple[str, dict[str, Any]]:
-    return "add_memory", {
-        "content": note,
-        "target": "user",
-        "category": category,
-        "keywords": _keywords(note),
-    }
-
-
-def _keywords(note: str) -> list[str]:
-    topics = {
-        "vegetarian": ["food", "diet", "meal", "recipe", "dinner"],
-        "answer": ["style", "length", "format"],
-    }
-    return [word for topic, words in topics.items() if topic in note.casefold() for word in words]
-
-
-def _reply(user: str, injected: Sequence[tuple[str, str]]) -> str:
+def _reply(user: str, heard: Sequence[str], injected: Sequence[tuple[str, str]]) -> str:
     if injected and _ASKED.search(user):
         listed = "\n".join(f"- {content}" for _, content in injected)
         closing = "This is the demo model, so I only read my notes back to you."
         return f"This is what I remember about you:\n\n{listed}\n\n{closing}"
     opening = "I am the demo model, so my answers are canned."
-    if noted := notes(user):
-        opening = f"Noted: {' '.join(note for note, _ in noted)} {opening}"
+    if heard:
+        # A plain turn stores nothing, and whether there are reviews is not for the model to know.
+        opening = (
+            f"I heard: {' '.join(heard)} That is not saved yet; a review of this conversation can save it. {opening}"
+        )
     if injected:
         count = f"{len(injected)} {'memory' if len(injected) == 1 else 'memories'}"
         return f"{opening} I was given {count} with your message. Ask me what I know about you."
-    return f"{opening} Tell me something lasting about yourself, such as what you prefer, and it will be remembered."
+    return f"{opening} Tell me something lasting about yourself, such as what you prefer, and a review can save it."
 
 
 def _acknowledge(messages: Sequence[dict[str, Any]]) -> str:

@@ -9,7 +9,7 @@ _SESSION = re.compile(r"<session>\n(.*?)\n</session>", re.DOTALL)
 _DOCUMENT = re.compile(r'<document path="MEMORY\.md">\n(.*?)\n(?:<written_by|<taken_out|</document>)', re.DOTALL)
 _NOTES = re.compile(r"<notes>\n(.*?)\n</notes>", re.DOTALL)
 _SUMMARY_LINES = 20
-NoteTaker = Callable[[str], list[tuple[str, str]]]
+NoteTaker = Callable[[str], list[str]]
 
 
 def consolidation_answer(prompt: str, notes: NoteTaker) -> str | None:
@@ -24,7 +24,7 @@ def consolidation_answer(prompt: str, notes: NoteTaker) -> str | None:
 
 def _extraction(session: str, notes: NoteTaker) -> str:
     said = [str(item.get("content", "")) for item in json.loads(session) if item.get("role") == "user"]
-    found = list(dict.fromkeys(note for text in said for note, _ in notes(text)))
+    found = list(dict.fromkeys(note for text in said for note in notes(text)))
     summary = f"A session of {len(said)} messages; {len(found)} lasting statements." if found else ""
     return json.dumps({"raw_memory": "\n".join(f"- {note}" for note in found), "rollout_summary": summary})
 

@@ -22,6 +22,6 @@ def test_plain_statements_become_documents(alice: Owner, agent: Agent) -> None:
     consolidate(alice)
     assert document(alice, "MEMORY.md").splitlines()[2:] == [
         "- Prefers <b>short</b> answers.",
-        "- Lives or works in Bergen.",
+        "- Lives in Bergen.",
     ]
     assert Extraction.objects.count() == 2
