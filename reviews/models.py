@@ -79,7 +79,8 @@ class ReviewRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"Review of {timezone.localtime(self.created_at):%-d %b %Y, %H:%M}"
+        # With its id: the admin log keeps this when the row is gone.
+        return f"Review of {timezone.localtime(self.created_at):%-d %b %Y, %H:%M}, {self.pk}"
 
 
 class ClearedReview(models.Model):

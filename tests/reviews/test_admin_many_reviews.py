@@ -79,6 +79,8 @@ def test_each_has_its_line_in_the_admin_log(alice: Owner, root: Client, saved: S
     reviews = [saved(alice), saved(alice, adds("Is vegetarian."))]
     act(root, "undo_reviews", *reviews)
     assert logged() == [(str(review.pk), "Undone.") for review in reversed(reviews)]
+    named = LogEntry.objects.filter(object_id=str(reviews[0].pk)).values_list("object_repr", flat=True)
+    assert str(reviews[0].pk) in named[0]
 
 
 def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
