@@ -1,0 +1,59 @@
+"""bench/consolidation_demo.py: the harness over a made-up conversation, with the demo model"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+BENCH = Path(__file__).resolve().parents[3] / "bench" / "consolidation_demo.py"
+
+
+def turn(number: str, speaker: str, text: str, day: int) -> dict[str, Any]:
+    return {"dia_id": number, "speaker": speaker, "date_time": f"1:56 pm on {day} May, 2023", "text": text}
+
+
+CONVERSATION = {
+    "id": "c",
+    "turns": [
+        turn("D1:1", "Ada", "I prefer short answers.", 8),
+        turn("D1:2", "Bea", "I live in Leeds.", 8),
+        turn("D2:1", "Ada", "How are you?", 9),
+        turn("D2:2", "Bea", "Fine.", 9),
+    ],
+}
+
+
+def run(data: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    # No upstream: the demo model answers.
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("OPENAI_", "DAYBOOK_"))}
+    return subprocess.run(
+        [sys.executable, str(BENCH), "--data", str(data), *arguments],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_dialogues_become_documents_of_who_speaks_first(tmp_path: Path) -> None:
+    data = tmp_path / "conversations.json"
+    data.write_text(json.dumps([CONVERSATION]))
+    done = run(data)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout.splitlines()[-1])
+    figures = (report["sessions"], report["sessions_done"], report["sessions_empty"], report["requests"])
+    assert (report["state"], figures) == ("completed", (2, 2, 1, 3))
+    assert set(report["documents"]) == {"MEMORY.md", "memory_summary.md"}
+    assert "- Prefers short answers." in done.stdout
+    assert "Leeds" not in done.stdout
+
+
+def test_a_conversation_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    data = tmp_path / "conversations.json"
+    data.write_text(json.dumps([CONVERSATION]))
+    done = run(data, "--conversation", "1")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--conversation is 0 to 0 in this file" in done.stderr
