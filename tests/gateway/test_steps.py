@@ -17,7 +17,7 @@ from tests.scripted_model import Hangs, Says, ScriptedModel
 
 ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
 LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
-USAGE = {
+USAGE: dict[str, Any] = {
     "prompt_tokens": 7,
     "completion_tokens": 3,
     "total_tokens": 10,
