@@ -15,8 +15,8 @@ from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from gateway.models import Session
 from gateway.services import session_delete
 from memories.errors import InvalidRequest, RateLimited
-from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
-from memories.services import MemoryFields, Source, WriteOrigin, book_writing
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.services import MemoryFields, Source, book_writing
 from prompts.review import review_prompt_sha256
 from reviews import runner as review_runner
 from reviews import services
