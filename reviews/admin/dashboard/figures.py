@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 
 from gateway.models import Run
 from memories.admin.marks import ORIGINS
@@ -51,11 +51,10 @@ class Used:
     tokens: ByDay = field(default_factory=Counter)
     spent: dict[date, float] = field(default_factory=lambda: defaultdict(float))
 
-    def add(self, row: Mapping[str, Any], word: str, money: Money) -> None:
-        """A group of rows of one day and model."""
-        taken = Tokens.of(row)
-        self.tokens[row["day"], word] += taken.total
-        self.spent[row["day"]] += money.cost(row["model"], taken)
+    def add(self, word: str, day: date, taken: Tokens, cost: float) -> None:
+        """What a model took on a day."""
+        self.tokens[day, word] += taken.total
+        self.spent[day] += cost
 
     def total(self, word: str) -> int:
         """All tokens of one kind of use."""
@@ -63,19 +62,21 @@ class Used:
 
 
 def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
-    """The charts in the order of the page, and what was used. Five queries."""
+    """The charts in the order of the page, and what was used. Five queries, nine of a cold process."""
     used = Used()
     turns, reviews, states = ByDay(), ByDay(), Counter[str]()
-    for row in _of_runs(period):
-        turns[row["day"], "Turns"] += row["number"]
-        turns[row["day"], "Failed"] += row["number"] if row["state"] == Run.State.FAILED else 0
-        used.add(row, "Turns", money)
-    for row in _of_reviews(period):
-        states[row["state"]] += row["number"]
-        reviews[row["day"], _REVIEW_LINES.get(row["state"], _OTHERS)] += row["number"]
-        used.add(row, "Reviews", money)
-    for day, taken in _of_consolidation(period):
-        used.tokens[day, "Consolidation"] += taken
+    for day, state, model, number, total, written in _by_model(period, Run, "started_at"):
+        turns[day, "Turns"] += number
+        turns[day, "Failed"] += number if state == Run.State.FAILED else 0
+        taken = Tokens.of(total, written)
+        used.add("Turns", day, taken, money.cost(model, taken))
+    for day, state, model, number, total, written in _by_model(period, ReviewRun, "created_at"):
+        states[state] += number
+        reviews[day, _REVIEW_LINES.get(state, _OTHERS)] += number
+        taken = Tokens.of(total, written)
+        used.add("Reviews", day, taken, money.cost(model, taken))
+    for day, tokens in period.read("consolidation", "created_at", _of_consolidation):
+        used.tokens[day, "Consolidation"] += tokens
     charts = (
         _turns_chart(period, turns),
         _tokens_chart(period, used, money),
@@ -93,21 +94,24 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
     return charts, used
 
 
-def _of_runs(period: Period) -> Iterable[Mapping[str, Any]]:
-    rows = Run.objects.filter(pk__gte=period.first_id, started_at__gte=period.since)
-    by = rows.annotate(day=day_of("started_at")).values("day", "state", "model")
-    return by.annotate(number=Count("pk"), **token_sums()).order_by()
+def _by_model(period: Period, table: type[Run] | type[ReviewRun], column: str) -> list[Any]:
+    """Day, state, model, how many, their tokens, and the written ones of these."""
+
+    def groups(rows: Q) -> Iterable[tuple[Any, ...]]:
+        by = table._default_manager.filter(rows).annotate(day=day_of(column)).order_by()
+        return by.values_list("day", "state", "model").annotate(Count("pk"), **token_sums())
+
+    return period.read(table.__name__, column, groups)
 
 
-def _of_reviews(period: Period) -> Iterable[Mapping[str, Any]]:
-    rows = ReviewRun.objects.filter(pk__gte=period.first_id, created_at__gte=period.since)
-    by = rows.annotate(day=day_of("created_at")).values("day", "state", "model")
-    return by.annotate(number=Count("pk"), **token_sums()).order_by()
+def _of_consolidation(rows: Q) -> Iterable[tuple[Any, ...]]:
+    by = ConsolidationRun.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
+    return by.values_list("day").annotate(Sum("tokens"))
 
 
-def _of_consolidation(period: Period) -> Iterable[tuple[date, int]]:
-    rows = ConsolidationRun.objects.filter(pk__gte=period.first_id, created_at__gte=period.since)
-    return rows.annotate(day=day_of("created_at")).order_by().values_list("day").annotate(Sum("tokens"))
+def _of_revisions(rows: Q) -> Iterable[tuple[Any, ...]]:
+    by = Revision.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
+    return by.values_list("day", "write_origin").annotate(Count("pk"))
 
 
 def _turns_chart(period: Period, turns: ByDay) -> Chart:
@@ -133,13 +137,11 @@ def _tokens_chart(period: Period, used: Used, money: Money) -> Chart:
 
 
 def _writes_chart(period: Period) -> Chart:
-    rows = Revision.objects.filter(pk__gte=period.first_id, created_at__gte=period.since)
-    by = rows.annotate(day=day_of("created_at")).order_by().values_list("day", "write_origin")
     words = {origin: word for origin, (_, word) in ORIGINS.items()}
     drawn = set(_WRITERS.values())
     origins = Counter[str]()
     writes = ByDay()
-    for day, origin, number in by.annotate(Count("pk")):
+    for day, origin, number in period.read("writes", "created_at", _of_revisions):
         origins[origin] += number
         word = words.get(origin, _OTHERS)
         writes[day, word if word in drawn else _OTHERS] += number

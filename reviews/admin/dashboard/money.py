@@ -21,9 +21,9 @@ class Tokens:
     written: int
 
     @classmethod
-    def of(cls, row: Mapping[str, float | None]) -> "Tokens":
-        """From a row of a query with `token_sums`."""
-        return cls(int(row["tokens"] or 0), int(row["written"] or 0))
+    def of(cls, total: float | None, written: float | None) -> "Tokens":
+        """From the columns of `token_sums`."""
+        return cls(int(total or 0), int(written or 0))
 
 
 @dataclass(slots=True)
