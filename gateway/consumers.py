@@ -45,6 +45,12 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
     admission: _Admission | None = None
     _looking: "asyncio.Task[None] | None" = None
 
+    async def __call__(self, *connection: Any) -> None:
+        try:
+            await super().__call__(*connection)
+        finally:  # also when the server stops, or something fails, and nobody says that the socket is closed
+            await self._stop_looking()
+
     async def connect(self) -> None:
         self.admission = admission = await self._admit()
         if admission is None:
@@ -64,9 +70,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         await self._send_rows(admission.owner_id)
 
     async def disconnect(self, code: int) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
-            open_websockets.dec()
+        await self._stop_looking()
         for group in self.admission.groups if self.admission else ():
             await self.channel_layer.group_discard(group, self.channel_name)
 
@@ -96,6 +100,15 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                     self.sent = int(row["id"])
                 if len(rows) < PAGE:
                     return
+
+    async def _stop_looking(self) -> None:
+        """End the task that looks, and wait until it has: a loop that ends before it would complain."""
+        looking, self._looking = self._looking, None
+        if looking is None:
+            return
+        open_websockets.dec()
+        looking.cancel()
+        await asyncio.wait([looking])
 
     async def _look_again(self) -> None:
         while self.admission is not None:

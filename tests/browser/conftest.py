@@ -74,11 +74,9 @@ class LiveServer:
 
     def run(self) -> None:
         """Serve until told to exit; the thread's whole life."""
-        asyncio.set_event_loop(self.loop)
-        try:
-            self.loop.run_until_complete(self.server.serve())
-        finally:
-            self.loop.close()
+        # Like asyncio.run: what uvicorn only asked to stop is waited for before the loop is closed.
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(self.server.serve())
 
     def do(self, coroutine: Any) -> Any:
         """Run a coroutine in the server's loop and wait for it."""

@@ -1,19 +1,23 @@
 """/ws/notifications/: who may listen, what arrives, and when it ends."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
 from channels.testing import WebsocketCommunicator
 from django.contrib.auth.models import User
-from django.db import connections
+from django.db import OperationalError, connections
 from django.test import Client
 from pytest_django.fixtures import Settings
 
+from gateway import consumers
 from gateway.keys import api_key_revoke
+from gateway.metrics import open_websockets
 from gateway.models import ApiKey
 from gateway.routing import websocket_application
 from gateway.sockets import look_again
@@ -265,3 +269,34 @@ async def test_a_revoked_key_stops_listening(alice: Owner) -> None:
     async with opened(bearer(plain)) as program:
         await in_thread(lambda: api_key_revoke(ApiKey.objects.get()))
         assert await closed_with(program) == 4401
+
+
+def looking() -> list[str]:
+    return [task.get_name() for task in asyncio.all_tasks() if "_look_again" in repr(task.get_coro())]
+
+
+async def test_a_socket_that_is_closed_looks_no_more(alice: Owner, alice_login: Client) -> None:
+    async with opened(cookie(alice_login), ORIGIN):
+        assert len(looking()) == 1
+    assert looking() == []
+
+
+async def test_a_socket_whose_server_stops_looks_no_more(alice: Owner, alice_login: Client) -> None:
+    communicator = socket(cookie(alice_login), ORIGIN)
+    assert await communicator.connect(timeout=10)
+    open_before = open_websockets._value.get()
+    communicator.future.cancel()
+    await asyncio.wait([communicator.future])
+    assert looking() == []
+    assert open_websockets._value.get() == open_before - 1
+
+
+async def test_a_socket_that_fails_looks_no_more(
+    alice: Owner, alice_login: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumers, "notifications_after", Mock(side_effect=OperationalError("gone")))
+    communicator = socket(cookie(alice_login), ORIGIN)
+    assert await communicator.connect(timeout=10)
+    with pytest.raises(OperationalError):
+        await communicator.receive_json_from(timeout=10)
+    assert looking() == []
