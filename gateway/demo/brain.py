@@ -67,6 +67,8 @@ def _reply(user: str, heard: Sequence[str], injected: Sequence[tuple[str, str]])
     if injected:
         count = f"{len(injected)} {'memory' if len(injected) == 1 else 'memories'}"
         return f"{opening} I was given {count} with your message. Ask me what I know about you."
+    if heard:
+        return opening
     return f"{opening} Tell me something lasting about yourself, such as what you prefer, and a review can save it."
 
 

@@ -97,6 +97,9 @@ ORDER = any_of(
     r"(?:please |from now on,? |in (?:the )?future,? |going forward,? )*(?:don't|do not|never|always|stop|skip|avoid"
     r"|use|keep|write|answer|give|no\b|leave|drop|call|address|begin|start|end|reply|put|explain|assume)\b",
 )
+ORDER_WORD = any_of(
+    r"(?:please |from now on,? |in (?:the )?future,? |going forward,? )*(?:(don't|do not|never|always|no)\b )?"
+)
 NO_ORDER = any_of(r"(?:never|always) (?:on|in|at|before|after|without|with|did|do|have|has|will)\b", r"\w+\W*$")
 ANNOUNCED = any_of(
     r"\b(?:for (?:the|any|all) future|from now on|in future|going forward|for next time|keep in mind|good to know"

@@ -30,6 +30,7 @@ _PRONOUNS = tuple(
     )
 )
 _NOW = re.compile(r"(?<!from) ?\bnow\b,?(?! on\b)")
+_ORDER_WORDS = {"don't": "not ", "do not": "not ", "never": "never ", "always": "always "}
 _SHORT = 4
 _MOST_HEARD = 8000
 _LONGEST_SENTENCE = 400
@@ -155,8 +156,8 @@ def _in_own_words(said: str, *, corrects: bool, change: bool, announced: bool) -
     work = work or bool(cues.TOGETHER.search(said))
     target = "memory" if work and not personal else "user"
     if order:
-        category, rank = "wish", 0
-    elif corrects and not personal:
+        return Statement(third_person(said) if work else _wish(said), target, "wish", 0, change)
+    if corrects and not personal:
         category, rank = "correction", 0
     elif change:
         category, rank = "convention" if work else "preference", 0
@@ -193,6 +194,17 @@ def third_person(said: str) -> str:
     said = _their(said).strip().rstrip(",;:")
     said = said[:_LONGEST] if said[-1:] in ".!" else f"{said[:_LONGEST]}."
     return said[0].upper() + said[1:]
+
+
+def _wish(order: str) -> str:
+    """An order to the assistant as it is noted: "Never use jargon" as "Wants the assistant never to use jargon."."""
+    opened = cues.ORDER_WORD.match(order)
+    word = (opened[1] or "").casefold() if opened else ""
+    rest = third_person(order[opened.end() :] if opened else order)
+    rest = rest[0].lower() + rest[1:]
+    if word == "no":
+        return f"Wants no {rest}"
+    return f"Wants the assistant {_ORDER_WORDS.get(word, '')}to {rest}"
 
 
 def _their(said: str) -> str:

@@ -35,7 +35,9 @@ def writes(*messages: str, existing: list[tuple[str, str]] | None = None) -> lis
         ("I'd rather get tables than lists.", "Would rather get tables than lists.", "user"),
         ("I live in Turin because I like the hills.", "Lives in Turin.", "user"),
         ("I don't eat shellfish.", "They don't eat shellfish.", "user"),
-        ("Never use Oxford commas, please.", "Never use Oxford commas, please.", "user"),
+        ("Never use Oxford commas.", "Wants the assistant never to use Oxford commas.", "user"),
+        ("From now on, don't write me headings.", "Wants the assistant not to write them headings.", "user"),
+        ("Never deploy to staging on a Friday.", "Never deploy to staging on a Friday.", "memory"),
         ("We use mercurial in this project.", "They use mercurial in this project.", "memory"),
         ("Our wiki is at wiki.example.org.", "Their wiki is at wiki.example.org.", "memory"),
         (
@@ -91,7 +93,7 @@ def test_announced_rules_are_kept_also_without_a_cue_of_their_own() -> None:
         "A few house rules.", "Quiet hours are from ten to six. Begin with the rent.", "Fine.", "Begin again."
     ) == [
         "Quiet hours are from ten to six.",
-        "Begin with the rent.",
+        "Wants the assistant to begin with the rent.",
     ]
 
 
