@@ -139,14 +139,16 @@ def undo_tips(owner_id: UUID, ids: Sequence[UUID]) -> dict[UUID, tuple[ChangeSet
     """For each change set the newest of undo, put back, … (None: untouched), and whether it is undone now."""
     tips: dict[UUID, tuple[ChangeSet | None, bool]] = dict.fromkeys(ids, (None, False))
     root_of = {pk: pk for pk in ids}
-    for _ in range(_UNDO_STEPS):
-        steps = list(ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)).order_by("id"))
+    for depth in range(1, _UNDO_STEPS + 1):
+        steps = list(ChangeSet.objects.filter(owner_id=owner_id, undoes_id__in=list(root_of)))
         if not steps:
             break
         following: dict[UUID, UUID] = {}
         for step in steps:
             root = root_of[step.undoes_id] if step.undoes_id else step.pk
-            tips[root] = (step, not tips[root][1])
+            newest, _ = tips[root]
+            if newest is None or step.pk > newest.pk:  # ids are in the order of time
+                tips[root] = (step, depth % 2 == 1)
             following[step.pk] = root
         root_of = following
     return tips

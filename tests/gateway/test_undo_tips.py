@@ -1,0 +1,58 @@
+"""gateway.chat.memory_notes.undo_tips: whether a group of writes stands after it was taken back, also in parts"""
+
+import pytest
+
+from gateway.chat.memory_notes import undo_tips
+from memories.changes import undo_changes
+from memories.models import Book, ChangeSet, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def book(alice: Owner) -> Book:
+    return book_get_or_create(alice.pk, "main")
+
+
+def two_writes(book: Book) -> ChangeSet:
+    with book_writing(book, Source(actor="model", origin=WriteOrigin.TOOL)) as writer:
+        writer.add(MemoryFields(content="Likes tea."))
+        writer.add(MemoryFields(content="Likes milk."))
+    return ChangeSet.objects.get(book=book)
+
+
+def undo(undone: ChangeSet, *, only: int | None = None) -> ChangeSet:
+    source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO, undoes=undone.pk)
+    undo_changes(undone, source, only=None if only is None else frozenset({only}))
+    return ChangeSet.objects.order_by("id").last() or undone
+
+
+def is_undone(owner: Owner, change_set: ChangeSet) -> tuple[ChangeSet | None, bool]:
+    return undo_tips(owner.pk, [change_set.pk])[change_set.pk]
+
+
+def test_what_nobody_took_back_stands(book: Book, alice: Owner) -> None:
+    assert is_undone(alice, two_writes(book)) == (None, False)
+
+
+def test_what_was_taken_back_in_two_parts_is_undone(book: Book, alice: Owner) -> None:
+    written = two_writes(book)
+    undo(written, only=1)
+    last = undo(written, only=2)
+    assert is_undone(alice, written) == (last, True)
+
+
+def test_each_step_turns_it_round(book: Book, alice: Owner) -> None:
+    written = two_writes(book)
+    step = written
+    for undone in (True, False, True):
+        step = undo(step)
+        assert is_undone(alice, written) == (step, undone)
+
+
+def test_what_was_put_back_and_taken_back_again_from_its_beginning_is_undone(book: Book, alice: Owner) -> None:
+    written = two_writes(book)
+    undo(undo(written))
+    last = undo(written)
+    assert is_undone(alice, written) == (last, True)
