@@ -10,9 +10,11 @@ from zoneinfo import ZoneInfo
 from django.db.models import Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Substr
 from django.utils import timezone
+from django.utils.dateparse import parse_datetime
 
 from gateway.chat.words import near_day_words
 from gateway.models import Message, Session
+from memories.ids import parse_uuid
 
 PAGE_SESSIONS = 40
 _TITLE_FROM_WORDS = 60
@@ -44,11 +46,32 @@ class SessionPage:
     before: str = ""
 
 
-def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: datetime | None = None) -> SessionPage:
-    """Up to PAGE_SESSIONS sessions last active before `before`."""
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the list. Sessions that were active at the same moment (an import) follow each other by id."""
+
+    at: datetime
+    id: UUID
+
+    def __str__(self) -> str:
+        return f"{self.at.isoformat()}_{self.id}"
+
+
+def place_of(text: str) -> Place | None:
+    """The place a page's address names; None for anything else."""
+    moment, _, given = text.partition("_")
+    try:
+        at, pk = parse_datetime(moment), parse_uuid(given)
+    except ValueError:
+        return None
+    return Place(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
+
+
+def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Place | None = None) -> SessionPage:
+    """Up to PAGE_SESSIONS sessions, those that stand behind `before`."""
     rows = titled(Session.objects.filter(owner_id=owner_id)).order_by("-last_active_at", "-id")
     if before is not None:
-        rows = rows.filter(last_active_at__lt=before)
+        rows = rows.filter(Q(last_active_at__lt=before.at) | Q(last_active_at=before.at, pk__lt=before.id))
     if search:
         said = Message.objects.filter(owner_id=owner_id, session=OuterRef("pk"), text__icontains=search)
         rows = rows.filter(Q(title__icontains=search) | Exists(said.exclude(role=Message.Role.TOOL)))
@@ -58,9 +81,10 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: da
     days: list[SessionDay] = []
     for day, sessions in groupby(shown, lambda session: session.last_active_at.astimezone(zone).date()):
         listed = [SessionRow(id=s.pk, title=title_of(s), temporary=s.temporary) for s in sessions]
-        continued = not days and before is not None and before.astimezone(zone).date() == day
+        continued = not days and before is not None and before.at.astimezone(zone).date() == day
         days.append(SessionDay(label=near_day_words(day, today), rows=listed, continued=continued))
-    return SessionPage(days=days, before=shown[-1].last_active_at.isoformat() if len(found) > PAGE_SESSIONS else "")
+    more = len(found) > PAGE_SESSIONS
+    return SessionPage(days=days, before=str(Place(shown[-1].last_active_at, shown[-1].pk)) if more else "")
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:

@@ -1,18 +1,16 @@
 """The chat page and its fragments. Everything that changes something goes through the native API; these only show."""
 
-from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from gateway.agents.settings import AgentSettings
 from gateway.chat.memory_notes import notes_of_review
 from gateway.chat.pages import page
-from gateway.chat.session_list import session_page, title_of, titled
+from gateway.chat.session_list import place_of, session_page, title_of, titled
 from gateway.chat.transcript import Conversation, conversation, turn_of_run
 from gateway.chat.words import ERROR_WORDS, day_words, margin_day
 from gateway.models import Agent, Run, Session
@@ -62,7 +60,7 @@ def chat_session(request: HttpRequest, reader: Reader, session_id: UUID) -> Http
 def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     """The list of sessions, or its next stretch (`before`), or what a search (`q`) finds in it."""
     search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
-    before = _moment(request.GET.get("before", ""))
+    before = place_of(request.GET.get("before", ""))
     listed = session_page(reader.owner.pk, reader.zone, search=search, before=before)
     context = {
         "sessions": listed,
@@ -158,11 +156,3 @@ def _with_days(shown: Conversation, reader: Reader) -> dict[str, Any]:
 
 def _sessions(reader: Reader) -> Any:
     return titled(Session.objects.filter(owner_id=reader.owner.pk)).select_related("agent")
-
-
-def _moment(text: str) -> datetime | None:
-    try:
-        moment = parse_datetime(text)
-    except ValueError:
-        return None
-    return moment if moment is not None and moment.tzinfo is not None else None

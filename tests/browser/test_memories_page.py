@@ -391,6 +391,8 @@ def test_on_a_phone_the_history_lies_over_a_resting_page(visitor: NewVisitor, te
     phone = visitor("alice", viewport=size, has_touch=True, is_mobile=True, reduced_motion="reduce")
     page = opened(phone)
     assert page.evaluate("document.documentElement.scrollWidth") == 320
+    title = page.get_by_role("heading", name="Memories").evaluate("title => title.scrollWidth - title.clientWidth")
+    assert title == 0, "the title lies under its buttons"
     page.get_by_role("button", name="History: Likes coffee.").tap()
     expect(page.get_by_role("button", name="Close history")).to_be_focused()
     assert page.locator(".topbar").evaluate("bar => bar.inert")

@@ -220,6 +220,15 @@ def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice:
     ("state", "error", "words"),
     [
         ("failed", {"code": "upstream_timeout"}, "The model server took too long to answer. Your message is kept."),
+        ("failed", {"code": "upstream_error"}, "The model server answered with an error. Your message is kept."),
+        ("failed", {"code": "overloaded"}, "Too much at once. Your message is kept."),
+        ("failed", {"code": "rate_limited"}, "Too much at once. Your message is kept."),
+        (
+            "failed",
+            {"code": "too_large"},
+            "This message is longer than the agent can read. Shorten it or send it in parts.",
+        ),
+        ("failed", {"code": "not_found"}, "There is nothing here. It may have been deleted."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
         ("failed", None, "The answer could not be finished."),
         ("stopped", None, "Stopped by you."),
@@ -397,9 +406,10 @@ def test_a_session_without_a_title_is_called_by_its_first_words(page: Client, al
     assert "The backup job filled the disk again last night. Can you…" in html_of(page, f"/c/{session.pk}/")
 
 
-def test_a_long_list_of_sessions_goes_on_where_it_stopped(page: Client, alice: Owner) -> None:
-    for number in range(45):
-        session_make(alice, f"Session {number:02}.", at=NOON - timedelta(minutes=number))
+@pytest.mark.parametrize("minutes", [1, 0], ids=["one a minute", "all at the same moment"])
+def test_a_long_list_of_sessions_goes_on_where_it_stopped(page: Client, alice: Owner, minutes: int) -> None:
+    for number in reversed(range(45)):
+        session_make(alice, f"Session {number:02}.", at=NOON - timedelta(minutes=number * minutes))
     first = html_of(page, "/fragments/sessions/")
     more = re.search(r'hx-get="(/fragments/sessions/[^"]+)"', first)
     assert more is not None
