@@ -76,10 +76,9 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
         extraction_tokens += tokens
         sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
     state = ConsolidationState.objects.filter(book=book).first()
-    due = force or (
-        (bool(sessions) or needs_synthesis(state, current_versions(book)))
-        and (rebuild or has_cooled(state, limits, now))
-    )
+    changed = bool(sessions) or needs_synthesis(state, current_versions(book))
+    wanted = force or (changed and (rebuild or has_cooled(state, limits, now)))
+    due = wanted and (bool(sessions) or _has_something_to_write(book, state))
     synthesis_tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit) if due else 0
     return Preview(
         book=book.name,
@@ -94,6 +93,14 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
     )
 
 
+def _has_something_to_write(book: Book, state: ConsolidationState | None) -> bool:
+    """Whether a synthesis has anything to go on: notes, or documents that notes it had told it."""
+    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
+    if rows.exclude(raw_memory="", synopsis="").exists():
+        return True
+    return bool(state and state.from_notes) and bool(current_versions(book))
+
+
 def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
     rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
     notes = sum(tokens_of(raw) + tokens_of(synopsis) for raw, synopsis in rows.values_list("raw_memory", "synopsis"))
@@ -105,11 +112,11 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
 def _cost(extraction_tokens: int, requests: int, synthesis_tokens: int) -> float | None:
     total = 0.0
     for role, tokens, answers in (("default", extraction_tokens, requests), ("smol", synthesis_tokens, 1)):
-        if not tokens:
-            continue
         price = price_of(model_of_role(role))
         if price is None:
-            return None
-        written = answers * ANSWER_TOKENS
-        total += (max(0, tokens - written) * price.input + written * price.output) / _MILLION
+            if tokens or not (extraction_tokens or synthesis_tokens):
+                return None
+            continue
+        written = min(tokens, answers * ANSWER_TOKENS)
+        total += ((tokens - written) * price.input + written * price.output) / _MILLION
     return round(total, 4)

@@ -36,7 +36,7 @@ LOST_AFTER = timedelta(seconds=60)
 SLICE_SECONDS = 60.0
 # The queue's own timeout is a backstop above a slice and the answer it may wait for.
 BACKSTOP_SECONDS = 300
-_OFF = "Consolidation is off. An administrator turns it on with `memories.enabled`."
+OFF = "Consolidation is off. An administrator turns it on with `memories.enabled`."
 _BATCH = 100
 
 
@@ -66,7 +66,7 @@ def consolidation_request(
     and goes to the queue at once; the others wait for the sweep, which lets a few at a time in. `force`: also when
     nothing changed. Raises Conflict when consolidation is off."""
     if not memory_settings().enabled:
-        raise Conflict(_OFF)
+        raise Conflict(OFF)
     asked = trigger == Trigger.REQUEST
     present = Book.objects.get(pk=book.pk)
     now = timezone.now()
@@ -123,7 +123,7 @@ def claim(run_id: UUID) -> Claim | None:
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
     found = Claim(run=run, token=token, limits=limits)
     if not limits.enabled:
-        cancel(run, _OFF)
+        cancel(run, OFF)
     elif run.book.epoch != run.book_epoch:
         cancel(run, "The book was cleared meanwhile.")
     elif run.attempts > MAX_ATTEMPTS:

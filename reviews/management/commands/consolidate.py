@@ -32,17 +32,22 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         books = _books(options["owner"], options["book"])
+        if not books:
+            self.stdout.write("No book is due.")
         if options["dry_run"]:
-            for book in books:
-                self.stdout.write(f"{book.owner}, book {book.name}")
-                self.stdout.write(f"  {consolidation_preview(book, force=options['force']).text}")
+            self._preview(books, force=options["force"])
             return
         started = [self._start(book, force=options["force"]) for book in books]
-        if not started:
-            self.stdout.write("No book is due.")
         if options["wait"]:
             for run in started:
                 self._follow(run)
+
+    def _preview(self, books: list[Book], *, force: bool) -> None:
+        if not memory_settings().enabled:
+            self.stdout.write(runs.OFF)
+        for book in books:
+            self.stdout.write(f"{book.owner}, book {book.name}")
+            self.stdout.write(f"  {consolidation_preview(book, force=force).text}")
 
     def _start(self, book: Book, *, force: bool) -> ConsolidationRun:
         try:

@@ -64,6 +64,14 @@ async def test_money_is_shown_where_a_price_is_known(alice_api: Api, rested: Non
     assert "about $0.0" in preview["text"]
 
 
+async def test_with_nothing_to_write_from_a_dry_run_promises_no_synthesis_and_no_money(
+    alice_api: Api, consolidation_on: None
+) -> None:
+    _, preview = await alice_api.post(URL, {"book": "main", "dry_run": True, "force": True})
+    assert (preview["synthesis"], preview["requests"], preview["tokens"], preview["cost"]) == (False, 0, 0, None)
+    assert "$" not in preview["text"]
+
+
 async def test_off_is_a_conflict(alice_api: Api, agent: Agent) -> None:
     status, body = await alice_api.post(URL, {"book": "main"})
     assert (status, body["error"]["code"]) == (409, "conflict")

@@ -47,7 +47,14 @@ def test_a_dry_run_only_looks(alice: Owner, agent: Agent, answering: AnsweringMo
 
 
 def test_nothing_due_is_said(alice: Owner) -> None:
-    assert run() == "No book is due.\n"
+    assert run() == run("--dry-run") == "No book is due.\n"
+
+
+def test_a_dry_run_says_that_consolidation_is_off(alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    assert "is off" not in run("--dry-run")
+    settings_make(enabled=False)
+    assert run("--owner", "alice", "--dry-run").startswith("Consolidation is off.")
 
 
 def test_off_is_an_error(alice: Owner, agent: Agent) -> None:
