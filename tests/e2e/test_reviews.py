@@ -194,8 +194,9 @@ def test_what_a_review_would_write_is_shown_without_writing(
     shown = manage(home, "reviews", "try", "--session", session, env=env)
     assert (shown.returncode, "Unclosed" in shown.stderr) == (0, False), shown.stderr
     assert shown.stdout.splitlines() == [
-        "add [user] Is vegetarian.",
-        "reviewer, 2 step(s), 20 tokens. Nothing was written.",
+        "add [user, general] Is vegetarian.",
+        "",
+        "reviewer, 2 steps, 20 tokens. Nothing was written.",
     ]
     assert reviews(user) == []
     assert user.call("GET", "/api/memories")[1]["data"] == []

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -53,16 +54,27 @@ class Command(BaseCommand):
 
     def _print(self, reflection: Reflection, writes: list[dict[str, Any]]) -> None:
         for write in writes:
-            number = f" {write['memory_id']}" if write["memory_id"] else ""
-            words = write["after"] or write["before"] or ""
-            refused = f" refused: {write['reason']}" if write["reason"] else ""
-            self.stdout.write(f"{write['action']}{number} [{write['target']}] {words}{refused}")
+            self.stdout.write("\n".join(lines_of(write)))
         if not writes:
             self.stdout.write("Nothing to save.")
         for name, times in reflection.book.dropped.items():
             self.stdout.write(f"dropped: {times} call(s) of {name}")
         tokens = reflection.usage.get("total_tokens", 0)
-        self.stdout.write(f"{reflection.model}, {reflection.steps} step(s), {tokens} tokens. Nothing was written.")
+        steps = f"{reflection.steps} {'step' if reflection.steps == 1 else 'steps'}"
+        self.stdout.write(f"\n{reflection.model}, {steps}, {tokens} tokens. Nothing was written.")
+
+
+def lines_of(write: dict[str, Any]) -> Iterator[str]:
+    """A write as a person reads it: what it would do, and below it what it would replace and be found by."""
+    number = f" {write['memory_id']}" if write["memory_id"] else ""
+    kind = f"[{write['target']}, {write['category']}]"
+    yield f"{write['action']}{number} {kind} {write['after'] or write['before'] or ''}"
+    if write["reason"]:
+        yield f"    refused: {write['reason']}"
+    if write["before"] and write["after"]:
+        yield f"    instead of: {write['before']}"
+    if write["keywords"] and write["after"]:
+        yield f"    found also by: {', '.join(write['keywords'])}"
 
 
 def trial_review(session: Session, *, model: str = "") -> ReviewRun:
