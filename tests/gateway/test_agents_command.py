@@ -43,6 +43,12 @@ def test_it_applies_a_file_and_leaves_other_agents(
     assert Configuration.objects.get(section="memories").value["max_rollout_age_days"] == 7
 
 
+def test_a_file_of_settings_alone_is_applied(agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    apply(tmp_path, "memories: {enabled: true}")
+    assert capsys.readouterr().out == "Applied. The file names no agents.\n"
+    assert Configuration.objects.get(section="memories").value["enabled"] is True
+
+
 def test_what_it_prints_can_be_applied_and_changes_nothing(
     agent: Agent, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,4 +32,4 @@ class Command(BaseCommand):
                 names = apply_file(options["file"])
             except DomainError as error:
                 raise CommandError(str(error)) from None
-            self.stdout.write(f"Applied {', '.join(names) or 'no agents'}.")
+            self.stdout.write(f"Applied {', '.join(names)}." if names else "Applied. The file names no agents.")
