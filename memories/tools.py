@@ -37,10 +37,10 @@ class _Arguments(BaseModel):
 class AddMemory(_Arguments):
     name = "add_memory"
     about = "Remember one lasting fact, preference or convention. Not for passing states, tasks in progress or secrets."
-    content: str = Field(description="One short statement in the third person.")
+    content: str = Field(description="One short statement in the third person, with exact names and figures.")
     target: Literal["user", "memory"] = Field(
         "memory",
-        description="user: about the person. memory: about their environment, tools and conventions.",
+        description="user: about the person. memory: about their environment, tools, conventions and procedures.",
     )
     category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
     keywords: list[str] = Field(default_factory=list, description=_KEYWORDS)
