@@ -45,6 +45,9 @@ class DaybookAdmin(ModelAdmin):
     searched_ids: ClassVar[tuple[str, ...]] = ()
     searched_number: ClassVar[str] = ""
 
+    class Media:
+        js = ("admin/labels.js",)
+
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """What a row's page shows beside its fields. Asked for after the permission was checked."""
         return {}

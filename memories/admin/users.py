@@ -9,6 +9,7 @@ from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from memories.admin.access import log_word
 from memories.admin.base import DaybookAdmin, ReadOnlyAdmin
@@ -19,8 +20,18 @@ admin.site.unregister(User)
 admin.site.unregister(Group)
 
 
+class TickedChoices:
+    """Groups and permissions to tick: one list, where Django's pair of lists is a riddle to screen readers."""
+
+    filter_horizontal = ()
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        kwargs.setdefault("widget", UnfoldAdminCheckboxSelectMultipleWidget)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # a page's
+
+
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
+class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
     """People who sign in. A newcomer finds an empty, working book."""
 
     form = UserChangeForm
@@ -32,7 +43,7 @@ class UserAdmin(DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
 
 
 @admin.register(Group)
-class GroupAdmin(DjangoGroupAdmin, DaybookAdmin):  # type: ignore[misc]  # two bases that agree at run time
+class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore[misc]  # two bases that agree at run time
     """Groups of permissions, such as “memory auditor”."""
 
     ordering = ("name",)
