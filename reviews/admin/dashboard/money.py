@@ -1,4 +1,4 @@
-"""What tokens cost, by the prices of the agents file. A model without a price costs nothing here and is named."""
+"""What tokens cost, by the prices that are set. A model without a price costs nothing here and is named."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
