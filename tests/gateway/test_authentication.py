@@ -187,3 +187,12 @@ async def test_memories_of_an_end_user_go_with_nobody_else(alice: Owner, agent: 
     await ask(api, "I'm vegetarian", headers={"x_daybook_user": "u1"})
     memory = await in_thread(Memory.objects.select_related("owner").get)
     assert memory.owner.external_id == "u1"
+
+
+async def test_a_read_only_key_may_search(alice: Owner) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    reader = Api((await in_thread(key_make, alice, read_only=True))[1])
+    for path in ("/api/memories/search", "/api/memories/search/"):
+        status, found = await reader.post(path, {"query": "tea"})
+        assert (status, [row["content"] for row in found["data"]]) == (200, ["Likes tea."])
+    assert (await reader.post("/api/memories", {"content": "Likes rum."}))[0] == 403
