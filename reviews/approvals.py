@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest
+from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
@@ -21,6 +21,8 @@ from reviews.models import ReviewRun
 State = ReviewRun.State
 _PENDING = ("waiting", "rejected", "expired")
 _BATCH = 100
+# Refusals of the words themselves; others are about the book, which may change.
+_UNFIT = (BlockedByScan, InvalidRequest, TooLarge)
 
 
 def review_approve(
@@ -133,8 +135,8 @@ def _edit(chosen: list[dict[str, Any]], edits: dict[int, str], actor: str) -> di
 
 
 def _refuse(write: dict[str, Any], error: DomainError, proposed: dict[int, dict[str, Any]]) -> None:
-    """It stays open with its reason. What the scan refuses is not kept: then the words are again those proposed."""
-    if isinstance(error, BlockedByScan) and (as_it_was := proposed.get(write["index"])):
+    """It stays open with its reason. Words that no memory may hold are not kept: they are again those proposed."""
+    if isinstance(error, _UNFIT) and (as_it_was := proposed.get(write["index"])):
         write.clear()
         write |= as_it_was
     write["reason"] = str(error)

@@ -193,8 +193,9 @@ def test_what_was_saved_after_all_is_not_purged(wait: Wait) -> None:
     assert states(review) == ["applied"] * 2
 
 
-def test_an_edit_that_the_scan_refuses_beside_others_is_not_kept(wait: Wait) -> None:
-    review = approve(wait(), edits={0: "My password is hunter2-" + "Zebra99"})
+@pytest.mark.parametrize("edit", ["My password is hunter2-" + "Zebra99", " ", "x" * 4001])
+def test_an_edit_that_no_memory_may_hold_is_not_kept_beside_others(wait: Wait, edit: str) -> None:
+    review = approve(wait(), edits={0: edit})
     assert (states(review), contents()) == (["waiting", "applied"], ["Likes tea."])
     refused = review.writes[0]
     assert (refused["after"], refused.get("edited"), bool(refused["reason"])) == ("Is vegetarian.", None, True)
