@@ -109,5 +109,5 @@ def notification_json(row: Notification) -> dict[str, Any]:
         "text": row.text,
         "review_id": str(row.review_id) if row.review_id else None,
         "memory_ids": [str(number) for number in row.memory_numbers],
-        "created_at": row.created_at.isoformat(),
+        "created_at": row.created_at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),  # as everywhere
     }

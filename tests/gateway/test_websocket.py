@@ -1,6 +1,7 @@
 """/ws/notifications/: who may listen, what arrives, and when it ends."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -108,6 +109,7 @@ async def test_a_row_has_the_form_of_the_contract(alice: Owner, alice_login: Cli
         await tell(alice, "one")
         row = await browser.receive_json_from(timeout=10)
     assert row.keys() == {"id", "kind", "text", "review_id", "memory_ids", "created_at"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", row["created_at"])  # as the API writes times
     assert (row["id"], row["kind"]) == ("1", "memory.changed")
 
 
