@@ -11,13 +11,13 @@ _BRACKETED = re.compile(r"\[[^\]\n]*\]")
 _QUOTED_LINE = re.compile(r"^\s*(?:>|\|).*$", re.MULTILINE)
 _QUOTED = re.compile(r"""["“«„][^"”»“]*["”»“]|(?<!\w)['‘][^'’]*['’](?!\w)""")
 _FEWEST_QUOTED = 3  # a quoted word or two is a name more often than a quotation
-# "here is the mail: …", "the page says: …": what follows the colon was written by somebody else.
+# "here is the mail: …", "the page says: …": what follows the colon, or the line, was written by somebody else.
 _PASTED = any_of(
     r"\b(?:e-?mails?|mail|message|article|page|post|letter|review|readme|logs?|text|transcript|(?:his|her|their|these"
-    r"|meeting) notes?|comment|ticket|thread|output|draft|paragraph|passage|sentence|speech|poem|story|lyrics|recipe"
-    r"|newsletter|says|said|wrote|writes|reads|read this|pasted?|forward(?:ed)?|translate|summari[sz]e|proofread"
-    r"|rewrite|this from|got this|this is|here(?:'s| is| it is)|the following|below|sent me"
-    r"|found this)\b[^.!?\n:]{0,80}:(?=\s)",
+    r"|meeting) notes?|comment|ticket|thread|output|draft|paragraph|passage|sentence|speech|poem|story|bio"
+    r"|intro(?:duction)?|profile|blurb|blog|advert|advertisement|lyrics|recipe|newsletter|says|said|wrote|writes|reads"
+    r"|read this|pasted?|forward(?:ed)?|translate|summari[sz]e|proofread|rewrite|this from|got this|this is|here(?:'s"
+    r"| is| it is)|the following|below|sent me|found this)\b(?:[^.!?\n:]{0,80}:(?=\s)|[^\n:]{0,80}\n(?=\s*\S))",
     r"^(?:-{3,}|={3,})",
 )
 _GAME = any_of(

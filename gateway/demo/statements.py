@@ -27,6 +27,8 @@ _PRONOUNS = tuple(
         (r"\b(?:me|us)\b", "them"),
         (r"\b(?:mine|ours)\b", "theirs"),
         (r"\b(?:myself|ourselves)\b", "themselves"),
+        (r"\b[Yy]our\b", "the assistant's"),
+        (r"\b[Yy]ou\b", "the assistant"),
     )
 )
 _NOW = re.compile(r"(?<!from) ?\bnow\b,?(?! on\b)")

@@ -68,6 +68,7 @@ def test_what_is_lasting_is_noted_under_its_target(said: str, noted: str, target
         "My bike lock code is 4711.",
         "I'm user ana, and my password is quiet-lemon-42.",
         "This is what the shop wrote:\nI love gold watches. I always buy two.",
+        "Is this introduction too stiff?\nHello, I'm Zoe and I love ferns. I never water them.",
         'She told me "I live in Oslo and I never cook".',
         "> I prefer the red one",
         "```\nI like tabs\n```",
