@@ -57,7 +57,8 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
         raise AnswerUnusable("`skills` is no list.")
     skills: dict[str, tuple[str, str]] = {}
     for skill in given:
-        name, content = (_string(skill, key) for key in ("name", "content"))
+        # A name is refused as it stands, never mended into another one.
+        name, content = _string(skill, "name"), storable_text(_string(skill, "content")).strip()
         clash = name.casefold() in skills
         if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
             skills[name.casefold()] = (name, content)
@@ -102,4 +103,4 @@ def _text(data: dict[str, Any], key: str) -> str:
 
 def _string(skill: Any, key: str) -> str:
     value = skill.get(key) if isinstance(skill, dict) else None
-    return storable_text(value).strip() if isinstance(value, str) else ""
+    return value.strip() if isinstance(value, str) else ""

@@ -280,6 +280,19 @@ async def test_clear_only_says_what_would_go_and_names_the_line(
     assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
 
 
+async def test_v1_clears_after_the_same_confirmation(
+    alice: Owner, alice_api: Api, agent: object, model: ScriptedModel
+) -> None:
+    await in_thread(memory_make, alice)
+    asked, named = await complete(alice_api, user("/memory clear"))
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 1
+    line = asked.split("`")[1]
+    done, then = await complete(alice_api, user("/memory clear"), assistant(asked), user(line))
+    assert done.startswith("Deleted 1 memory, 0 documents")
+    assert (then == named, await in_thread(Memory.objects.filter(deleted_at=None).count)) == (True, 0)
+    assert model.calls == []
+
+
 async def test_a_wrong_code_deletes_nothing(alice: Owner, alice_api: Api, session: Session) -> None:
     await in_thread(memory_make, alice)
     await turn(alice_api, session, "/memory clear")

@@ -1,6 +1,7 @@
 """A double of the model for consolidation: it tells extraction and synthesis apart by what is sent, and answers each
 with what the test chose. Concurrent requests come in any order, so answers are functions of the request."""
 
+import asyncio
 import json
 import re
 from collections.abc import Callable
@@ -25,7 +26,8 @@ def synthesis(memory_md: str = "# Memory", memory_summary: str = "A summary.", *
 
 
 class AnsweringModel:
-    """Answers extractions and syntheses. `calls` keeps what was really sent."""
+    """Answers extractions and syntheses. `calls` keeps what was really sent. With `wait_for` the first extractions are
+    answered when so many are asked for at once, and `most_at_once` tells how many it were at most."""
 
     def __init__(self) -> None:
         self.calls: list[ModelRequest] = []
@@ -33,11 +35,15 @@ class AnsweringModel:
             f"- Note of {session}", f"Synopsis of {session}."
         )
         self.on_synthesis: Callable[[ModelRequest], Answer] = lambda _: synthesis()
+        self.wait_for = 0
+        self.most_at_once = self._at_once = 0
         self.usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         self.calls.append(request)
         session = session_of(request)
+        if session and self.wait_for:
+            await self._company()
         # In a database thread: an answer may look at rows, or change them as somebody else would meanwhile.
         answer = await in_thread(
             lambda: self.on_extraction(session, request) if session else self.on_synthesis(request)
@@ -46,6 +52,17 @@ class AnsweringModel:
             raise answer
         message = {"role": "assistant", "content": answer}
         return {"model": "answering", "choices": [{"index": 0, "message": message}], "usage": self.usage}
+
+    async def _company(self) -> None:
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        async with asyncio.timeout(20):
+            while self.most_at_once < self.wait_for:
+                await asyncio.sleep(0)
+        for _ in range(20):  # time for one too many to come: it would look at its session in a database thread first
+            await in_thread(int)
+            await asyncio.sleep(0)
+        self._at_once -= 1
 
     @property
     def extracted(self) -> list[str]:

@@ -60,6 +60,22 @@ def test_the_model_is_that_of_the_role(alice: Owner, agent: Agent, answering: An
     assert [request.model for request in answering.calls] == ["big", "small"]
 
 
+def test_the_small_role_falls_back_to_the_default_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    configuration_save("model_roles", {"default": "big"})
+    talk(alice, agent)
+    consolidate(alice)
+    assert [request.model for request in answering.calls] == ["big", "big"]
+
+
+def test_only_so_many_sessions_are_read_at_a_time(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    settings_make(concurrency=3)
+    for n in range(7):
+        talk(alice, agent, hours_ago=n)
+    answering.wait_for = 3
+    assert consolidate(alice).sessions_done == 7
+    assert answering.most_at_once == 3
+
+
 def test_only_rested_unchanged_sessions_of_the_book_are_read(
     alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
 ) -> None:

@@ -16,7 +16,7 @@ from reviews.consolidation import runner, runs, starts
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.runs import Trigger
-from reviews.models import ConsolidationDay, ConsolidationRun, Extraction
+from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, settings_make, talk, work
 
@@ -168,42 +168,6 @@ def test_a_long_run_makes_room_for_other_jobs(
     assert (run.state, run.sessions_done, run.attempts) == ("scheduled", 0, 0)
     monkeypatch.setattr(runs, "SLICE_SECONDS", 60.0)
     assert work(run).state == "completed"
-
-
-def test_a_runs_ceiling_of_requests_leaves_one_for_the_documents(
-    alice: Owner, agent: Agent, answering: AnsweringModel
-) -> None:
-    settings_make(max_requests_per_run=3, concurrency=1)
-    for n in range(4):
-        talk(alice, agent, hours_ago=n)
-    run = consolidate(alice)
-    assert (run.state, run.ceiling, run.requests) == ("completed", "run", 3)
-    assert (len(answering.extracted), len(answering.syntheses)) == (2, 1)
-    assert consolidate(alice).sessions_done == 2
-
-
-def test_a_runs_ceiling_of_tokens_stops_it(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    settings_make(max_tokens_per_run=30_000, synthesis_token_limit=1000, concurrency=1)
-    answering.usage = {"total_tokens": 12_000}
-    for n in range(4):
-        talk(alice, agent, hours_ago=n)
-    run = consolidate(alice)
-    assert run.ceiling == "run"
-    assert len(answering.extracted) == 3
-
-
-def test_the_days_ceiling_pauses_until_tomorrow(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
-    settings_make(max_requests_per_day=1, concurrency=1)
-    for n in range(2):
-        talk(alice, agent, hours_ago=n)
-    run = work(request(alice))
-    assert (run.state, run.error["code"], run.sessions_done) == ("paused", "ceiling_reached", 1)
-    assert run.not_before.date() == (timezone.now() + timedelta(days=1)).date()
-    assert ConsolidationDay.objects.get().requests == 1
-    ConsolidationDay.objects.update(day=timezone.now().date() - timedelta(days=1))
-    ConsolidationRun.objects.update(not_before=timezone.now())
-    work(run)
-    assert run.sessions_done == 2
 
 
 def test_the_sweep_starts_due_books_once(
