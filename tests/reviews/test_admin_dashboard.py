@@ -403,8 +403,9 @@ def test_no_query_reads_a_whole_table_of_runs_or_revisions() -> None:
     _much_of(owner_make())
     request = RequestFactory().get("/admin/", {"days": "30"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    if connection.vendor == "postgresql":  # which does so by itself; SQLite never does
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE")
     with CaptureQueriesContext(connection) as queries:
         dashboard(request, {})
     plans = [plan_of(query["sql"]) for query in queries if query["sql"].startswith("SELECT")]
