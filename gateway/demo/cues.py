@@ -142,6 +142,6 @@ STANDS = any_of(
 # A name, a path, an address, a version: what one would have to ask for again. Capitals count.
 NAMED = re.compile(r"(?<=[\w,;] )[A-Z][\w-]+|\S*[/_\\]\S+|\w+[.:-]\w+|`[^`]+`|\b\w*\d\w*\b|\b(?:called|named) \S+")
 TROUBLE = any_of(
-    r"\b(?:broken|down|slow|off|stuck|failing|red|green|rubbish|missing|wrong|ready|fine|open|closed|installed)\b",
+    r"\b(?:broken|down|slow|off|stuck|failing|red|green|missing|wrong|ready|fine|open|closed|installed)\b",
     r"\b\w+ing\.?$",
 )

@@ -50,8 +50,8 @@ _PASSING = any_of(
 )
 _EVENT = any_of(
     r"(?<!always )(?<!never )\b(?:was|were|did|had|went|came|said|told|asked|found|saw|took|made|gave|broke|failed"
-    r"|fixed|tried|forgot|lost|bought|happened|turned|worked|crashed|installed|finished|bumped|tagged|passed|merged"
-    r"|pushed|restored|ended|(?:I|we|it|he|she|they)(?:'ve|'s|'d)? just|(?:I|we) \w+ed)\b",
+    r"|fixed|tried|forgot|lost|bought|happened|turned|worked|crashed|installed|finished|passed|merged|pushed|ended"
+    r"|(?:I|we|it|he|she|they)(?:'ve|'s|'d)? just|(?:I|we) \w+ed)\b",
 )
 _OTHERS = any_of(
     r"^(?:he|she|they|let's|someone|somebody|people|you|it|this|that|there|nothing|nobody|everybody|everyone)\b",

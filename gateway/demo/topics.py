@@ -11,7 +11,7 @@ _TOPICS = tuple(
         ("answers replies answer reply style tone short brief concise", "style length format tone writing"),
         ("married husband wife partner daughter son children kids sister brother", "family relatives home people"),
         ("deploy release ship publish production staging", "release rollout launch production version"),
-        ("test tests pytest vitest jest ci pipeline", "testing quality check build"),
+        ("test tests pytest jest ci pipeline", "testing quality check build"),
         ("backup backups nas disk restore", "data safety copy storage recovery"),
         ("package dependency dependencies install", "dependencies install modules versions"),
         ("customer customers client invoice quote price vat", "business sales billing money offer"),

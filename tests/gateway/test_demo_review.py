@@ -37,7 +37,7 @@ def writes(*messages: str, existing: list[tuple[str, str]] | None = None) -> lis
         ("I don't eat shellfish.", "They don't eat shellfish.", "user"),
         ("Never use Oxford commas.", "Wants the assistant never to use Oxford commas.", "user"),
         ("From now on, don't write me headings.", "Wants the assistant not to write them headings.", "user"),
-        ("Never deploy to staging on a Friday.", "Never deploy to staging on a Friday.", "memory"),
+        ("Never deploy to staging before noon.", "Never deploy to staging before noon.", "memory"),
         ("We use mercurial in this project.", "They use mercurial in this project.", "memory"),
         ("Our wiki is at wiki.example.org.", "Their wiki is at wiki.example.org.", "memory"),
         (
@@ -63,7 +63,7 @@ def test_what_is_lasting_is_noted_under_its_target(said: str, noted: str, target
         "We fixed the build and merged it.",
         "My neighbour is a beekeeper.",
         "He always parks in front of our door.",
-        "Suppose I'm a lighthouse keeper. I always sleep in the morning.",
+        "Suppose I'm a ferry captain. I always sleep in the morning.",
         "If I were rich I'd live in Venice.",
         "My bike lock code is 4711.",
         "I'm user ana, and my password is quiet-lemon-42.",
