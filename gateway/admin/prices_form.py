@@ -50,8 +50,10 @@ class PricesField(forms.CharField):
 
 
 def prices_text(prices: Mapping[str, Mapping[str, float]]) -> str:
-    """Stored prices as the field shows them."""
-    return "\n".join(f"{name}: {_plain(price['input'])}, {_plain(price['output'])}" for name, price in prices.items())
+    """Stored prices as the field shows them, by name: not every database keeps the order they were typed in."""
+    return "\n".join(
+        f"{name}: {_plain(price['input'])}, {_plain(price['output'])}" for name, price in sorted(prices.items())
+    )
 
 
 def _read(line: str) -> tuple[str, dict[str, float]]:
