@@ -11,7 +11,7 @@ from django.contrib.auth import get_user_model, logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 
 from gateway.authentication import forget_keys
@@ -56,6 +56,20 @@ class KeyRow:
     made: str
 
 
+class _PasswordChanged(HttpResponseRedirect):
+    """Back to the page. Sockets are told to look when this browser has the cookie of its new login: told earlier, they
+    would send its own tabs to the sign-in page."""
+
+    def __init__(self, owner_id: UUID) -> None:
+        super().__init__("/account/?done=password")
+        self._owner_id = owner_id
+
+    def close(self) -> None:
+        """Called when the answer has left."""
+        super().close()
+        look_again(self._owner_id)
+
+
 @page_view
 def account(request: HttpRequest, reader: Reader) -> HttpResponse:
     """`/account/`"""
@@ -69,8 +83,7 @@ def password(request: HttpRequest, reader: Reader) -> HttpResponse:
     if not form.is_valid():
         return _page(request, reader, status=400, password_form=form)
     update_session_auth_hash(request, form.save())
-    look_again(reader.owner.pk)
-    return redirect("/account/?done=password")
+    return _PasswordChanged(reader.owner.pk)
 
 
 @form_view
