@@ -152,18 +152,17 @@ class Turn:
             self.said.model = result.model or self.said.model
             self.said.usage = add_usage(self.said.usage, result.usage)
             own_calls = [call for call in result.calls if call.name in ours]
-            client_calls = rename_calls(
-                self.context.run_id,
-                [call for call in result.calls if call.name not in ours],
-                start=self._next_call(),
-            )
-            answers: dict[str, str] = {}
+            others = [call for call in result.calls if call.name not in ours]
+            # Where the client has no tools, the model made the name up, and nobody else will tell it so.
+            made_up = [] if self.options.client_tools else others
+            client_calls = [] if made_up else rename_calls(self.context.run_id, others, start=self._next_call())
+            answers = {call.id: memory_tools.unknown_tool(call) for call in made_up}
             if own_calls:
-                answers = await self._run_tools(own_calls)
+                answers |= await self._run_tools(own_calls)
                 for call in own_calls:
                     yield ToolUsed(call.name, call.arguments, answers[call.id])
-            self._note_step(messages, result, own_calls, client_calls, answers)
-            if client_calls or not own_calls:
+            self._note_step(messages, result, [*own_calls, *made_up], client_calls, answers)
+            if client_calls or not answers:
                 yield await self._finish(result, client_calls)
                 return
         raise UpstreamTimeout("The model made too many steps without an answer.")

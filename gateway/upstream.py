@@ -20,6 +20,7 @@ from django.conf import settings
 from gateway.demo.transport import DemoTransport
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
 from memories.errors import DomainError, InvalidRequest, RateLimited
+from memories.storable import storable_text
 
 logger = logging.getLogger("daybook.upstream")
 Chunk = dict[str, Any]
@@ -254,7 +255,7 @@ def _refused(error: openai.APIStatusError) -> DomainError:
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
     if status in {400, 422}:
         body = error.body if isinstance(error.body, dict) else {}
-        said = str(body.get("message") or "the request was not accepted")[:_QUOTED]
+        said = storable_text(str(body.get("message") or "the request was not accepted"))[:_QUOTED]
         return InvalidRequest(f"The model server refused the request: {said}", status=status)
     reason = {
         401: "refused the gateway's key",

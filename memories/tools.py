@@ -141,7 +141,7 @@ def parse_arguments(call: ToolCall) -> _Arguments | dict[str, Any]:
     """The checked arguments of a call, or the error result that tells the model what to mend."""
     tool = _BY_NAME.get(call.name)
     if tool is None:
-        return failure("unknown_tool", f"There is no tool called {call.name}.")
+        return _no_such_tool(call)
     try:
         return tool.model_validate_json(_storable_json(call.arguments or "{}"))
     except ValidationError as error:
@@ -151,6 +151,15 @@ def parse_arguments(call: ToolCall) -> _Arguments | dict[str, Any]:
             "invalid_arguments",
             f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.",
         )
+
+
+def unknown_tool(call: ToolCall) -> str:
+    """What a model is told that calls a tool nobody offered."""
+    return json.dumps(_no_such_tool(call), ensure_ascii=False)
+
+
+def _no_such_tool(call: ToolCall) -> dict[str, Any]:
+    return failure("unknown_tool", f"There is no tool called {call.name}.")
 
 
 def _storable_json(text: str) -> str:

@@ -1,9 +1,15 @@
 """POST /api/sessions/{id}/turns"""
 
+import json
+
+import pytest
+
 from gateway.models import Message, Run, Session
 from memories.database import in_thread
 from memories.errors import UpstreamError
+from memories.models import Memory, Owner
 from tests.conftest import Api
+from tests.factories import agent_make, session_make
 from tests.scripted_model import ScriptedModel, calls, says
 
 
@@ -74,3 +80,25 @@ async def test_it_hides_a_session_of_alice_from_charlie(
 async def test_it_refuses_an_empty_message(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     status, body = await alice_api.post(turns(session), {"content": " \n"})
     assert (status, body["error"]["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("name", ["web_search", "add_memory"])
+async def test_a_tool_that_nobody_offered_is_answered_and_the_turn_goes_on(
+    alice: Owner, alice_api: Api, model: ScriptedModel, name: str
+) -> None:
+    session = await in_thread(lambda: session_make(alice, agent_make("plain", tools=[])))
+    model.script(calls((name, '{"content": "Likes tea."}')), "Without it, then.")
+    status, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    assert (status, turn["state"], turn["content"]) == (200, "completed", "Without it, then.")
+    told = model.calls[1].messages[-1]
+    assert (told["role"], json.loads(told["content"])["error"]) == ("tool", "unknown_tool")
+    assert (turn["memory_changes"], await in_thread(Memory.objects.exists)) == ([], False)
+
+
+async def test_it_is_answered_beside_calls_of_our_own(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(calls(("web_search", "{}"), ("add_memory", '{"content": "Likes tea."}')), "Done.")
+    _, turn = await alice_api.post(turns(session), {"content": "Hi"})
+    assert (turn["state"], [change["after"] for change in turn["memory_changes"]]) == ("completed", ["Likes tea."])
+    asked, *told = model.calls[1].messages[-3:]
+    assert {call["id"] for call in asked["tool_calls"]} == {message["tool_call_id"] for message in told}
+    assert {json.loads(message["content"])["ok"] for message in told} == {True, False}

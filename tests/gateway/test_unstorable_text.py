@@ -2,9 +2,12 @@
 
 import json
 
+import httpx2
+import openai
 import pytest
 
 from gateway.models import Agent, Message, Session
+from gateway.upstream import domain_error
 from memories.database import in_thread
 from memories.models import Book, Memory, Owner
 from memories.portability import import_text
@@ -95,3 +98,9 @@ def test_documents_of_a_model_are_cleaned() -> None:
         json.dumps({"memory_md": "a\x00b", "memory_summary": "c\ud800", "skills": [{"name": "s", "content": "d\x00e"}]})
     )
     assert (answer.memory_md, answer.memory_summary, answer.skills) == ("ab", "c?", (("s", "de"),))
+
+
+async def test_what_an_upstream_says_about_a_refusal_is_cleaned() -> None:
+    response = httpx2.Response(400, request=httpx2.Request("POST", "http://model"))
+    error = openai.BadRequestError("x", response=response, body={"message": "no\x00 such \ud83d thing"})
+    assert str(domain_error(error)) == "The model server refused the request: no such ? thing"
