@@ -1,0 +1,72 @@
+"""What is noted of runs, told to browsers, and counted of the scan."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.ids import uuid7
+from memories.models.owners import Owner
+
+
+class ThreadRecord(models.Model):
+    """The native provider's record of a completed run: a pointer, not a second copy of the words."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="thread_records")
+    session_id = models.UUIDField()
+    run_id = models.UUIDField(unique=True)
+    cleared_at = models.DateTimeField(null=True, blank=True, help_text="Out of recall; purged like a tombstone.")
+    cleared_by = models.UUIDField(null=True, blank=True, help_text="The change set of the clear.")
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["owner", "session_id", "id"], name="thread_record_of_session"),
+            models.Index(fields=["cleared_at"], condition=Q(cleared_at__isnull=False), name="thread_record_cleared"),
+        ]
+
+    def __str__(self) -> str:
+        return f"threads/{self.session_id}/{self.run_id}"
+
+
+class Notification(models.Model):
+    """The outbox: what an owner's browsers are told. `seq` is in commit order per owner."""
+
+    class Kind(models.TextChoices):
+        REVIEW_SAVED = "review.saved"
+        REVIEW_AWAITING_APPROVAL = "review.awaiting_approval"
+        REVIEW_UNDONE = "review.undone"
+        MEMORY_CHANGED = "memory.changed"
+        CONSOLIDATION_FINISHED = "consolidation.finished"
+        RESYNC = "resync"
+
+    id = models.BigAutoField(primary_key=True)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="notifications")
+    seq = models.PositiveBigIntegerField()
+    kind = models.CharField(max_length=32, choices=Kind.choices)
+    text = models.TextField(blank=True)
+    review_id = models.UUIDField(null=True, blank=True)
+    memory_numbers = models.JSONField(default=list)
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "seq"], name="notification_seq_once_per_owner")]
+        indexes = [models.Index(fields=["created_at"], name="notification_age")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.seq}"
+
+
+class ScanDay(models.Model):
+    """How often the scan refused a write on one day (UTC), by rule. A number of all owners, without any text."""
+
+    day = models.DateField()
+    rule = models.CharField(max_length=64)
+    kind = models.CharField(max_length=16, help_text="secret, injection or prompt.")
+    number = models.PositiveBigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["day", "rule"], name="scan_day_once_per_rule")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.rule}"
