@@ -96,7 +96,8 @@ class ConsolidatedBookAdmin(BookAdmin):
         context = super().page_context(request, row)
         if request.user.has_perm("reviews.view_consolidationrun"):
             run = ConsolidationRun.objects.filter(book=row).order_by("-pk").first()
-            context["consolidation"] = {"run": run, "stands": how_it_stands(run) if run else "Consolidation has not run yet."}
+            stands = how_it_stands(run) if run else "Consolidation has not run yet."
+            context["consolidation"] = {"run": run, "stands": stands}
         if self.has_consolidate_permission(request):
             context["consolidate_url"] = _address([str(row.pk)], force=False)
         return context

@@ -36,6 +36,7 @@ class AnsweringModel:
         )
         self.on_synthesis: Callable[[ModelRequest], Answer] = lambda _: synthesis()
         self.wait_for = 0
+        self._enough = asyncio.Event()
         self.most_at_once = self._at_once = 0
         self.usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
 
@@ -56,9 +57,10 @@ class AnsweringModel:
     async def _company(self) -> None:
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
+        if self.most_at_once >= self.wait_for:
+            self._enough.set()
         async with asyncio.timeout(20):
-            while self.most_at_once < self.wait_for:
-                await asyncio.sleep(0)
+            await self._enough.wait()
         for _ in range(20):  # time for one too many to come: it would look at its session in a database thread first
             await in_thread(int)
             await asyncio.sleep(0)
