@@ -75,8 +75,8 @@ class Environment(BaseSettings):
         5_000_000, ge=0, description="Most tokens that reviews of one owner take in a day; 0 = no limit."
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for a person.")
-    notification_days: int = Field(14, ge=1, description="Days that notifications are kept.")
-    undo_days: int = Field(30, ge=1, description="Days that deleted memories can be put back.")
+    notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
+    undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be put back.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
     metrics: bool = Field(False, description="Serve /metrics.")
 

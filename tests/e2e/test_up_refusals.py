@@ -37,6 +37,8 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
         ("OPENAI_BASE_URL", "localhost:1234"),
         ("DAYBOOK_API_KEY", "too-short"),
         ("DAYBOOK_AGENTS", "/no/such/file.yaml"),
+        ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
+        ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:
