@@ -78,5 +78,6 @@ def why_words(*, lane: str, why: str, usage_count: int) -> str:
     """Why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
     general = "Part of what every answer is given." if lane == "frozen" else "Close in meaning to your question."
     reason = why.strip() or general
-    times = f" Used {usage_count} times." if lane == "long_term" and usage_count > 1 else ""
+    often = "twice" if usage_count == 2 else f"{usage_count} times"
+    times = f" Used {often}." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"

@@ -11,6 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
+from gateway.chat.words import why_words
 from gateway.models import Agent, Message, Run, Session
 from memories.changes import undo_changes
 from memories.models import ChangeSet, Owner, WriteOrigin
@@ -266,6 +267,15 @@ def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice
     text = text_of(html_of(page, f"/c/{session.pk}/"))
     assert "Used 2 memories Backs up every night. Shares the word “night” with your question." in text
     assert "“the disk was at 97 % on Tuesday too” Said earlier in this conversation, turn 1." in text
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Used twice."), (12, " Used 12 times.")])
+def test_why_a_memory_was_used_ends_with_how_often(count: int, words: str) -> None:
+    why = "Shares the words “backup” and “night” with your question."
+    assert why_words(lane="long_term", why=why, usage_count=count) == why + words
+    assert why_words(lane="frozen", why="pinned, so it is in every answer", usage_count=count) == (
+        "Pinned, so it is in every answer."
+    )
 
 
 def test_memories_of_somebody_else_are_never_shown_as_used(page: Client, alice: Owner, charlie_page: Client) -> None:

@@ -20,8 +20,8 @@ from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, Wr
 from memories.page_import import MOST_SHOWN
 from memories.page_summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from reviews.models import ConsolidationRun
-from tests.factories import memory_make, session_make
+from reviews.models import ConsolidationRun, ReviewRun
+from tests.factories import agent_make, memory_make, session_make
 
 pytestmark = pytest.mark.django_db
 
@@ -303,6 +303,38 @@ def test_how_far_consolidation_is_stands_in_the_health_line(
     assert words in text_of(html)
     assert ('role="progressbar"' in html) == (fill is not None)
     assert fill is None or f'width="{fill}"' in html
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        ("failed", "The last review failed 2 hours ago; the next one reads those turns too."),
+        ("timed_out", "The last review ran out of time 2 hours ago; the next one reads those turns too."),
+        ("nothing_to_save", "Last review 2 hours ago ."),
+    ],
+)
+def test_how_the_last_review_went_stands_in_the_health_line(page: Client, alice: Owner, state: str, words: str) -> None:
+    book = book_get_or_create(alice.pk, "main")
+    then = timezone.now() - timedelta(hours=2, minutes=5)
+    ReviewRun.objects.create(
+        owner=alice,
+        book=book,
+        state=state,
+        agent_name="assistant",
+        book_epoch=1,
+        first_seq=1,
+        last_seq=2,
+        finished_at=then,
+    )
+    assert words in text_of(html_of(page))
+
+
+def test_whether_there_are_reviews_at_all_stands_in_the_health_line(page: Client, alice: Owner) -> None:
+    book_get_or_create(alice.pk, "main")
+    agent_make("assistant", memory_review_interval=3)
+    assert "No review yet." in text_of(html_of(page))
+    agent_make("assistant", memory_review_interval=0)
+    assert "Reviews are off for every agent of this book." in text_of(html_of(page))
 
 
 def test_a_consolidation_that_failed_is_said_and_one_that_ended_is_not(page: Client, alice: Owner) -> None:
