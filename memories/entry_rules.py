@@ -4,6 +4,7 @@ Called by memories.services for every write, and by reviews.staged, which answer
 import hashlib
 import unicodedata
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from django.conf import settings
 
@@ -53,6 +54,16 @@ def clean_target(target: str) -> str:
     if target not in Target.values:
         raise InvalidRequest(f"target is one of {', '.join(Target.values)}.", param="target")
     return str(target)
+
+
+def clean_expiry(expires_at: datetime | None) -> datetime | None:
+    """A time of expiry as stored: in UTC, without a time zone taken for UTC. Raises InvalidRequest for years that not
+    every database and time zone knows."""
+    if expires_at is None:
+        return None
+    if not 1970 <= expires_at.year <= 9998:
+        raise InvalidRequest("A memory expires between the years 1970 and 9998.", param="expires_at")
+    return expires_at.replace(tzinfo=UTC) if expires_at.tzinfo is None else expires_at.astimezone(UTC)
 
 
 def clean_keywords(keywords: Sequence[str]) -> list[str]:

@@ -191,7 +191,10 @@ def _message(error: DomainError) -> str:
 def _time(line: int, value: Any) -> datetime | None:
     if not value:
         return None
-    parsed = parse_datetime(str(value))
+    try:
+        parsed = parse_datetime(str(value))
+    except ValueError:  # it looks like a time, of a day that is in no calendar
+        parsed = None
     if parsed is None or parsed.tzinfo is None:
         raise InvalidRequest(
             f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line

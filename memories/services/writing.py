@@ -19,6 +19,7 @@ from memories.entry_rules import (
     check_scan,
     clean_category,
     clean_content,
+    clean_expiry,
     clean_keywords,
     clean_target,
     content_key,
@@ -110,7 +111,7 @@ class BookWriter:
             keywords=keywords,
             write_origin=self.source.origin,
             pinned=bool(fields.pinned),
-            expires_at=fields.expires_at,
+            expires_at=clean_expiry(fields.expires_at),
             session_id=self.source.session_id,
             run_id=self.source.run_id,
             review_id=self.source.review_id,
@@ -234,7 +235,7 @@ class BookWriter:
         if fields.pinned is not None:
             wanted["pinned"] = fields.pinned
         if fields.expires_at is not None or fields.clear_expiry:
-            wanted["expires_at"] = fields.expires_at
+            wanted["expires_at"] = clean_expiry(fields.expires_at)
         return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
 
     def _revise(
