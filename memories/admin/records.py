@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
@@ -139,9 +139,10 @@ class ChangeSetAdmin(DeedAdmin, ReadOnlyAdmin):
         "review_id",
         "undoes",
         "changes",
+        "documents",
         "when",
     )
-    readonly_fields = ("origin", "changes", "when")
+    readonly_fields = ("origin", "changes", "documents", "when")
 
     @admin.display(description="Origin")
     def origin(self, change_set: ChangeSet) -> SafeString:
@@ -159,6 +160,13 @@ class ChangeSetAdmin(DeedAdmin, ReadOnlyAdmin):
     def changes(self, change_set: ChangeSet) -> SafeString:
         link = f"{reverse('admin:memories_revision_changelist')}?change_set={change_set.pk}"
         return format_html('<a class="db-link" href="{}">the revisions of this change set</a>', link)
+
+    @admin.display(description="Documents")
+    def documents(self, change_set: ChangeSet) -> SafeString | str:
+        written = change_set.artifact_revisions.select_related("artifact").order_by("artifact__path", "id")
+        rows = {revision.artifact_id: revision.artifact.path for revision in written}
+        links = ((reverse("admin:memories_artifact_change", args=[pk]), path) for pk, path in rows.items())
+        return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
 
     @admin.display(description="When")
     def when(self, change_set: ChangeSet) -> str:

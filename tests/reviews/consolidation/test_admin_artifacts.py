@@ -221,3 +221,10 @@ def test_documents_are_not_added_or_deleted_past_the_service(root: Client) -> No
     assert root.post(reverse("admin:memories_artifact_delete", args=[artifact.pk]), {"post": "yes"}).status_code == 403
     assert "delete_selected" not in root.get(LIST).content.decode()
     assert book_of(owner_make()).artifacts.count() == 1
+
+
+def test_the_page_of_a_change_set_leads_to_the_documents_it_wrote(root: Client) -> None:
+    artifact = artifact_make()
+    written = ArtifactRevision.objects.get(artifact=artifact).change_set
+    page = root.get(reverse("admin:memories_changeset_change", args=[written.pk])).content.decode()
+    assert f'href="{page_of(artifact)}">MEMORY.md</a>' in page
