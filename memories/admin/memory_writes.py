@@ -5,9 +5,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
 
 from memories.errors import DomainError
 from memories.models import Memory, Revision, WriteOrigin
+from memories.selectors import memory_json
 from memories.services import BookWriter, Source, Written, book_writing, memory_state
 
 Write = Callable[[BookWriter, Memory], Written]
@@ -58,7 +62,7 @@ def allow_one(writer: BookWriter, memory: Memory) -> Written:
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     """JSON Lines: one memory a line."""
     for memory in memories:
-        yield json.dumps(_exported(memory), ensure_ascii=False) + "\n"
+        yield json.dumps(_exported(memory), ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
 
 
 def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: Outcome) -> None:
@@ -73,25 +77,5 @@ def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: Outcom
         outcome.left.append(f"{memory.number}: it is like that already.")
 
 
-def _exported(memory: Memory) -> dict[str, object]:
-    times = {
-        name: getattr(memory, name) for name in ("expires_at", "last_used_at", "created_at", "updated_at", "deleted_at")
-    }
-    return {
-        "id": str(memory.number),
-        "object": "memory",
-        "owner": str(memory.owner),
-        "book": memory.book.name,
-        "target": memory.target,
-        "category": memory.category,
-        "content": memory.content,
-        "keywords": memory.keywords,
-        "write_origin": memory.write_origin,
-        "pinned": memory.pinned,
-        "blocked": memory.blocked,
-        "usage_count": memory.usage_count,
-        "version": memory.version,
-        "session_id": str(memory.session_id) if memory.session_id else None,
-        "review_id": str(memory.review_id) if memory.review_id else None,
-        **{name: at.isoformat() if at else None for name, at in times.items()},
-    }
+def _exported(memory: Memory) -> dict[str, Any]:
+    return {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
