@@ -55,7 +55,7 @@ def test_another_agent_in_a_running_session_asks_first(alices: Visitor, told: To
     assert Session.objects.count() == 1
 
 
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, 1000, 800, 390])
 def test_a_context_that_fills_says_what_will_happen(visitor: NewVisitor, told: ToldModel, width: int) -> None:
     page = visitor("alice", viewport={"width": width, "height": 900}).open("/")
     told.answer("Fine.")
@@ -70,6 +70,10 @@ def test_a_context_that_fills_says_what_will_happen(visitor: NewVisitor, told: T
     expect(words).to_have_count(1)
     page.reload()
     expect(words).to_have_count(1)
+    expect(page.get_by_role("button", name="Send message")).to_be_in_viewport(ratio=1)
+    boxes = [page.locator(part).bounding_box() for part in ("#agent", ".composer .switch", "#fill", "#send")]
+    edges = [edge for box in boxes if box for edge in (box["x"], box["x"] + box["width"])]
+    assert edges == sorted(edges), "parts of the bar lie over each other"
 
 
 def test_that_used_memories_are_open_is_remembered_by_this_browser(
