@@ -2,6 +2,7 @@
 Text goes on as it comes; tool calls are kept until they are whole."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -9,12 +10,14 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway.errors import UpstreamUnreachable
 from gateway.upstream import Chunk, ModelRequest, model
 from memories.errors import TooLarge, UpstreamTimeout
 from memories.storable import storable_text
 from memories.tools import ToolCall
 
 _MARGIN = 5.0
+_MOST_TOKENS = 1_000_000_000  # no answer has more; larger figures are nonsense
 _COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
 
@@ -48,9 +51,11 @@ class Step:
         """Take in a choice's delta or message; returns its text. Raises TooLarge."""
         if reason := choice.get("finish_reason"):
             self.finish_reason = reason
-        for position, call in enumerate(part.get("tool_calls") or ()):
-            self._take_call(call, position)
-        text = part.get("content") or ""
+        calls = part.get("tool_calls")
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+            if isinstance(call, dict):
+                self._take_call(call, position)
+        text = said_in(part.get("content"))
         if text:
             text = storable_text(text)
             self.texts.append(text)
@@ -77,10 +82,13 @@ class Step:
 
     def _take_call(self, call: dict[str, Any], position: int) -> None:
         gathered = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
-        function = call.get("function") or {}
-        gathered["id"] = storable_text(call.get("id") or gathered["id"])
-        gathered["name"] += storable_text(function.get("name") or "")
-        gathered["arguments"] += storable_text(function.get("arguments") or "")
+        function = call.get("function")
+        if not isinstance(function, dict):
+            return
+        arguments = function.get("arguments") or ""
+        gathered["id"] = storable_text(str(call.get("id") or gathered["id"]))
+        gathered["name"] += storable_text(str(function.get("name") or ""))
+        gathered["arguments"] += storable_text(arguments if isinstance(arguments, str) else json.dumps(arguments))
 
 
 async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
@@ -91,9 +99,10 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple
             if chunk is None:
                 return
             step.model = chunk.get("model") or step.model
-            if usage := chunk.get("usage"):
-                step.usage = usage
+            step.usage = usage_of(chunk) or step.usage
             for choice in chunk.get("choices") or ():
+                if not isinstance(choice, dict):
+                    continue
                 delta = choice.get("delta") or {}
                 if choice.get("index"):
                     yield choice, ""  # further choices that a client asked for are its own affair
@@ -123,10 +132,34 @@ async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tup
     except TimeoutError:
         raise UpstreamTimeout("The model server took too long to answer.") from None
     step.model = answer.get("model") or ""
-    step.usage = answer.get("usage") or {}
+    step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
+    if not isinstance(choice, dict):
+        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
     yield choice, step.take(choice, choice.get("message") or {})
+
+
+def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """The usage an upstream gave, with figures that can be added up and stored; {} for none."""
+    given = answer.get("usage")
+    if not isinstance(given, dict):
+        return {}
+    return given | {name: _counted(given.get(name)) for name in _COUNTED if name in given}
+
+
+def _counted(value: Any) -> int:
+    try:
+        return min(max(int(value), 0), _MOST_TOKENS)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def said_in(content: Any) -> str:
+    """The text of a message's or delta's content; some servers give it in parts."""
+    if isinstance(content, list):
+        return "".join(said_in(part.get("text")) for part in content if isinstance(part, dict))
+    return content if isinstance(content, str) else ""
 
 
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:

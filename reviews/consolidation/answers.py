@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+from gateway.steps import said_in
 from memories.artifact_paths import is_skill_name
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
@@ -37,7 +38,7 @@ class SynthesisAnswer:
 
 def answer_text(answer: dict[str, Any]) -> str:
     """The text of a chat completion, "" for none."""
-    return str((answer["choices"][0].get("message") or {}).get("content") or "")
+    return said_in((answer["choices"][0].get("message") or {}).get("content"))
 
 
 def parse_extraction(text: str) -> ExtractionAnswer:

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from django.db import transaction
 
+from gateway.steps import usage_of
 from gateway.upstream import ModelRequest, model
 from memories.database import in_thread
 from memories.documents import tokens_of
@@ -49,7 +50,7 @@ async def ask(
         async with asyncio.timeout(claim.limits.request_seconds):
             answer = await model().complete(request)
         text = answer_text(answer)
-        usage = answer.get("usage") or {}
+        usage = usage_of(answer)
         taken = int(usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(text)
     except TimeoutError:
         raise UpstreamTimeout("The model server took too long to answer.") from None
