@@ -126,8 +126,8 @@ class OpenAIModel:
                         return
                     if chunk.get("error"):
                         raise UpstreamUnreachable("The model server broke off with an error.")
-                    choices = chunk.get("choices")
-                    finished = finished or bool(choices and choices[0].get("finish_reason"))
+                    for choice in (chunk.get("choices") or ())[:1]:
+                        finished = finished or bool(isinstance(choice, dict) and choice.get("finish_reason"))
                     yield chunk
         except _WRONG as error:
             raise domain_error(error) from error

@@ -131,7 +131,14 @@ async def test_silence_is_a_time_out(
 
 
 @pytest.mark.parametrize(
-    "line", ["data: {broken", "data: 7", 'data: {"error": {"message": "out of memory"}}', 'data: "\\ud83d']
+    "line",
+    [
+        "data: {broken",
+        "data: 7",
+        'data: {"error": {"message": "out of memory"}}',
+        'data: "\\ud83d',
+        'data: {"choices": [null]}',
+    ],
 )
 async def test_a_stream_that_is_no_stream_is_unreachable(
     wire: OpenAIModel, upstream: UpstreamServer, line: str
