@@ -10,8 +10,8 @@ from config.metrics import metrics
 from gateway.chat import account
 from gateway.chat import views as chat
 from gateway.mcp.api import mcp
-from memories import views as memories
-from reviews import views as reviews
+from memories.page import views as memories
+from reviews.page import views as reviews
 
 urlpatterns = [
     path("", chat.chat, name="chat"),

@@ -16,9 +16,9 @@ from memories.errors import InvalidRequest, NotFound
 from memories.forgetting import forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
+from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
-from memories.pages import DEFAULT_LIMIT, list_json, number, page_json
 from memories.portability import export_lines, import_text
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json

@@ -11,8 +11,8 @@ from memories.artifacts import artifact_get, artifact_json, artifact_put, live_a
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import NotFound
+from memories.lists import page_json
 from memories.models import Book
-from memories.pages import page_json
 from memories.selectors import book_named
 from memories.services import book_get_or_create
 

@@ -11,8 +11,8 @@ from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
+from memories.lists import DEFAULT_LIMIT, list_json
 from memories.models import WriteOrigin
-from memories.pages import DEFAULT_LIMIT, list_json
 from reviews import approvals, services
 from reviews.models import ReviewRun
 from reviews.schedule import review_request

@@ -23,8 +23,8 @@ from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
+from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
-from memories.pages import DEFAULT_LIMIT, list_json, number
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
 

@@ -29,7 +29,7 @@ from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.word_diff import Piece
-from reviews.page_document import changed_lines, revision_verb, words_of
+from reviews.page.document import changed_lines, revision_verb, words_of
 
 MOST_REVISIONS = 30
 

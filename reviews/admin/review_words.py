@@ -5,7 +5,7 @@ from typing import Any
 
 from memories.admin.marks import moment
 from reviews.models import ReviewRun
-from reviews.page_words import FAILURES, by_staff
+from reviews.page.words import FAILURES, by_staff
 
 State = ReviewRun.State
 _TIMES = {1: "once", 2: "twice", 3: "three times"}

@@ -9,7 +9,7 @@ from gateway.services import session_forget, session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.ids import parse_uuid
-from memories.pages import DEFAULT_LIMIT, list_json
+from memories.lists import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview

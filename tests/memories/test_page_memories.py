@@ -17,8 +17,8 @@ from gateway.models import Agent, Run
 from memories import entry_rules
 from memories.changes import undo_changes
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
-from memories.page_import import MOST_SHOWN
-from memories.page_summary import meter
+from memories.page.importing import MOST_SHOWN
+from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, memory_make, session_make

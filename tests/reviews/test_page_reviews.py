@@ -17,7 +17,7 @@ from memories.changes import Undone, change_set_get, undo_changes
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
-from reviews.page_document import changed_lines
+from reviews.page.document import changed_lines
 from reviews.services import review_undo
 from tests.factories import agent_make, session_make
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from memories.api import book_state_of
 from memories.models import Book, Memory, Target, WriteOrigin
-from memories.page_rows import EXPIRES_SOON, Row, rows_of, with_changes
+from memories.page.rows import EXPIRES_SOON, Row, rows_of, with_changes
 from memories.readers import Reader
 from memories.search import Hit, extract_keywords
 from memories.snapshot import snapshots

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from memories.models import Memory, Revision, Target
-from memories.page_rows import TARGET_WORDS, Mark, mark_of
+from memories.page.rows import TARGET_WORDS, Mark, mark_of
 from memories.readers import Reader
 from memories.whence import Whence, names_of, whence
 from memories.word_diff import Piece, word_diff

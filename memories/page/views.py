@@ -7,11 +7,11 @@ from django.shortcuts import render
 
 from memories.errors import DomainError, NotFound
 from memories.models import Memory, Target, WriteOrigin
-from memories.page_history import history_of
-from memories.page_import import rewordings
-from memories.page_list import Listed, filters_of, listed
-from memories.page_rows import TARGET_WORDS, mark_of, rows_of, short_name, with_changes
-from memories.page_summary import summary_of
+from memories.page.history import history_of
+from memories.page.importing import rewordings
+from memories.page.listing import Listed, filters_of, listed
+from memories.page.rows import TARGET_WORDS, mark_of, rows_of, short_name, with_changes
+from memories.page.summary import summary_of
 from memories.readers import Reader, deed_view, fragment_view, page_view
 from memories.selectors import memory_get
 

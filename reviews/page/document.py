@@ -8,10 +8,10 @@ from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
-from memories.page_rows import Mark, mark_of
+from memories.page.rows import Mark, mark_of
 from memories.readers import Reader
 from memories.word_diff import Piece, word_diff
-from reviews.page_panel import document_name
+from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30
 _VERBS = {

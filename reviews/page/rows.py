@@ -18,12 +18,12 @@ from gateway.chat.session_list import title_of, titled
 from gateway.chat.words import day_words
 from gateway.models import Message, Session
 from memories.models import Target
-from memories.page_rows import Mark
+from memories.page.rows import Mark
 from memories.readers import Reader
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
-from reviews.page_undo import Steps, steps_of, undone_words
-from reviews.page_words import action_words, by_staff, outcome_words, span_words
+from reviews.page.undo import Steps, steps_of, undone_words
+from reviews.page.words import action_words, by_staff, outcome_words, span_words
 
 State = ReviewRun.State
 _ICONS = {

@@ -13,15 +13,15 @@ from memories.artifacts import artifact_get
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
-from memories.page_list import DEFAULT_BOOK
+from memories.page.listing import DEFAULT_BOOK
 from memories.readers import Reader, deed_view, fragment_view, page_view
 from memories.selectors import book_named
 from reviews import services
 from reviews.ceilings import day_of
 from reviews.models import ReviewRun
-from reviews.page_document import document_history, shown_document
-from reviews.page_panel import document_name, panel_of
-from reviews.page_rows import rows_of
+from reviews.page.document import document_history, shown_document
+from reviews.page.panel import document_name, panel_of
+from reviews.page.rows import rows_of
 from reviews.selectors import review_get
 
 STRETCH = 30
