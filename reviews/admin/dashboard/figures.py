@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Any
 
-from django.db.models import Count, Q, Sum
+from django.db.models import CharField, Count, Q, Sum
 
 from gateway.models import Run
 from memories.admin.marks import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
 from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, Tally, lines
 from reviews.admin.dashboard.money import Money, Tokens, dollars, token_sums
-from reviews.admin.dashboard.periods import Period, day_of
+from reviews.admin.dashboard.periods import Period, day_of, group_of
 from reviews.models import ConsolidationRun, ReviewRun
 
 State = ReviewRun.State
@@ -110,8 +110,8 @@ def _of_consolidation(rows: Q) -> Iterable[tuple[Any, ...]]:
 
 
 def _of_revisions(rows: Q) -> Iterable[tuple[Any, ...]]:
-    by = Revision.objects.filter(rows).annotate(day=day_of("created_at")).order_by()
-    return by.values_list("day", "write_origin").annotate(Count("pk"))
+    by = Revision.objects.filter(rows).annotate(day=day_of("created_at"), by=group_of("write_origin", CharField()))
+    return by.order_by().values_list("day", "by").annotate(Count("pk"))
 
 
 def _turns_chart(period: Period, turns: ByDay) -> Chart:

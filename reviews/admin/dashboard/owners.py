@@ -10,7 +10,6 @@ from uuid import UUID
 from django.conf import settings
 from django.contrib import admin
 from django.db.models import Count, Q, QuerySet, Sum, UUIDField
-from django.db.models.functions import Coalesce
 from django.http import HttpRequest
 from django.urls import reverse
 
@@ -19,15 +18,14 @@ from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Used
 from reviews.admin.dashboard.money import Money, Tokens, dollars, token_sums
-from reviews.admin.dashboard.periods import Period, begin_of
+from reviews.admin.dashboard.periods import Period, begin_of, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 
 SHOWN = 20
 # So many groups of owner and model are looked at, those with most tokens; who is not among them is one of the others.
 _MOST_GROUPS = 5_000
 _NEARLY = 90  # percent
-# An expression, not the column: to have the groups in order SQLite would walk a whole index that begins with it.
-_WHOSE = Coalesce("owner", "owner", output_field=UUIDField())
+_WHOSE = group_of("owner", UUIDField())
 _ASKED: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_at"), (ReviewRun, "created_at"))
 
 
