@@ -5,6 +5,7 @@ import os
 import sys
 
 from django.core.management import execute_from_command_line
+from django.db import DatabaseError, connection
 
 from config.environment import ConfigurationError
 
@@ -15,6 +16,10 @@ def main() -> None:
         execute_from_command_line(sys.argv)
     except ConfigurationError as error:
         sys.exit(f"daybook: {error}")
+    except DatabaseError:
+        if connection.introspection.table_names():
+            raise
+        sys.exit("daybook: this database is empty yet. Run `python manage.py up` (or `prepare`) first.")
 
 
 if __name__ == "__main__":

@@ -95,8 +95,9 @@ def key_warnings(owner_id: UUID | None = None) -> list[str]:
 
 
 def key_facts(book: Book, now: datetime) -> Facts:
-    """Sentences for memories.health."""
-    return Facts(sentences=tuple((WARNING, warning) for warning in key_warnings(book.owner_id)))
+    """For memories.health: what people should look after."""
+    warnings = key_warnings(book.owner_id)
+    return Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
 
 
 def key_hash(plain: str) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict
+from pydantic import ConfigDict, StrictInt
 
 from gateway.agents.rows import require_agent
 from gateway.services import session_get
@@ -28,7 +28,7 @@ _INTERNAL = {"key", "version", "left_version", "edited_by"}
 class WritesIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    writes: list[int] | None = None
+    writes: list[StrictInt] | None = None
 
 
 class ApprovalIn(WritesIn):

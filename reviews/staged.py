@@ -129,7 +129,7 @@ class StagedBook:
         if isinstance(arguments, dict):
             return json.dumps(arguments, ensure_ascii=False)
         if len(self.accepted) >= self.max_writes:
-            result = failure("write_limit", f"A review makes at most {self.max_writes} writes. Stop here.")
+            result = failure("write_limit", f"No more writes: a review makes at most {self.max_writes}. Stop here.")
             self._note_refused(arguments, result["message"])
             return json.dumps(result)
         try:

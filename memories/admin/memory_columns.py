@@ -22,6 +22,14 @@ class MemoryColumns:
     def about(self, memory: Memory) -> str:
         return TARGETS.get(memory.target, memory.target)
 
+    @admin.display(description="About")
+    def subject(self, memory: Memory) -> str:
+        return f"{self.about(memory)} · {memory.category}"
+
+    @admin.display(description="Owner and book")
+    def whose(self, memory: Memory) -> str:
+        return f"{memory.owner} · {memory.book.name}"
+
     @admin.display(description="Keywords")
     def keyword_words(self, memory: Memory) -> str:
         return ", ".join(memory.keywords) or "–"

@@ -52,6 +52,23 @@ export async function call(method, path, body, options) {
   return response.status === 204 ? null : response.json();
 }
 
+// Does something that may be refused: the refusal is said in the [data-error] of the place, and the button that asked for
+// it rests meanwhile.
+export async function attempt(place, button, work) {
+  const said = place.querySelector("[data-error]");
+  said.hidden = true;
+  button.disabled = true;
+  try {
+    await work();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    said.textContent = error.message;
+    said.hidden = false;
+  } finally {
+    button.disabled = false;
+  }
+}
+
 // A fragment of this site, rendered and escaped by the server, as nodes; of what is sent to it, if anything is.
 export async function fragment(path, body) {
   const response = await request(body === undefined ? "GET" : "POST", path, body);

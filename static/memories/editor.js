@@ -1,6 +1,6 @@
 // Writing a memory: a new one, or one of the list in place. A change that somebody else made meanwhile is shown beside.
 
-import { ApiError, call } from "../gateway/api.js";
+import { ApiError, attempt, call } from "../gateway/api.js";
 import { shown } from "./list.js";
 
 const zone = document.querySelector("[data-memories]").dataset.zone;
@@ -23,7 +23,7 @@ export function installAdd(form, list) {
   watch(form, () => show(false));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    await attempt(form, async () => {
+    await attempt(form, form.querySelector("[type=submit]"), async () => {
       await call("POST", "/api/memories", { ...values(form), book: list.book });
       form.reset();
       form.querySelector("[data-count]").textContent = "0";
@@ -58,7 +58,7 @@ export async function openEditor(row, button, list) {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    attempt(form, () => save(form, list));
+    attempt(form, form.querySelector("[type=submit]"), () => save(form, list));
   });
 }
 
@@ -116,22 +116,6 @@ function watch(form, close) {
       close();
     } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
   });
-}
-
-async function attempt(form, write) {
-  const said = form.querySelector("[data-error]");
-  const button = form.querySelector("[type=submit]");
-  said.hidden = true;
-  button.disabled = true;
-  try {
-    await write();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    said.textContent = error.message;
-    said.hidden = false;
-  } finally {
-    button.disabled = false;
-  }
 }
 
 function values(form) {

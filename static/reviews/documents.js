@@ -1,7 +1,7 @@
 // The drawer of a document: read, edited, and its history. In its place stands the panel while it is closed; on narrow
 // pages it lies over everything, and then what is behind it rests.
 
-import { ApiError, call, request } from "../gateway/api.js";
+import { attempt, call, request } from "../gateway/api.js";
 import { shown } from "../memories/list.js";
 
 const OVER = matchMedia("(max-width: 74.99rem)");
@@ -76,7 +76,7 @@ export class Documents extends EventTarget {
   async #save(form) {
     const path = form.dataset.documentForm;
     const content = form.elements.content.value;
-    await this.#attempt(form.querySelector("[type=submit]"), async () => {
+    await attempt(this.drawer, form.querySelector("[type=submit]"), async () => {
       await this.#put(path, content, form.dataset.version);
       if (content.trim()) await this.#load(path);
       else this.close();
@@ -86,7 +86,7 @@ export class Documents extends EventTarget {
   async #restore(button) {
     const steps = this.drawer.querySelector("[data-document-steps]");
     const path = steps.dataset.documentSteps;
-    await this.#attempt(button, async () => {
+    await attempt(this.drawer, button, async () => {
       const query = `book=${this.#book}&path=${encodeURIComponent(path)}&revision=${button.dataset.restoreDocument}`;
       const content = await (await request("GET", `/fragments/document/?${query}`)).text();
       await this.#put(path, content, steps.dataset.version);
@@ -99,20 +99,6 @@ export class Documents extends EventTarget {
     const place = path.split("/").map(encodeURIComponent).join("/");
     await call("PUT", `/api/books/${this.#book}/artifacts/${place}`, { content }, { headers });
     this.dispatchEvent(new CustomEvent("changed"));
-  }
-
-  async #attempt(button, work) {
-    const said = this.drawer.querySelector("[data-error]");
-    said.hidden = true;
-    button.disabled = true;
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      button.disabled = false;
-      said.textContent = error.message;
-      said.hidden = false;
-    }
   }
 
   #rest() {

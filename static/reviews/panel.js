@@ -1,6 +1,6 @@
 // Consolidation: how far it is, what a rebuild would cost, and stopping it. It is looked at only while it is under way.
 
-import { ApiError, call } from "../gateway/api.js";
+import { attempt, call } from "../gateway/api.js";
 import { shown } from "../memories/list.js";
 
 const OPEN = new Set(["scheduled", "running", "paused"]);
@@ -20,10 +20,10 @@ export class Panel {
         event.preventDefault();
         documents.open(button.dataset.document, button);
       } else if (button.matches("[data-edit-document]")) documents.open(button.dataset.editDocument, button, "edit");
-      else if (button.matches("[data-preview]")) this.#attempt(button, () => this.#preview());
+      else if (button.matches("[data-preview]")) attempt(this.root, button, () => this.#preview());
       else if (button.matches("[data-not-now]")) this.#hide();
-      else if (button.matches("[data-rebuild]")) this.#attempt(button, () => this.#rebuild());
-      else if (button.matches("[data-stop]")) this.#attempt(button, () => this.#stop(button.dataset.stop));
+      else if (button.matches("[data-rebuild]")) attempt(this.root, button, () => this.#rebuild());
+      else if (button.matches("[data-stop]")) attempt(this.root, button, () => this.#stop(button.dataset.stop));
     });
     root.addEventListener("change", (event) => {
       if (!event.target.matches("[data-choose-book]")) return;
@@ -92,21 +92,6 @@ export class Panel {
   async #stop(id) {
     await call("POST", `/api/consolidations/${id}/stop`, {});
     await this.refresh("[data-preview]");
-  }
-
-  async #attempt(button, work) {
-    const said = this.root.querySelector("[data-error]");
-    said.hidden = true;
-    button.disabled = true;
-    try {
-      await work();
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      said.textContent = error.message;
-      said.hidden = false;
-    } finally {
-      button.disabled = false;
-    }
   }
 }
 

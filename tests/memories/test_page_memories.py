@@ -13,7 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from gateway.models import Agent, Run
+from gateway.models import Agent, ApiKey, Run
 from memories import entry_rules
 from memories.changes import undo_changes
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
@@ -21,7 +21,7 @@ from memories.page.importing import MOST_SHOWN
 from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
-from tests.factories import agent_make, memory_make, session_make
+from tests.factories import agent_make, key_make, memory_make, session_make
 
 pytestmark = pytest.mark.django_db
 
@@ -439,3 +439,11 @@ def test_another_book_is_chosen_by_name(page: Client, alice: Owner) -> None:
     assert Book.objects.count() == 2
     html_of(page, "/memories/?book=nowhere")
     assert Book.objects.count() == 2
+
+
+def test_a_key_that_several_people_share_is_warned_of(page: Client, alice: Owner) -> None:
+    book_get_or_create(alice.pk, "main")
+    key, _ = key_make(alice)
+    assert "several end users" not in text_of(html_of(page))
+    ApiKey.objects.filter(pk=key.pk).update(end_users_mixed_at=timezone.now())
+    assert "was used for several end users and is not trusted to name them" in text_of(html_of(page))

@@ -104,6 +104,7 @@ async def test_writes_are_approved_edited_and_rejected(alice: Owner, alice_api: 
     ("verb", "body"),
     [
         ("undo", {"writes": [9]}),
+        ("undo", {"writes": [True]}),
         ("undo", {"writes": "all"}),
         ("undo", {"write": [0]}),
         ("approve", {"edits": {"x": "y"}}),

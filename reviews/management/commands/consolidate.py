@@ -95,6 +95,8 @@ def _books(owner: str, book: str) -> list[Book]:
     rows = Book.objects.select_related("owner__user").order_by("owner", "name")
     if owner:
         rows = rows.filter(owner__user__username=owner)
+        if not rows.exists():
+            raise CommandError(f"There is no book of a user called {owner}.")
     if book:
         rows = rows.filter(name=book)
     found = list(rows)

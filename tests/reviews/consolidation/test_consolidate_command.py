@@ -35,6 +35,8 @@ def test_it_takes_an_owner_and_a_book(alice: Owner, charlie: Owner, agent: Agent
     talk(charlie, agent)
     run("--owner", "charlie", "--book", "main", "--force")
     assert (ConsolidationRun.objects.get().owner, ConsolidationRun.objects.get().force) == (charlie, True)
+    with pytest.raises(CommandError, match="no book of a user called nobody"):
+        run("--owner", "nobody")
     with pytest.raises(CommandError, match="no such book"):
         run("--owner", "charlie", "--book", "other")
 
