@@ -83,6 +83,11 @@ def moment(at: datetime | None) -> str:
     return date_format(timezone.localtime(at), "j M Y, H:i") if at else "–"
 
 
+def day(at: datetime | None) -> str:
+    """The same for a narrow column: 20 Nov 2026."""
+    return date_format(timezone.localtime(at), "j M Y") if at else "–"
+
+
 def yes_no(value: bool) -> str:
     """A fact that is neither good nor bad: the theme's own red cross would make “no” a failure."""
     return "Yes" if value else "No"

@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.marks import TARGETS, mark, memory_badge, moment
+from memories.admin.marks import TARGETS, day, mark, memory_badge, moment
 from memories.models import Memory
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span>'
@@ -46,6 +46,14 @@ class MemoryColumns:
     def used(self, memory: Memory) -> str:
         times = "once" if memory.usage_count == 1 else f"{memory.usage_count} times"
         return f"{moment(memory.last_used_at)} ({times})" if memory.last_used_at else "Not used yet"
+
+    @admin.display(description="Last use")
+    def last_use(self, memory: Memory) -> str:
+        return f"{day(memory.last_used_at)}, {memory.usage_count} ×" if memory.last_used_at else "Not yet"
+
+    @admin.display(description="Changed")
+    def last_change(self, memory: Memory) -> str:
+        return day(memory.updated_at)
 
     @admin.display(description="Changed")
     def changed(self, memory: Memory) -> str:

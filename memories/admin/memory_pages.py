@@ -44,7 +44,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
         Deed(verb="put_back", label="Restore this", permission="memories.change_memory"),
     )
     form = MemoryForm
-    list_display = ("words", "whose", "subject", "origin", "state", "used", "changed")
+    list_display = ("words", "whose", "subject", "origin", "state", "last_use", "last_change")
     list_display_links = ("words",)
     list_select_related = ("owner__user", "book")
     list_filter = (
