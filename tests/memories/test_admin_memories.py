@@ -73,7 +73,7 @@ def test_the_list_shows_what_is_remembered_about_whom(root: Client) -> None:
     memory_make("Likes tea.", category="food", target="user", origin=WriteOrigin.BACKGROUND_REVIEW)
     page = root.get(LIST).content.decode()
     assert all(
-        word in page for word in ("Likes tea.", "alice", "main", "food", "The person", "Review", "Live", "Not used yet")
+        word in page for word in ("Likes tea.", "alice", "main", "food", "The person", "Review", "Live", "Not yet")
     )
 
 
