@@ -1,17 +1,32 @@
-"""Where a memory comes from, as a page says it: the session and the turn. The floor above knows their names; it
-registers how to ask for them, for many memories at once, when Django starts."""
+"""Where a memory comes from, as a page says it: the session and the turn, or the turns a review read. The floors above
+know; they register how to ask them, for many memories at once, when Django starts."""
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Turns of a session, and the run of the first one, to link to."""
+
+    first: int
+    last: int
+    run_id: UUID
+
+    @property
+    def words(self) -> str:
+        """`turns 2 to 4`."""
+        return f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """Titles by session, and the number of its turn by run. What was deleted is missing."""
+    """Titles by session, the turn by run, and the turns it read by review. What was deleted is missing."""
 
     titles: Mapping[UUID, str] = field(default_factory=dict)
-    turns: Mapping[UUID, int] = field(default_factory=dict)
+    turns: Mapping[UUID, Turns] = field(default_factory=dict)
+    reviewed: Mapping[UUID, Turns] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,29 +39,41 @@ class Whence:
 
 
 NamesReader = Callable[[UUID, Collection[UUID], Collection[UUID]], Names]
-_reader: NamesReader | None = None
+TurnsReader = Callable[[UUID, Collection[UUID]], Mapping[UUID, Turns]]
+_names: NamesReader | None = None
+_reviewed: TurnsReader | None = None
 
 
 def register_names(reader: NamesReader) -> None:
     """The gateway's way to the names of (owner, sessions, runs); called from its AppConfig's ready()."""
-    global _reader
-    _reader = reader
+    global _names
+    _names = reader
 
 
-def names_of(owner_id: UUID, sessions: Collection[UUID | None], runs: Collection[UUID | None]) -> Names:
-    """The names of sessions and runs of an owner; two queries, however many they are."""
-    session_ids, run_ids = {key for key in sessions if key}, {key for key in runs if key}
-    if _reader is None or not (session_ids or run_ids):
-        return Names()
-    return _reader(owner_id, session_ids, run_ids)
+def register_reviewed(reader: TurnsReader) -> None:
+    """The way of reviews to the turns that (owner, reviews) read; called from their AppConfig's ready()."""
+    global _reviewed
+    _reviewed = reader
 
 
-def whence(names: Names, session_id: UUID | None, run_id: UUID | None) -> Whence | None:
+def names_of(
+    owner_id: UUID,
+    sessions: Collection[UUID | None],
+    runs: Collection[UUID | None],
+    reviews: Collection[UUID | None] = (),
+) -> Names:
+    """The names of sessions, runs and reviews of an owner; four queries at most, however many they are."""
+    session_ids, run_ids, review_ids = ({key for key in keys if key} for keys in (sessions, runs, reviews))
+    names = _names(owner_id, session_ids, run_ids) if _names and (session_ids or run_ids) else Names()
+    return replace(names, reviewed=_reviewed(owner_id, review_ids)) if _reviewed and review_ids else names
+
+
+def whence(names: Names, session_id: UUID | None, run_id: UUID | None, review_id: UUID | None = None) -> Whence | None:
     """Where a write was made, or None when it was in no session, or the session was deleted."""
     title = names.titles.get(session_id) if session_id else None
     if title is None:
         return None
-    turn = names.turns.get(run_id) if run_id else None
-    words = f"“{title}”, turn {turn}" if turn else f"“{title}”"
-    url = f"/c/{session_id}/" + (f"#turn-{run_id}" if turn else "")
-    return Whence(url=url, words=words, turn=f"turn {turn}" if turn else "")
+    turns = (names.turns.get(run_id) if run_id else None) or (names.reviewed.get(review_id) if review_id else None)
+    if turns is None:
+        return Whence(url=f"/c/{session_id}/", words=f"“{title}”")
+    return Whence(url=f"/c/{session_id}/#turn-{turns.run_id}", words=f"“{title}”, {turns.words}", turn=turns.words)

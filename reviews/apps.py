@@ -12,16 +12,19 @@ class ReviewsConfig(AppConfig):
         from memories.forgetting import register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
+        from memories.whence import register_reviewed
         from reviews.consolidation.connections import consolidation_connect
         from reviews.forgetting import erase_reviews, export_reviews, session_was_forgotten
         from reviews.health import review_facts
         from reviews.schedule import after_turn
+        from reviews.turns_read import turns_of
         from reviews.undo import lock_review, note_undone
 
         on_turn_completed(after_turn)
         consolidation_connect()
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
         on_health(review_facts)
+        register_reviewed(turns_of)
         on_session_forgotten(session_was_forgotten)
         register_eraser(erase_reviews)
         register_exporter("reviews", export_reviews)

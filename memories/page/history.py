@@ -44,7 +44,9 @@ def history_of(memory: Memory, reader: Reader) -> list[Step]:
     rows = Revision.objects.filter(owner_id=reader.owner.pk, memory=memory).select_related("change_set__undoes")
     revisions = list(rows.order_by("-version")[:MOST_REVISIONS])
     sets = [revision.change_set for revision in revisions]
-    names = names_of(reader.owner.pk, [s.session_id for s in sets], [s.run_id for s in sets])
+    names = names_of(
+        reader.owner.pk, [s.session_id for s in sets], [s.run_id for s in sets], [s.review_id for s in sets]
+    )
     return [
         Step(
             revision=revision,
@@ -55,7 +57,9 @@ def history_of(memory: Memory, reader: Reader) -> list[Step]:
             gone=bool(revision.after.get("deleted_at")),
             fields=_fields(revision.before, revision.after, reader),
             now=revision.version == memory.version,
-            whence=whence(names, revision.change_set.session_id, revision.change_set.run_id),
+            whence=whence(
+                names, revision.change_set.session_id, revision.change_set.run_id, revision.change_set.review_id
+            ),
             review_id=revision.change_set.review_id,
         )
         for revision in revisions

@@ -91,7 +91,9 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
 def rows_of(memories: Iterable[Memory], reader: Reader, hits: Sequence[Hit] = ()) -> list[Row]:
     """Rows for the page, in the given order. The memories come from with_changes()."""
     listed = list(memories)
-    names = names_of(reader.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed])
+    names = names_of(
+        reader.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed], [m.review_id for m in listed]
+    )
     found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
     rows: list[Row] = []
     for memory in listed:
@@ -112,7 +114,7 @@ def _row(memory: Memory, reader: Reader, names: Names, before: str, found: tuple
         pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
         badges=_badges(memory, reader),
         about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
-        whence=whence(names, memory.session_id, memory.run_id),
+        whence=whence(names, memory.session_id, memory.run_id, memory.review_id),
         changed=_changed(memory, reader),
         used=used_words(memory.usage_count, memory.last_used_at, reader),
         expiry=f"Expires {reader.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",

@@ -5,25 +5,24 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import reduce
-from operator import or_
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
 from django.utils import timezone
 from django.utils.text import Truncator
 
 from gateway.chat.session_list import title_of, titled
 from gateway.chat.words import day_words
-from gateway.models import Message, Session
+from gateway.models import Session
 from memories.models import Target
 from memories.page.rows import Mark
 from memories.readers import Reader
+from memories.whence import Turns
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
 from reviews.page.undo import Steps, steps_of, undone_words
 from reviews.page.words import action_words, by_staff, outcome_words, span_words
+from reviews.turns_read import turns_read
 
 State = ReviewRun.State
 _ICONS = {
@@ -40,20 +39,6 @@ _ICONS = {
 _VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
 _NAME = 40
 _LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alone": "changed since, left alone"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
-    """The turns a review read, and the run of the first one, to link to."""
-
-    first: int
-    last: int
-    run_id: UUID
-
-    @property
-    def words(self) -> str:
-        """`turns 2 to 4`."""
-        return f"turn {self.first}" if self.first == self.last else f"turns {self.first} to {self.last}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +98,7 @@ class Row:
 def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
     """Rows in the given order, with a day where another one begins."""
     sessions = _sessions(reader, {review.session_id for review in reviews if review.session_id})
-    turns = _turns(reader, reviews)
+    turns = turns_read(reader.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
     steps = steps_of(reader.owner.pk, sets) if sets else {}
     today = reader.local(timezone.now()).date()
@@ -227,22 +212,3 @@ def _single(changes: Sequence[Change], steps: Steps, reader: Reader) -> list[Cha
 def _sessions(reader: Reader, ids: Collection[UUID]) -> dict[UUID, Session]:
     rows = titled(Session.objects.filter(owner_id=reader.owner.pk, pk__in=ids)) if ids else ()
     return {session.pk: session for session in rows}
-
-
-def _turns(reader: Reader, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns]:
-    """By review: the turns that its range of messages belongs to. One query."""
-    ranges = [Q(session=r.session_id, seq__gte=r.first_seq, seq__lte=r.last_seq) for r in reviews if r.session_id]
-    if not ranges:
-        return {}
-    said = Message.objects.filter(reduce(or_, ranges), owner_id=reader.owner.pk, role=Message.Role.USER)
-    found = list(said.exclude(run=None).order_by("seq").values_list("session_id", "seq", "run__turn", "run_id"))
-    turns = {}
-    for review in reviews:
-        mine = [
-            (turn, run_id)
-            for session_id, seq, turn, run_id in found
-            if session_id == review.session_id and review.first_seq <= seq <= review.last_seq
-        ]
-        if mine:
-            turns[review.pk] = Turns(first=mine[0][0], last=mine[-1][0], run_id=mine[0][1])
-    return turns
