@@ -15,7 +15,7 @@ from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.filters import ChoiceFilter, DayFilter, IdFilter
+from memories.admin.filters import DayFilter, IdFilter, choice_filter
 from memories.admin.marks import badge, moment, yes_no
 from memories.ids import parse_uuid
 
@@ -41,16 +41,8 @@ def pretty(value: Any) -> SafeString | str:
     return format_html('<pre class="db-json">{}</pre>', json.dumps(value, ensure_ascii=False, indent=2, default=str))
 
 
-class SessionStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
-    words = {str(value): str(label) for value, label in Session.State.choices}
-
-
-class RunStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
-    words = {str(value): str(label) for value, label in Run.State.choices}
+SessionStateFilter = choice_filter("state", Session.State)
+RunStateFilter = choice_filter("state", Run.State)
 
 
 class SessionIdFilter(IdFilter):

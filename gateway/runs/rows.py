@@ -131,10 +131,7 @@ def turn_context(
     agent = session.agent
     checked = agent_settings(agent)
     book = None if run.temporary else book_state(session.owner_id, agent.book)
-    newest = None
-    if book and checked.inject_memories and session.turns:
-        records = ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk, cleared_at=None)
-        newest = records.order_by("-id").values_list("id", flat=True).first()
+    remembers = book is not None and checked.inject_memories and session.turns
     assert run.lease_token is not None
     return TurnContext(
         owner_id=session.owner_id,
@@ -154,10 +151,15 @@ def turn_context(
         user_text=user.text,
         user_canonical=user_canonical,
         user_seq=user.seq,
-        newest_record=newest,
+        newest_record=_newest_record(session) if remembers else None,
         chain_before=chain_before,
         request_id=run.request_id,
         started_at=run.started_at,
         resumed_text=run.text,
         resumed_usage=run.usage,
     )
+
+
+def _newest_record(session: Session) -> UUID | None:
+    records = ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk, cleared_at=None)
+    return records.order_by("-id").values_list("id", flat=True).first()

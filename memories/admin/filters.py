@@ -3,7 +3,7 @@
 from datetime import datetime, time, timedelta
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextChoices
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter, TextFilter
@@ -24,6 +24,13 @@ class ChoiceFilter(DropdownFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
         return queryset.filter(**{self.parameter_name: value}) if value in self.words else queryset
+
+
+def choice_filter(column: str, choices: type[TextChoices]) -> type[ChoiceFilter]:
+    """A filter class over the choices of a column."""
+    words = {str(value): str(label) for value, label in choices.choices}
+    about = {"title": column, "parameter_name": column, "words": words}
+    return type(f"{choices.__name__}Filter", (ChoiceFilter,), about)
 
 
 class OriginFilter(ChoiceFilter):

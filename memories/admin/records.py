@@ -21,6 +21,7 @@ from memories.admin.filters import (
     DayFilter,
     OriginFilter,
     ReviewFilter,
+    choice_filter,
 )
 from memories.admin.history import action_words
 from memories.admin.marks import mark, moment
@@ -29,17 +30,8 @@ from memories.changes import undo_changes
 from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
 from memories.services import Source
 
-
-class ActionFilter(ChoiceFilter):
-    title = "action"
-    parameter_name = "action"
-    words = dict(Revision.Action.choices)
-
-
-class ChangeSetKindFilter(ChoiceFilter):
-    title = "kind"
-    parameter_name = "kind"
-    words = dict(ChangeSet.Kind.choices)
+ActionFilter = choice_filter("action", Revision.Action)
+ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
 
 
 class NotificationKindFilter(ChoiceFilter):

@@ -5,11 +5,9 @@ from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_lim
 from memories.services.counters import keywords_claim, keywords_release, usage_add
 from memories.services.owners import owner_for_end_user, owner_for_user, owner_time_zone_set
 from memories.services.refusals import refusals_stored, scan_days_purge
+from memories.services.values import MemoryFields, Source, Written
 from memories.services.writing import (
     BookWriter,
-    MemoryFields,
-    Source,
-    Written,
     book_expire,
     book_touch,
     book_writing,

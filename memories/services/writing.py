@@ -3,12 +3,11 @@
 It holds the book's row lock, and commits the changes of one group, their revisions, the new generation and the
 notification together, or raises and commits none of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet, Sum
@@ -33,48 +32,13 @@ from memories.models import (
     Notification,
     Revision,
     Target,
-    WriteOrigin,
 )
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
+from memories.services.values import MemoryFields, Source, Written
 
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Who writes, by which way, and on whose behalf."""
-
-    actor: str
-    origin: WriteOrigin
-    kind: ChangeSet.Kind = ChangeSet.Kind.EDIT
-    session_id: UUID | None = None
-    run_id: UUID | None = None
-    review_id: UUID | None = None
-    undoes: UUID | None = None
-
-
-@dataclass(slots=True, kw_only=True)
-class MemoryFields:
-    """What a person or a model may set. None leaves a field as it is (or at its default on an add)."""
-
-    content: str | None = None
-    target: str | None = None
-    category: str | None = None
-    keywords: Sequence[str] | None = None
-    pinned: bool | None = None
-    expires_at: datetime | None = None
-    clear_expiry: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """One accepted write. `changed` is False where the book already said so: nothing was stored then."""
-
-    memory: Memory
-    revision: Revision | None
-    changed: bool = True
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import memory_settings
-from memories.admin.filters import ChoiceFilter
+from memories.admin.filters import choice_filter
 from memories.admin.marks import badge, moment
 from reviews.consolidation.ceilings import day_spent
 from reviews.consolidation.runs import finished_text
@@ -36,28 +36,10 @@ _NOTES = {
 }
 
 
-class RunStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
-    words = {str(value): str(label) for value, label in State.choices}
-
-
-class PhaseFilter(ChoiceFilter):
-    title = "phase"
-    parameter_name = "phase"
-    words = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
-
-
-class TriggerFilter(ChoiceFilter):
-    title = "trigger"
-    parameter_name = "trigger"
-    words = {str(value): str(label) for value, label in ConsolidationRun.Trigger.choices}
-
-
-class NoteStateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
-    words = {str(value): str(label) for value, label in Extraction.State.choices}
+RunStateFilter = choice_filter("state", State)
+PhaseFilter = choice_filter("phase", ConsolidationRun.Phase)
+TriggerFilter = choice_filter("trigger", ConsolidationRun.Trigger)
+NoteStateFilter = choice_filter("state", Extraction.State)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

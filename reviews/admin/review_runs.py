@@ -21,7 +21,7 @@ from gateway.models import Session
 from memories.admin.access import deed_record
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
-from memories.admin.filters import ChoiceFilter, DayFilter, ExactTextFilter
+from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.admin.marks import moment
 from memories.admin.undo_words import say_put_back, say_undone
 from memories.changes import undo_changes
@@ -43,16 +43,8 @@ _CANCELLABLE = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING)
 _FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
 
 
-class StateFilter(ChoiceFilter):
-    title = "state"
-    parameter_name = "state"
-    words = {str(value): str(label) for value, label in ReviewRun.State.choices}
-
-
-class TriggerFilter(ChoiceFilter):
-    title = "trigger"
-    parameter_name = "trigger"
-    words = {str(value): str(label) for value, label in ReviewRun.Trigger.choices}
+StateFilter = choice_filter("state", ReviewRun.State)
+TriggerFilter = choice_filter("trigger", ReviewRun.Trigger)
 
 
 class AgentFilter(ExactTextFilter):

@@ -1,0 +1,43 @@
+"""What is handed to a writing, and what comes back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from memories.models import ChangeSet, Memory, Revision, WriteOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who writes, by which way, and on whose behalf."""
+
+    actor: str
+    origin: WriteOrigin
+    kind: ChangeSet.Kind = ChangeSet.Kind.EDIT
+    session_id: UUID | None = None
+    run_id: UUID | None = None
+    review_id: UUID | None = None
+    undoes: UUID | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class MemoryFields:
+    """What a person or a model may set. None leaves a field as it is (or at its default on an add)."""
+
+    content: str | None = None
+    target: str | None = None
+    category: str | None = None
+    keywords: Sequence[str] | None = None
+    pinned: bool | None = None
+    expires_at: datetime | None = None
+    clear_expiry: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """One accepted write. `changed` is False where the book already said so: nothing was stored then."""
+
+    memory: Memory
+    revision: Revision | None
+    changed: bool = True
