@@ -3,6 +3,7 @@ It is found by AXE_PATH (the path of axe.min.js) or in node_modules (`npm instal
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page
@@ -29,8 +30,22 @@ def axe_source() -> str:
 def serious_findings(page: Page, source: str) -> list[str]:
     """What axe finds serious on the page as it is now: rule, and the first elements it means."""
     page.evaluate(source)  # evaluated, not added as an element: the page's policy would refuse that
+    return _found(page, {})
+
+
+def contrast_findings_in_the_dark(page: Page) -> list[str]:
+    """What it finds of colours on the same admin page in the dark; nothing else depends on the scheme. After
+    serious_findings."""
+    colour = "() => getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(colour)
+    page.evaluate("() => document.documentElement.classList.add('dark')")
+    assert page.evaluate(colour) != light, "the theme goes dark by another class now"
+    return [f"in the dark, {finding}" for finding in _found(page, {"runOnly": ["color-contrast"]})]
+
+
+def _found(page: Page, options: dict[str, Any]) -> list[str]:
     page.evaluate(_SETTLED)
-    found = page.evaluate("() => axe.run(document, {resultTypes: ['violations']})")
+    found = page.evaluate("(options) => axe.run(document, options)", {"resultTypes": ["violations"], **options})
     return [
         f"{violation['id']}: {[node['target'] for node in violation['nodes']][:3]}"
         for violation in found["violations"]
