@@ -156,13 +156,3 @@ def clean_title(title: str) -> str:
     if len(title) > MAX_TITLE:
         raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")
     return title
-
-
-def counter_reset(session_id: UUID) -> None:
-    """A review was scheduled: the counter starts anew."""
-    Session.objects.filter(pk=session_id).update(turns_since_memory_review=0)
-
-
-def counter_raise(session_id: UUID) -> None:
-    """One more user turn."""
-    Session.objects.filter(pk=session_id).update(turns_since_memory_review=F("turns_since_memory_review") + 1)

@@ -187,11 +187,6 @@ def is_demo(upstream: str = "default") -> bool:
     return upstream == "default" and "default" not in settings.DAYBOOK_UPSTREAMS
 
 
-def upstream_names() -> list[str]:
-    """Names an agent may choose from."""
-    return sorted({"default", *settings.DAYBOOK_UPSTREAMS})
-
-
 def _make_client(upstream: str) -> openai.AsyncOpenAI:
     if is_demo(upstream):
         return openai.AsyncOpenAI(

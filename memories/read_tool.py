@@ -1,7 +1,6 @@
 """The `read` tool: the documents of the run's book at `memory://root…`, in pages. Every reading counts as usage.
 A wrong address is a result the model can act on, never an exception, and never touches a file system."""
 
-import json
 from functools import cache
 from typing import Any
 
@@ -51,11 +50,6 @@ def read_document(arguments: str, book: BookState) -> dict[str, Any]:
     except DomainError as error:
         return _refused(error.code, str(error))
     return _page(artifact, wanted.offset)
-
-
-def read_result(arguments: str, book: BookState) -> str:
-    """The same as JSON text."""
-    return json.dumps(read_document(arguments, book), ensure_ascii=False)
 
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, IdFilter, choice_filter
-from memories.admin.marks import badge, moment, yes_no
+from memories.admin.marks import badge, moment, seconds, total_tokens, yes_no
 from memories.ids import parse_uuid
 
 _RUN_TONES = {
@@ -204,12 +204,11 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Tokens")
     def tokens(self, run: Run) -> str:
-        total = run.usage.get("total_tokens") if isinstance(run.usage, dict) else None
-        return f"{total:,}" if isinstance(total, int) else "–"
+        return total_tokens(run.usage)
 
     @admin.display(description="Seconds")
     def seconds(self, run: Run) -> str:
-        return f"{(run.finished_at - run.started_at).total_seconds():.1f}" if run.finished_at else "–"
+        return seconds(run.started_at, run.finished_at)
 
     @admin.display(description="Error")
     def error_code(self, run: Run) -> str:

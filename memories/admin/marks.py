@@ -1,6 +1,7 @@
 """Marks and badges: who wrote something and how it stands, always an icon with a word, never colour alone."""
 
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Q
 from django.utils import timezone
@@ -86,6 +87,17 @@ def moment(at: datetime | None) -> str:
 def day(at: datetime | None) -> str:
     """The same for a narrow column: 20 Nov 2026."""
     return date_format(timezone.localtime(at), "j M Y") if at else "–"
+
+
+def seconds(since: datetime | None, until: datetime | None) -> str:
+    """How long something took."""
+    return f"{(until - since).total_seconds():.1f}" if since and until else "–"
+
+
+def total_tokens(usage: Any) -> str:
+    """The sum of a stored usage, if a model said it."""
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return f"{total:,}" if isinstance(total, int) else "–"
 
 
 def yes_no(value: bool) -> str:

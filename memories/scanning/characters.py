@@ -8,7 +8,6 @@ from functools import lru_cache
 
 TAG_FIRST, TAG_LAST = 0xE0000, 0xE007F
 BLACK_FLAG = "\U0001f3f4"
-ZERO_WIDTH_JOINERS = "\u200c\u200d"
 
 # Code points that show nothing. Tag characters and the supplementary variation selectors are ranges below.
 INVISIBLE = frozenset(

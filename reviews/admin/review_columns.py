@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.marks import badge, moment
+from memories.admin.marks import badge, moment, seconds, total_tokens
 from reviews.admin.review_words import dropped_words, error_detail, error_words, settings_words, usage_words
 from reviews.models import ReviewRun
 from reviews.selectors import review_model
@@ -51,8 +51,7 @@ class ReviewColumns:
 
     @admin.display(description="Tokens")
     def tokens(self, run: ReviewRun) -> str:
-        total = run.usage.get("total_tokens") if isinstance(run.usage, dict) else None
-        return f"{total:,}" if isinstance(total, int) else "–"
+        return total_tokens(run.usage)
 
     @admin.display(description="Agent")
     def agent(self, run: ReviewRun) -> str:
@@ -76,9 +75,7 @@ class ReviewColumns:
 
     @admin.display(description="Seconds")
     def seconds(self, run: ReviewRun) -> str:
-        return (
-            f"{(run.finished_at - run.started_at).total_seconds():.1f}" if run.finished_at and run.started_at else "–"
-        )
+        return seconds(run.started_at, run.finished_at)
 
     @admin.display(description="Changes")
     def changes(self, run: ReviewRun) -> SafeString | str:
