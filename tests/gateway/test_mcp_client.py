@@ -46,6 +46,8 @@ async def _remember(client: Any) -> None:
 
 async def test_the_official_client_is_refused_without_a_key(daybook: RunningDaybook) -> None:
     transport = streamable_http.streamable_http_client(f"{daybook.address}mcp")
+    entered = False
     with pytest.RaisesGroup(mcp.MCPError, flatten_subgroups=True, allow_unwrapped=True):
         async with mcp.Client(transport):
-            pass
+            entered = True
+    assert not entered
