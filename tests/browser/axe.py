@@ -1,15 +1,11 @@
-"""axe-core in the pages under test: https://github.com/dequelabs/axe-core, from npm.
-It is found by AXE_PATH (the path of axe.min.js) or in node_modules (`npm install --no-save axe-core`)."""
+"""axe-core in the pages under test (https://github.com/dequelabs/axe-core); the script comes with the package
+axe-playwright-python."""
 
-import os
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page
 
-_HERE = Path(__file__).resolve().parent.parent.parent
-_INSTALLED = _HERE / "node_modules" / "axe-core" / "axe.min.js"
 # Colours are looked at when nothing moves any more; what breathes for ever does not count.
 _SETTLED = """() => Promise.all(
   document.getAnimations()
@@ -20,11 +16,8 @@ _SERIOUS = {"serious", "critical"}
 
 
 def axe_source() -> str:
-    """The script; skips the test where it is not installed."""
-    path = Path(os.environ.get("AXE_PATH", "") or _INSTALLED)
-    if not path.is_file():
-        pytest.skip("axe-core is not here: npm install --no-save axe-core, or name its axe.min.js with AXE_PATH")
-    return path.read_text(encoding="utf-8")
+    """The text of axe-core's script."""
+    return files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
 
 
 def serious_findings(page: Page, source: str) -> list[str]:
