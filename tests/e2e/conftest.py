@@ -3,10 +3,12 @@ Daybooks that run on them."""
 
 import os
 import secrets
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -17,7 +19,7 @@ from django.conf import settings
 from django.db import connection
 from psycopg import sql
 
-from tests.e2e.running import RunningDaybook, processes_of, running_daybook
+from tests.e2e.running import RunningDaybook, manage, processes_of, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
 
 StartDaybook = Callable[..., RunningDaybook]
@@ -32,7 +34,7 @@ def _needs_linux() -> None:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A DAYBOOK_HOME that does not exist yet."""
+    """The path of a DAYBOOK_HOME; `storage` puts a migrated database there, without it nothing exists yet."""
     return tmp_path / "home"
 
 
@@ -66,35 +68,80 @@ def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
     _empty_queue(settings.REDIS_URL)
 
 
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A migrated, empty storage that tests copy: migrating anew costs each of them seconds."""
+
+    sqlite: Path | None
+    database: str = ""
+
+    @contextmanager
+    def copied_to(self, home: Path) -> Iterator[dict[str, str]]:
+        """Variables of a copy, for a Daybook with that home."""
+        if self.sqlite:
+            home.mkdir(mode=0o700, parents=True)
+            shutil.copyfile(self.sqlite, home / "daybook.sqlite3")
+        with new_storage(self.database) as variables:
+            yield variables
+
+
+@pytest.fixture(scope="session")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
+    """The storage as `manage.py migrate` leaves it, made once per test process."""
+    home = tmp_path_factory.mktemp("template") / "home"
+    url = os.environ.get("DATABASE_URL", "")
+    if not url:
+        _migrate(home, {})
+        yield Template(home / "daybook.sqlite3")
+        return
+    with _new_database(url) as (name, new_url):
+        _migrate(home, {"DATABASE_URL": new_url, "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32)})
+        yield Template(None, name)
+
+
+def _migrate(home: Path, variables: Mapping[str, str]) -> None:
+    done = manage(home, "migrate", "--verbosity", "0", env=variables)
+    assert done.returncode == 0, done.stderr
+
+
+@contextmanager
+def _new_database(url: str, template: str = "template1") -> Iterator[tuple[str, str]]:
+    """A PostgreSQL database that is dropped at the end: its name and its address."""
+    name = f"daybook_e2e_{secrets.token_hex(6)}"
+    parts = urlsplit(url)
+    with psycopg.connect(urlunsplit(parts._replace(path="/postgres")), autocommit=True) as connection:
+        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
+        try:
+            yield name, urlunsplit(parts._replace(path=f"/{name}"))
+        finally:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+
+
 @pytest.fixture
-def storage() -> Iterator[dict[str, str]]:
-    """Variables of the storage of this test."""
-    with new_storage() as variables:
+def storage(home: Path, template: Template) -> Iterator[dict[str, str]]:
+    """Variables of the storage of this test, which is migrated and empty."""
+    with template.copied_to(home) as variables:
         yield variables
 
 
 @contextmanager
-def new_storage() -> Iterator[dict[str, str]]:
-    """Variables of the storage of this test run: none (SQLite), or a new PostgreSQL database, and Redis."""
+def new_storage(template: str = "") -> Iterator[dict[str, str]]:
+    """Variables of a storage: none (SQLite), or a new PostgreSQL database, and Redis."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:
         yield {}
         return
-    name = f"daybook_e2e_{secrets.token_hex(6)}"
-    parts = urlsplit(url)
-    maintenance = urlunsplit(parts._replace(path="/postgres"))
-    with psycopg.connect(maintenance, autocommit=True) as connection:
-        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    with _new_database(url, template or "template1") as (_, new_url):
         redis_url = _redis_database()
         try:
             yield {
-                "DATABASE_URL": urlunsplit(parts._replace(path=f"/{name}")),
+                "DATABASE_URL": new_url,
                 "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32),
                 "REDIS_URL": redis_url,
             }
         finally:
             _empty_queue(redis_url)
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 
 def _empty_queue(redis_url: str) -> None:

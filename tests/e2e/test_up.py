@@ -3,6 +3,7 @@
 import os
 import signal
 import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.e2e.conftest import StartDaybook
+from tests.e2e.conftest import StartDaybook, new_storage
 from tests.e2e.running import manage, none_left, processes_of
 from tests.waiting import eventually
 
@@ -28,10 +29,18 @@ def _shell(home: Path, code: str, env: dict[str, str]) -> str:
     return result.stdout.strip()
 
 
+@pytest.fixture
+def unmigrated(home: Path) -> Iterator[dict[str, str]]:
+    """Variables of a storage in which nothing is yet; the database that `storage` put into the home is gone."""
+    (home / "daybook.sqlite3").unlink(missing_ok=True)
+    with new_storage() as variables:
+        yield variables
+
+
 def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
-    start_daybook: StartDaybook, server: dict[str, str], home: Path
+    start_daybook: StartDaybook, unmigrated: dict[str, str], server: dict[str, str], home: Path
 ) -> None:
-    daybook = start_daybook(server)
+    daybook = start_daybook(unmigrated | server)
     assert daybook.address == f"http://127.0.0.1:{daybook.port}/"
     assert len(daybook.admin_password) >= 12
     assert daybook.api_key.startswith("dbk_")
@@ -114,9 +123,9 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
 
 
 def test_two_starts_at_once_make_one_administrator_and_one_key(
-    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+    start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    env = storage | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
+    env = unmigrated | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(_shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env)
         daybook = start_daybook(env)
