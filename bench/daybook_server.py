@@ -5,11 +5,14 @@ what a user gets. Two agents: `assistant` has injection and memory tools, `plain
 schedules reviews, whose cost is measured elsewhere.
 """
 
+import http.cookiejar
 import json
 import secrets
 import shutil
+import subprocess
 import tempfile
 import urllib.error
+import urllib.parse
 import urllib.request
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -64,6 +67,36 @@ class Daybook:
     server: Server
     key: str
     home: Path
+    env: dict[str, str]
+
+    def manage(self, *arguments: str) -> str:
+        """What a management command of this installation prints. BenchError when it fails."""
+        command = [product_python(), str(REPO / "manage.py"), *arguments]
+        done = subprocess.run(command, env=self.env, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            raise BenchError(f"manage.py {arguments[0]} failed: {done.stderr[-300:]}")
+        return done.stdout
+
+    def trusted_key(self) -> str:
+        """A new key that may name end users with X-Daybook-User; each is an owner of their own."""
+        printed = self.manage("apikey", "create", "--user", "admin", "--name", "trusted", "--trusted")
+        return next(word for word in printed.split() if word.startswith("dbk_"))
+
+    def login(self) -> tuple[str, str]:
+        """The administrator's cookies as a header value, and the CSRF token for requests that change something."""
+        jar = http.cookiejar.CookieJar()
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(jar))
+        browser.open(f"{self.server.url}/login/", timeout=30).read()
+        form = {"username": "admin", "password": self.env["DAYBOOK_ADMIN_PASSWORD"]}
+        form["csrfmiddlewaretoken"] = next(cookie.value or "" for cookie in jar if "csrf" in cookie.name)
+        request = urllib.request.Request(f"{self.server.url}/login/", urllib.parse.urlencode(form).encode())
+        request.add_header("Referer", f"{self.server.url}/login/")
+        browser.open(request, timeout=30).read()
+        cookies = {cookie.name: cookie.value or "" for cookie in jar}
+        if not any("session" in name for name in cookies):
+            raise BenchError("the administrator could not log in")
+        token = next(value for name, value in cookies.items() if "csrf" in name)
+        return "; ".join(f"{name}={value}" for name, value in cookies.items()), token
 
     def call(self, method: str, path: str, body: object = None) -> dict[str, object]:
         """One request of the native API; BenchError with the answer when it is no success."""
@@ -132,7 +165,7 @@ def daybook_start(
     command = [product_python(), str(REPO / "manage.py"), "up", "--port", str(port)]
     started = server_start(stack, "Daybook", command, port=port, log=home / "up.log", env=env)
     server_wait(started, "/readyz", seconds=READY_SECONDS)
-    daybook = Daybook(server=started, key=key, home=home)
+    daybook = Daybook(server=started, key=key, home=home, env=env)
     for category, content in MEMORIES[:memories]:
         daybook.call("POST", "/api/memories", {"content": content, "category": category, "target": "user"})
     return daybook

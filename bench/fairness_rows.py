@@ -1,0 +1,251 @@
+"""What fairness.py throws at Daybook: for every operation, page, websocket message and MCP tool the costliest request
+that is still legal, or that must be refused at once. Called by fairness.py in the process of the attacker; the names
+are compared with the real routes by tests/config/test_fairness_rows.py."""
+
+import json
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+LARGEST_ENTRY = 4_000
+LARGEST_MESSAGE = 200_000
+# Texts that are slow for somebody: nested marks, quotes, brackets, letters with many accents, long runs.
+BAD_TEXTS = {
+    "quotes": "```python\n" + '\\"' * 19_000 + "\n```",
+    "brackets": "[" * 20_000 + "](" * 10_000,
+    "emphasis": "*a_" * 20_000,
+    "block quotes": ">" * 20_000 + "a",
+    "accents": "a" + "\u0301" * 20_000,
+    "zeros": "passw0rd: " + "0" * 20_000,
+    "base64": "QUFB" * 20_000,
+    "words": " ".join(f"w{number}" for number in range(12_000)),
+    "one word": "x" * 100_000,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the attacker owns: ids that its requests name."""
+
+    key: str
+    session: str
+    turn: str
+    memory: str
+    review: str
+    change_set: str
+    cookies: str = ""
+    csrf: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request: method, path, body and further headers."""
+
+    method: str
+    path: str
+    body: bytes = b""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+Row = Callable[[World, int], Call]
+
+
+def _json(method: str, path: str, body: object) -> Call:
+    return Call(method, path, json.dumps(body).encode(), {"Content-Type": "application/json"})
+
+
+def _text(number: int, length: int = LARGEST_ENTRY) -> str:
+    """A new text each time, in turn one of the bad ones."""
+    texts = list(BAD_TEXTS.values())
+    return (f"{secrets.token_hex(8)} " + texts[number % len(texts)])[:length]
+
+
+def _get(path: str) -> Row:
+    return lambda world, number: Call("GET", path.format(world=world))
+
+
+def _post(path: str, body: Callable[[int], object], method: str = "POST") -> Row:
+    return lambda world, number: _json(method, path.format(world=world), body(number))
+
+
+def _turn(content: Callable[[int], str]) -> Row:
+    return lambda world, number: _json(
+        "POST", f"/api/sessions/{world.session}/turns", {"content": content(number), "stream": False}
+    )
+
+
+def _chat(messages: Callable[[int], list[dict[str, object]]], **more: object) -> Row:
+    return lambda world, number: _json(
+        "POST", "/v1/chat/completions", {"model": "plain", "messages": messages(number), **more}
+    )
+
+
+def _tool(name: str, arguments: Callable[[int], object]) -> Row:
+    def call(world: World, number: int) -> Call:
+        params = {"name": name, "arguments": arguments(number)}
+        return _json("POST", "/mcp", {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params})
+
+    return call
+
+
+def _lines(number: int, lines: int, *, books: bool = False) -> bytes:
+    entries = (
+        {
+            "object": "memory",
+            "content": f"{secrets.token_hex(6)} likes number {index}",
+            "target": "memory",
+            **({"book": f"book-{number}-{index}"} if books else {}),
+        }
+        for index in range(lines)
+    )
+    return "\n".join(map(json.dumps, entries)).encode()
+
+
+def _import(lines: int, query: str = "", *, books: bool = False) -> Row:
+    return lambda world, number: Call(
+        "POST",
+        f"/api/import{query}",
+        _lines(number, lines, books=books),
+        {"Content-Type": "application/x-ndjson"},
+    )
+
+
+def _deep(number: int) -> bytes:
+    return b'{"content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+# Operation of the OpenAPI document → requests. A name may have several: "operation: what".
+OPERATIONS: dict[str, Row] = {
+    "session_create": _post("/api/sessions", lambda n: {"agent": "plain", "title": _text(n, LARGEST_MESSAGE)}),
+    "session_list": _get("/api/sessions?limit=100"),
+    "session_get": _get("/api/sessions/{world.session}"),
+    "session_patch": _post("/api/sessions/{world.session}", lambda n: {"title": _text(n)}, "PATCH"),
+    "session_delete": lambda world, number: Call("DELETE", "/api/sessions/" + "0" * 4_000),
+    "session_end": _post("/api/sessions/00000000-0000-7000-8000-000000000000/end", lambda n: {}),
+    "session_forgotten": _post("/api/sessions/00000000-0000-7000-8000-000000000000/forget", lambda n: {}),
+    "message_list": _get("/api/sessions/{world.session}/messages?limit=100"),
+    "turn_create": _turn(lambda n: _text(n, LARGEST_MESSAGE)),
+    "turn_create: long": _turn(lambda n: "x " * (LARGEST_MESSAGE // 2)),
+    "turn_get": _get("/api/sessions/{world.session}/turns/{world.turn}"),
+    "turn_events": _get("/api/sessions/{world.session}/turns/{world.turn}/events?after=0"),
+    "turn_stop": _post("/api/sessions/{world.session}/turns/{world.turn}/stop", lambda n: {}),
+    "memory_add": _post("/api/memories", lambda n: {"content": _text(n)}),
+    "memory_add: keywords": _post(
+        "/api/memories", lambda n: {"content": _text(n), "keywords": [f"k{i}" for i in range(22_000)]}
+    ),
+    "memory_add: deep": lambda world, number: Call(
+        "POST", "/api/memories", _deep(number), {"Content-Type": "application/json"}
+    ),
+    "memory_list": _get("/api/memories?limit=100&q=" + "needle%20" * 400),
+    "memory_read": _get("/api/memories/{world.memory}"),
+    "memory_patch": _post("/api/memories/{world.memory}", lambda n: {"content": _text(n)}, "PATCH"),
+    "memory_delete": lambda world, number: Call("DELETE", "/api/memories/" + "9" * 5_000),
+    "revision_list": _get("/api/memories/{world.memory}/revisions?limit=100"),
+    "memory_put_back": _post("/api/memories/{world.memory}/restore", lambda n: {"revision": "9" * 5_000}),
+    "memory_search": _post("/api/memories/search", lambda n: {"query": _text(n, 10_000), "limit": 50}),
+    "memory_search: 8 MB": _post("/api/memories/search", lambda n: {"query": "tea " * 2_000_000}),
+    "memory_health": _get("/api/memories/health"),
+    "change_undo": _post("/api/changes/{world.change_set}/undo", lambda n: {}),
+    "notification_list": _get("/api/notifications?after=0&limit=100"),
+    "export": _get("/api/export"),
+    "import_": _import(1_000),
+    "import_: preview": _import(3_000, "?dry_run=true"),
+    "import_: books": _import(1_500, books=True),
+    "forget": lambda world, number: Call("DELETE", "/api/account/memories"),
+    "artifact_list": _get("/api/books/main/artifacts"),
+    "artifact_read": _get("/api/books/main/artifacts/MEMORY.md"),
+    "artifact_write": _post("/api/books/main/artifacts/MEMORY.md", lambda n: {"content": _text(n, 200_000)}, "PUT"),
+    "session_review": _post("/api/sessions/{world.session}/review", lambda n: {}),
+    "review_list": _get("/api/reviews?limit=100"),
+    "review_read": _get("/api/reviews/{world.review}"),
+    "review_undo": _post("/api/reviews/{world.review}/undo", lambda n: {"writes": list(range(10_000))}),
+    "review_approve": _post(
+        "/api/reviews/{world.review}/approve", lambda n: {"edits": {str(i): _text(i) for i in range(200)}}
+    ),
+    "review_reject": _post("/api/reviews/{world.review}/reject", lambda n: {}),
+    "consolidation_start": _post("/api/consolidations", lambda n: {"book": "main", "dry_run": True}),
+    "consolidation_list": _get("/api/consolidations?limit=100"),
+    "consolidation_read": _get("/api/consolidations/00000000-0000-7000-8000-000000000000"),
+    "consolidation_stop": _post("/api/consolidations/00000000-0000-7000-8000-000000000000/stop", lambda n: {}),
+    "models": _get("/v1/models"),
+    "model": _get("/v1/models/plain"),
+    "chat_completions": _chat(lambda n: [{"role": "user", "content": _text(n, LARGEST_MESSAGE)}]),
+    "chat_completions: 10,000 messages": _chat(
+        lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
+    ),
+    "chat_completions: 100,000 messages": _chat(
+        lambda n: [{"role": "user", "content": str(i)} for i in range(100_000)]
+    ),
+    "chat_completions: deep": lambda world, number: Call(
+        "POST", "/v1/chat/completions", _deep(number), {"Content-Type": "application/json"}
+    ),
+    "mcp_post": _post("/mcp", lambda n: {"jsonrpc": "2.0", "id": n, "method": "tools/list"}),
+    "mcp_post: deep": lambda world, number: Call("POST", "/mcp", _deep(number), {"Content-Type": "application/json"}),
+}
+
+# Page → request, with the attacker's login.
+PAGES: dict[str, Row] = {
+    "chat": _get("/"),
+    "chat-new": _get("/new/"),
+    "chat-session": _get("/c/{world.session}/"),
+    "sessions-fragment": _get("/fragments/sessions/?q=" + "needle%20" * 200),
+    "turn-fragment": _get("/fragments/turn/{world.session}/{world.turn}/"),
+    "turns-fragment": _get("/fragments/turns/{world.session}/?before=999999"),
+    "review-fragment": _get("/fragments/review/{world.review}/"),
+    "memories": _get("/memories/"),
+    "fragments/memories/": _get("/fragments/memories/?q=" + "needle%20" * 400),
+    "fragments/memories/summary/": _get("/fragments/memories/summary/"),
+    "fragments/memories/import/": lambda world, number: Call(
+        "POST", "/fragments/memories/import/", _lines(number, 3_000), {"Content-Type": "application/x-ndjson"}
+    ),
+    "fragments/memories/<int:number>/": _get("/fragments/memories/{world.memory}/"),
+    "fragments/memories/<int:number>/edit/": _get("/fragments/memories/{world.memory}/edit/"),
+    "fragments/memories/<int:number>/history/": _get("/fragments/memories/{world.memory}/history/"),
+    "reviews": _get("/reviews/"),
+    "reviews/<uuid:review_id>/cancel/": _post("/reviews/{world.review}/cancel/", lambda n: {}),
+    "fragments/reviews/": _get("/fragments/reviews/"),
+    "fragments/consolidation/": _get("/fragments/consolidation/"),
+    "fragments/document/": _get("/fragments/document/?book=main&path=MEMORY.md"),
+    "account": _get("/account/"),
+    "account/password/": _post("/account/password/", lambda n: {"old_password": _text(n)}),
+    "account/time-zone/": _post("/account/time-zone/", lambda n: {"time_zone": _text(n)}),
+    "account/keys/": _post("/account/keys/", lambda n: {"name": _text(n, LARGEST_MESSAGE)}),
+    "account/keys/<uuid:key_id>/revoke/": _post(
+        "/account/keys/00000000-0000-7000-8000-000000000000/revoke/", lambda n: {}
+    ),
+    "account/delete/": _post("/account/delete/", lambda n: {"password": _text(n)}),
+    "login": lambda world, number: Call(
+        "POST",
+        "/login/",
+        b"username=admin&password=" + secrets.token_hex(50_000).encode(),
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    ),
+    "logout": _post("/logout/", lambda n: {}),
+}
+
+TOOLS: dict[str, Row] = {
+    "add_memory": _tool("add_memory", lambda n: {"content": _text(n)}),
+    "add_memory: keywords": _tool(
+        "add_memory", lambda n: {"content": _text(n), "keywords": [f"k{i}" for i in range(22_000)]}
+    ),
+    "update_memory": _tool("update_memory", lambda n: {"id": "1", "content": _text(n)}),
+    "delete_memory": _tool("delete_memory", lambda n: {"id": "9" * 5_000}),
+    "search_memories": _tool("search_memories", lambda n: {"query": _text(n, 10_000)}),
+    "search_memories: 8 MB": _tool("search_memories", lambda n: {"query": "tea " * 2_000_000}),
+    "get_memories": _tool("get_memories", lambda n: {}),
+    "read": _tool("read", lambda n: {"path": "memory://root/" + "../" * 3_000}),
+}
+
+OPERATIONS_OF_OTHERS: dict[str, Row] = {
+    "healthz": _get("/healthz"),
+    "readyz": _get("/readyz"),
+    "metrics": _get("/metrics"),
+}
+
+WEBSOCKET = "websocket"
+
+
+def rows() -> dict[str, Row]:
+    """Every request by its full name."""
+    groups = {"": OPERATIONS, "page ": PAGES, "tool ": TOOLS, "operations ": OPERATIONS_OF_OTHERS}
+    return {prefix + name: row for prefix, group in groups.items() for name, row in group.items()}

@@ -1,0 +1,58 @@
+"""bench/fairness.py measures every way in: a new operation, page or tool needs a row there."""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from gateway.mcp import tools
+
+_FILE = Path(__file__).resolve().parents[2] / "bench" / "fairness_rows.py"
+_NO_PAGES = {"openapi-json", "openapi-view", "api-root"}
+
+
+@pytest.fixture(scope="module")
+def fairness() -> Iterator[ModuleType]:
+    """The module of the benchmark, which is a script beside the product and no package of it."""
+    spec = importlib.util.spec_from_file_location("fairness_rows", _FILE)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules[spec.name]
+
+
+def _routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Every address of the site but the admin's: `(path, name)`."""
+    for pattern in patterns:
+        path = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            if pattern.app_name != "admin":
+                yield from _routes(pattern.url_patterns, path)
+        elif isinstance(pattern, URLPattern):
+            yield path, pattern.name or ""
+
+
+def _named(rows: dict[str, Any]) -> set[str]:
+    return {name.partition(":")[0] if ": " in name else name for name in rows}
+
+
+def test_every_operation_page_and_tool_has_a_row(fairness: ModuleType) -> None:
+    known = _named(fairness.OPERATIONS) | _named(fairness.PAGES) | _named(fairness.OPERATIONS_OF_OTHERS)
+    missing = {path for path, name in _routes(get_resolver().url_patterns) if not {path, name} & (known | _NO_PAGES)}
+    assert missing == set()
+    assert set(tools.NAMES) - _named(fairness.TOOLS) == set()
+
+
+def test_every_row_makes_a_request(fairness: ModuleType) -> None:
+    world = fairness.World("dbk_key", "session", "turn", "1", "review", "change")
+    for name, row in fairness.rows().items():
+        call = row(world, 1)
+        assert call.path.startswith("/") and call.method in {"GET", "POST", "PUT", "PATCH", "DELETE"}, name
