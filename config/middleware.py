@@ -2,6 +2,7 @@
 an API request meets only RequestBoundary."""
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from servestatic.middleware import ServeStaticMiddleware
 
 from gateway.api.errors import error_of_status, error_response
 from gateway.requests import is_api, request_id, request_id_for
+from memories.database import overloaded
 
 logger = logging.getLogger("daybook.http")
 GetResponse = Callable[[HttpRequest], Any]
@@ -31,6 +33,12 @@ _ADMIN = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+
+_FAILED_PAGE = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
+    "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
+)
+_FAILED = "The log of the server says what. Go back and try again."
 
 
 def _policy(path: str) -> str:
@@ -55,6 +63,19 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
     if "%00" in request.META.get("QUERY_STRING", ""):
         return HttpResponseBadRequest()
     return None
+
+
+def page_failed(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: a plain page, 503 with Retry-After where the database is busy or full. It uses neither
+    session nor database, and no template that would."""
+    error = sys.exc_info()[1]
+    busy = overloaded(error) if error else None
+    if busy is None:
+        return HttpResponse(_FAILED_PAGE.format("Something went wrong", _FAILED), status=500)
+    wait = str(busy.details["retry_after"])
+    return HttpResponse(
+        _FAILED_PAGE.format("Daybook is busy", busy), status=busy.http_status, headers={"Retry-After": wait}
+    )
 
 
 class RequestBoundary:

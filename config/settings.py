@@ -90,11 +90,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = ENV.redis_url.get_secret_value()
 
 
+_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
+
+
 def _database() -> dict[str, Any]:
     if ENV.database_url:
         try:
             config: dict[str, Any] = dict(
-                dj_database_url.parse(ENV.database_url, conn_max_age=300, conn_health_checks=True)
+                dj_database_url.parse(ENV.database_url, conn_max_age=0, conn_health_checks=True)
             )
         except (ValueError, KeyError):
             config = {}
@@ -102,6 +105,21 @@ def _database() -> dict[str, Any]:
             raise ConfigurationError(
                 "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
             )
+        threads = ENV.db_threads + ENV.db_read_threads
+        if ENV.db_pool < threads + _PAGE_CONNECTIONS:
+            raise ConfigurationError(
+                f"DAYBOOK_DB_POOL is {ENV.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
+                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
+            )
+        # Pages take a connection for their request and give it back, database threads keep theirs: whatever is asked,
+        # this process has no more of them, and whoever finds none within the busy time is told to come again.
+        config.setdefault("OPTIONS", {})["pool"] = {
+            "min_size": 0,
+            "max_size": ENV.db_pool,
+            "timeout": ENV.db_busy_seconds,
+            "max_idle": 60,
+            "num_workers": 2,
+        }
         return config
     return {
         "ENGINE": "django.db.backends.sqlite3",
@@ -109,8 +127,10 @@ def _database() -> dict[str, Any]:
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={ENV.sqlite_synchronous};",
+            "timeout": ENV.db_busy_seconds,
+            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
+            f"PRAGMA synchronous={ENV.sqlite_synchronous};",
         },
         # A file: an in-memory database isn't reliably shared between the threads of a live server.
         "TEST": {"NAME": DAYBOOK_HOME / "test.sqlite3"},
@@ -205,6 +225,8 @@ DAYBOOK_UPSTREAMS = upstreams(ENV)
 # Model calls are refused unless they go to a configured upstream or the demo model; tests allow loopback only.
 DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
 DB_THREADS = ENV.db_threads
+DB_READ_THREADS = ENV.db_read_threads
+DB_BUSY_SECONDS = ENV.db_busy_seconds
 SWEEP_SECONDS = ENV.sweep_seconds
 RUN_SECONDS = ENV.run_seconds
 RUN_STEPS = ENV.run_steps

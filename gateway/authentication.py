@@ -15,11 +15,12 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
+from gateway.key_uses import note_use
 from gateway.keys import end_user_mixed, key_hash, valid_keys
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
 from memories.services import owner_for_end_user, owner_for_user
 
@@ -76,7 +77,7 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     known = _keys.get(place) if cached else None
     now = time.monotonic()
     if known is None or now - known.at > _CACHE_SECONDS:
-        caller, requests_per_minute = await in_thread(_find, *place)
+        caller, requests_per_minute = await in_read_thread(_find, *place)
         known = _Known(caller, requests_per_minute, now)
         _keys[place] = known
         if len(_keys) > _CACHE_SIZE:
@@ -95,7 +96,7 @@ def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
     if key is None:
         raise Unauthorized("This API key is not known here, or it was revoked.")
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
-        ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+        note_use(key.pk)
     owner_id, remembers = _owner_of(key, namespace, external_id)
     caller = Caller(
         owner_id=owner_id,
