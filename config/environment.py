@@ -138,6 +138,21 @@ def allowed_hosts(env: Environment) -> list[str]:
     return [*_LOOPBACK, *([env.host] if env.host not in {"0.0.0.0", "::"} else [])]  # noqa: S104 - compared, not bound
 
 
+def owner_only(database: Path) -> Path:
+    """The path of SQLite's files, which are closed to other users: new ones by the umask that this process has from
+    now on, those of an earlier version by a new mode."""
+    os.umask(0o077)
+    try:
+        for path in database.parent.glob(f"{database.name}*"):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."
+        ) from None
+    return database
+
+
 def secret_key(env: Environment, home: Path) -> str:
     """The signing key: from the environment, else kept in the home (one machine only)."""
     given = env.secret_key.get_secret_value()

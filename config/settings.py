@@ -12,6 +12,7 @@ from config.environment import (
     ConfigurationError,
     allowed_hosts,
     load_environment,
+    owner_only,
     secret_key,
     split_list,
     upstreams,
@@ -123,7 +124,7 @@ def _database() -> dict[str, Any]:
         return config
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DAYBOOK_HOME / "daybook.sqlite3",
+        "NAME": owner_only(DAYBOOK_HOME / "daybook.sqlite3"),
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
@@ -154,12 +155,12 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Queue",
 }
 if REDIS_URL:
-    Q_CLUSTER["redis"] = REDIS_URL
+    Q_CLUSTER["broker_class"] = "memories.redis_clients.QueueBroker"
     CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
-            "BACKEND": "channels_redis.core.RedisChannelLayer",
-            # The layer waits 5 s for a message; redis-py's own read limit is 5 s too and would break idle sockets.
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}]},
+            "BACKEND": "memories.redis_clients.HintLayer",
+            # The layer waits 5 s for a message: the limit of reading is above that, or it would break idle sockets.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 8, "socket_connect_timeout": 1}]},
         }
     }
 else:

@@ -36,6 +36,7 @@ PATIENT_SECONDS = 30.0
 LATER_SECONDS = 2.0
 _LATER_BUSY_SECONDS = 0.25
 _CLOSE_ENOUGH = 0.5
+_WORKER_CONNECTION_SECONDS = 300
 _DEFAULT = "default"
 _SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 # Lock and statement time-outs, deadlocks, too many connections, memory, and a server that starts or stops.
@@ -45,6 +46,10 @@ _POSTGRES_BUSY = frozenset(
 _POSTGRES_FULL = "53100"
 _BUSY = "The database is busy. Try again in a moment."
 _FULL = "The disk of the database is full: nothing can be stored until there is room."
+
+
+_FULL_SECONDS = 60.0
+_full_at = -_FULL_SECONDS
 
 
 class DatabaseBusy(OperationalError):
@@ -76,7 +81,7 @@ def write_later(function: Callable[[], object]) -> None:
     if not settings.DB_THREADS:
         function()
         return
-    timer = threading.Timer(LATER_SECONDS, _write_lane.submit, (_LATER_BUSY_SECONDS, function))
+    timer = threading.Timer(LATER_SECONDS, _write_lane.offer, (_LATER_BUSY_SECONDS, function))
     timer.daemon = True
     timer.start()
 
@@ -88,8 +93,10 @@ def overloaded(error: BaseException) -> Overloaded | None:
     if isinstance(error, DatabaseBusy):
         return Overloaded(_BUSY, retry_after=RETRY_SECONDS)
     cause = error.__cause__
-    if is_full(error):
-        return Overloaded(_FULL, retry_after=60)
+    if _is_full(error):
+        global _full_at
+        _full_at = time.monotonic()
+        return Overloaded(_FULL, retry_after=round(_FULL_SECONDS))
     # An OperationalError without a state never reached the server, or lost it: no connection, none free in the pool.
     state = getattr(cause, "sqlstate", None)
     unreachable = isinstance(cause, psycopg.OperationalError) and (state is None or state.startswith("08"))
@@ -98,10 +105,9 @@ def overloaded(error: BaseException) -> Overloaded | None:
     return None
 
 
-def is_full(error: BaseException) -> bool:
-    """Whether the database says that its disk is full."""
-    cause = error.__cause__
-    return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlstate", None) == _POSTGRES_FULL
+def full_lately() -> bool:
+    """Whether a write of this process met a full disk within the last minute."""
+    return time.monotonic() - _full_at < _FULL_SECONDS
 
 
 def only_row(rows: "QuerySet[M]") -> M | None:
@@ -116,19 +122,18 @@ def close_lanes() -> None:
     _read_lane.close()
 
 
-def be_patient() -> None:
-    """Let every connection that this process opens from now on wait PATIENT_SECONDS for SQLite's lock (workers)."""
+def settle_worker() -> None:
+    """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
+    connections wait PATIENT_SECONDS for SQLite's lock. A worker's processes have one thread and one connection each,
+    which is bound enough without a pool."""
+    connections.close_all()
     options = connections.settings[_DEFAULT]["OPTIONS"]
+    if "pool" in options:
+        connections[_DEFAULT].close_pool()
+        del options["pool"]
+        connections.settings[_DEFAULT]["CONN_MAX_AGE"] = _WORKER_CONNECTION_SECONDS
     if "timeout" in options:
         options["timeout"] = PATIENT_SECONDS
-
-
-def leave_pools() -> None:
-    """Close this thread's connections and the process's pool: neither survives a fork. Both open again by themselves."""
-    connections.close_all()
-    connection = connections[_DEFAULT]
-    if connection.vendor == "postgresql":
-        connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
 
 
 class _Lane:
@@ -149,6 +154,11 @@ class _Lane:
                 self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
             context = contextvars.copy_context()
             return self._pool.submit(self._work, time.monotonic() + seconds, context, function)
+
+    def offer(self, seconds: float, function: Callable[[], object]) -> None:
+        """The same for work that is dropped when the lane is closed."""
+        if self._pool is not None:
+            self.submit(seconds, function)
 
     def close(self) -> None:
         """End the threads after what they do now. What still waits is cancelled."""
@@ -225,6 +235,11 @@ def _inline(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
         return function()
     finally:
         asyncio._set_running_loop(loop)
+
+
+def _is_full(error: BaseException) -> bool:
+    cause = error.__cause__
+    return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlstate", None) == _POSTGRES_FULL
 
 
 def _sqlite_code(error: BaseException | None) -> int:

@@ -43,10 +43,11 @@ FREE_TO_READ = (
 
 
 @pytest.fixture(autouse=True)
-def lanes(settings: Settings) -> Iterator[None]:
+def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Real database threads, which wait a second at most."""
     settings.DB_THREADS = 1
     settings.DB_BUSY_SECONDS = 1.0
+    monkeypatch.setattr("memories.database._full_at", -1000.0)
     yield
     close_lanes()
 
