@@ -23,6 +23,7 @@ class Background:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._thread: threading.Thread | None = None
         self._forget()
         os.register_at_fork(after_in_child=self._forget)
 
@@ -49,7 +50,7 @@ class Background:
     def _forget(self) -> None:
         self._changed = threading.Condition()
         self._waiting: dict[Hashable, Callable[[], object]] = {}
-        self._thread: threading.Thread | None = None
+        self._thread = None
         self._busy = False
         self._told_at = -_QUIET_SECONDS
 

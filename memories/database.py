@@ -129,7 +129,7 @@ def settle_worker() -> None:
     connections.close_all()
     options = connections.settings[_DEFAULT]["OPTIONS"]
     if "pool" in options:
-        connections[_DEFAULT].close_pool()
+        connections[_DEFAULT].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
         del options["pool"]
         connections.settings[_DEFAULT]["CONN_MAX_AGE"] = _WORKER_CONNECTION_SECONDS
     if "timeout" in options:

@@ -37,7 +37,7 @@ async def redis_answers() -> bool:
         await client.connection_pool.disconnect(inuse_connections=True)
 
 
-class HintLayer(RedisChannelLayer):
+class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
     """Channels' layer on Redis. Whoever joins a group or listens gets no error and waits a second at most: without
     Redis there are no hints, and consumers look at the outbox by themselves."""
 
@@ -73,7 +73,7 @@ class HintLayer(RedisChannelLayer):
             logger.warning("Redis gives no hints (%s); websockets look at the database instead.", error or "no answer")
 
 
-class QueueBroker(RedisBroker):
+class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     """django-q2's queue on Redis, with limits on its waits and without repetitions inside the client."""
 
     @staticmethod
