@@ -4,6 +4,7 @@ an API request meets only RequestBoundary."""
 import logging
 import sys
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -19,6 +20,7 @@ from servestatic.middleware import ServeStaticMiddleware
 from gateway.api.errors import error_of_status, error_response
 from gateway.requests import is_api, request_id, request_id_for
 from memories.database import overloaded
+from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.http")
 GetResponse = Callable[[HttpRequest], Any]
@@ -72,10 +74,18 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     busy = overloaded(error) if error else None
     if busy is None:
         return HttpResponse(_FAILED_PAGE.format("Something went wrong", _FAILED), status=500)
-    wait = str(busy.details["retry_after"])
-    return HttpResponse(
-        _FAILED_PAGE.format("Daybook is busy", busy), status=busy.http_status, headers={"Retry-After": wait}
-    )
+    return refused_page(busy)
+
+
+def refused_page(error: DomainError) -> HttpResponse:
+    """A plain page that says why a request was not taken."""
+    heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not taken"
+    response = HttpResponse(_FAILED_PAGE.format(heading, error), status=error.http_status)
+    response.headers["Content-Security-Policy"] = _STRICT
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    if wait := error.details.get("retry_after"):
+        response.headers["Retry-After"] = str(wait)
+    return response
 
 
 class RequestBoundary:

@@ -191,6 +191,9 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_
 SECURE_REFERRER_POLICY = "same-origin"
 
 DAYBOOK_MAX_BODY = ENV.max_body
+BODY_SECONDS = ENV.body_seconds
+BODY_SILENCE_SECONDS = ENV.body_silence_seconds
+BODY_BUDGET = max(ENV.body_budget, ENV.max_body)
 DAYBOOK_MAX_MESSAGE = ENV.max_message
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
 

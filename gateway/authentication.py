@@ -20,7 +20,7 @@ from gateway.keys import end_user_mixed, key_hash, valid_keys
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
 from memories.services import owner_for_end_user, owner_for_user
 
@@ -65,6 +65,12 @@ def end_user(header: Header) -> tuple[str, str]:
         if value := (header(name) or "").strip():
             return namespace, value
     return "", ""
+
+
+def known_key(header: Header) -> bool:
+    """Whether this process took the key of these headers in the last minute."""
+    known = _keys.get((key_hash(given_key(header)), *end_user(header)))
+    return known is not None and time.monotonic() - known.at <= _CACHE_SECONDS
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
@@ -173,7 +179,7 @@ class NativeAuth(AuthBase):
             if request.method in _WRITES and request.path_info not in _LOOKS:
                 require_writer(caller)
             return caller
-        caller = await in_thread(find_caller_by_cookie, request)
+        caller = await in_read_thread(find_caller_by_cookie, request)
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         require_json(request, also="application/x-ndjson")
