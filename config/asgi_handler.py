@@ -7,32 +7,20 @@ own connections, so it needs none of that: the same Django, without the hops."""
 import asyncio
 import contextlib
 import io
-from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.core.handlers.asgi import ASGIHandler, ASGIRequest, get_script_prefix
+from django.db import OperationalError
 from django.http import HttpResponseBase
 from django.urls import set_script_prefix
 
-from gateway.api.errors import error_response
+from config.bodies import Disconnected, Receive, Scope, Send, body_of, has_body
+from config.middleware import refused_page
+from gateway.api.errors import as_domain_error, error_response
 from gateway.requests import OPERATIONS, is_api, request_id_of
 from gateway.sse import EventStream
-from memories.errors import DomainError, InvalidRequest, TooLarge
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[Mapping[str, Any]], Awaitable[None]]
-
-
-# How much of a body that is too large is read (and thrown away), as a multiple of the limit.
-_DRAINED = 4
-
-
-class _Disconnected(Exception):
-    pass
-
+from memories.errors import DomainError, InvalidRequest
 
 class HttpApplication:
     """Chooses the handler by path; both share one loaded middleware chain."""
@@ -43,27 +31,40 @@ class HttpApplication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_api(scope["path"]):
             await self._api(scope, receive, send)
+        elif has_body(scope):
+            await self._page_with_body(scope, receive, send)
         else:
             await self.pages(scope, receive, send)
 
+    async def _page_with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Django would read any body to its end before it looks at anything."""
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                body = await held.enter_async_context(body_of(scope, receive))
+            except Disconnected:
+                return
+            except (DomainError, OperationalError) as error:
+                await _send_response(refused_page(as_domain_error(error)), send)
+                return
+            read = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+            async def replayed() -> dict[str, Any]:
+                return next(read, None) or await receive()
+
+            await self.pages(scope, replayed, send)
+
     async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            body = await _read_body(scope, receive)
-            set_script_prefix(get_script_prefix(scope))
-            request = ASGIRequest(scope, io.BytesIO(body))
-            if not request.path_info.startswith(OPERATIONS):
-                request.get_host()  # raises DisallowedHost, as every page does
-        except _Disconnected:
-            return
-        except TooLarge as error:
-            await _refuse(error, scope, send)
-            return
-        except UnicodeDecodeError:
-            await _refuse(InvalidRequest("The address is not valid UTF-8."), scope, send)
-            return
-        except DisallowedHost:
-            await _refuse(InvalidRequest("This host name is not in DAYBOOK_ALLOWED_HOSTS."), scope, send)
-            return
+        async with contextlib.AsyncExitStack() as held:
+            try:
+                request = _request(scope, await held.enter_async_context(body_of(scope, receive)))
+            except Disconnected:
+                return
+            except (DomainError, OperationalError) as error:
+                await _refuse(as_domain_error(error), scope, send)
+                return
+            await self._answer_while_connected(request, receive, send)
+
+    async def _answer_while_connected(self, request: ASGIRequest, receive: Receive, send: Send) -> None:
         answering = asyncio.create_task(self._answer(request, send))
         watching = asyncio.create_task(_disconnect(receive))
         try:
@@ -85,26 +86,18 @@ class HttpApplication:
         await _send_response(response, send)
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes:
-    """The request's body. Raises TooLarge, also where its length was not announced; what a client goes on sending is
-    read and thrown away for a while, since one that is cut off in the middle never reads the answer."""
-    limit = settings.DAYBOOK_MAX_BODY
-    announced = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
-    body = bytearray()
-    more = not announced.isdigit() or int(announced) <= limit * _DRAINED
-    size = 0 if more else limit + 1
-    while more and size <= limit * _DRAINED:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise _Disconnected
-        piece = message.get("body", b"")
-        size += len(piece)
-        if size <= limit:
-            body += piece
-        more = message.get("more_body", False)
-    if size > limit:
-        raise TooLarge(f"A request has at most {limit} bytes.", limit=limit)
-    return bytes(body)
+def _request(scope: Scope, body: bytes) -> ASGIRequest:
+    """Raises InvalidRequest for an address or a host that cannot be."""
+    try:
+        set_script_prefix(get_script_prefix(scope))
+        request = ASGIRequest(scope, io.BytesIO(body))
+        if not request.path_info.startswith(OPERATIONS):
+            request.get_host()  # raises DisallowedHost, as every page does
+    except UnicodeDecodeError:
+        raise InvalidRequest("The address is not valid UTF-8.") from None
+    except DisallowedHost:
+        raise InvalidRequest("This host name is not in DAYBOOK_ALLOWED_HOSTS.") from None
+    return request
 
 
 async def _disconnect(receive: Receive) -> None:

@@ -43,10 +43,16 @@ class Environment(BaseSettings):
     allowed_hosts: str = Field("", description="Host names, separated by commas.")
     trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
     max_body: int = Field(20_000_000, ge=1_000, description="Largest request body in bytes.")
+    body_seconds: float = Field(30, ge=1, le=3600, description="Time a body has, beside a second for each 50 kB.")
+    body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest silence of a client that sends a body.")
+    body_budget: int = Field(256_000_000, ge=1_000_000, description="Bytes of large bodies held at once in a process.")
     max_message: int = Field(200_000, ge=1, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Form of the log.")
     workers: int = Field(2, ge=1, le=64, description="Worker processes of the queue.")
-    db_threads: int = Field(1, ge=0, le=64, description="Database threads of the web process; 0 runs inline.")
+    db_threads: int = Field(1, ge=0, le=64, description="Database threads that write; 0 runs inline.")
+    db_read_threads: int = Field(2, ge=1, le=64, description="Database threads that only read.")
+    db_busy_seconds: float = Field(5, ge=0.1, le=60, description="Longest wait of a request for the database.")
+    db_pool: int = Field(20, ge=4, le=1000, description="Most connections of one process to PostgreSQL.")
     sweep_seconds: float = Field(5.0, ge=0.05, le=3600, description="Pause between sweeps in the worker.")
     sqlite_synchronous: Literal["NORMAL", "FULL"] = Field("NORMAL", description="FULL also survives power cuts.")
     run_seconds: float = Field(600, ge=1, le=86400, description="Longest time of one run.")
@@ -133,6 +139,21 @@ def allowed_hosts(env: Environment) -> list[str]:
     if named:
         return named
     return [*_LOOPBACK, *([env.host] if env.host not in {"0.0.0.0", "::"} else [])]  # noqa: S104 - compared, not bound
+
+
+def owner_only(database: Path) -> Path:
+    """The path of SQLite's files, which are closed to other users: new ones by the umask that this process has from
+    now on, those of an earlier version by a new mode."""
+    os.umask(0o077)
+    try:
+        for path in database.parent.glob(f"{database.name}*"):
+            if path.stat().st_mode & 0o077:
+                path.chmod(0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"DAYBOOK_HOME is '{database.parent}'; its database must be a file of this user ({error.strerror})."
+        ) from None
+    return database
 
 
 def secret_key(env: Environment, home: Path) -> str:

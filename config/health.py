@@ -3,6 +3,7 @@ Both are open and say nothing about the data."""
 
 import asyncio
 import logging
+import shutil
 
 from django.conf import settings
 from django.db import Error as DatabaseError
@@ -11,10 +12,14 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
-from memories.database import in_thread
+from memories.database import full_lately, in_read_thread
+from memories.redis_clients import redis_answers
 
 logger = logging.getLogger("daybook.health")
 _DATABASE_SECONDS = 5.0
+# Below this a write may fail at any moment: SQLite's log alone grows to some megabytes.
+LEAST_FREE_BYTES = 20_000_000
+_NO_REDIS = "Redis does not answer: chats go on, reviews and notices come late"
 _NO_STORE = {"Cache-Control": "no-store"}
 _migrated = False
 
@@ -25,14 +30,18 @@ async def healthz(request: HttpRequest) -> JsonResponse:
 
 
 async def readyz(request: HttpRequest) -> JsonResponse:
-    """200 `{"status": "ready", "model": "demo" or "upstream", "reasons": []}`; 503 with status "unready"."""
+    """200 `{"status": "ready", "model": "demo" or "upstream", "reasons": []}`; 503 with status "unready".
+
+    A Redis that does not answer is named but leaves it ready: every web server would go at once, for hints and jobs
+    that come late."""
     try:
         async with asyncio.timeout(_DATABASE_SECONDS):
-            reasons = await in_thread(unready_reasons)
-    except TimeoutError:
+            reasons = await in_read_thread(unready_reasons)
+    except (TimeoutError, DatabaseError):
         reasons = [f"the database does not answer within {_DATABASE_SECONDS:.0f} s"]
+    notes = [] if not settings.REDIS_URL or await redis_answers() else [_NO_REDIS]
     response = JsonResponse(
-        {"status": "unready" if reasons else "ready", "model": model_kind(), "reasons": reasons},
+        {"status": "unready" if reasons else "ready", "model": model_kind(), "reasons": [*reasons, *notes]},
         status=503 if reasons else 200,
         headers=_NO_STORE,
     )
@@ -43,6 +52,8 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 def unready_reasons() -> list[str]:
     """Why this installation is not ready, for operators; empty when it is. Asks the database."""
+    if full := _full_disk():
+        return [full]
     try:
         if pending_migrations():
             return ["migrations are pending"]
@@ -52,6 +63,17 @@ def unready_reasons() -> list[str]:
         logger.warning("The database does not answer.", exc_info=True)
         return ["the database does not answer"]
     return []
+
+
+def _full_disk() -> str:
+    """Why nothing can be stored, or ""."""
+    if full_lately():
+        return "the disk of the database is full: a write failed within the last minute"
+    try:
+        free = shutil.disk_usage(settings.DAYBOOK_HOME).free
+    except OSError as error:
+        return f"DAYBOOK_HOME cannot be read ({error.strerror})"
+    return f"the disk of DAYBOOK_HOME has {free // 1_000_000} MB left" if free < LEAST_FREE_BYTES else ""
 
 
 def pending_migrations() -> list[str]:

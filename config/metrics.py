@@ -11,6 +11,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+import redis
 from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db.models import Model, QuerySet
@@ -25,7 +26,7 @@ from config import heartbeat
 from gateway.api.errors import error_response
 from gateway.metrics import registry
 from gateway.models import Run, Worker
-from memories.database import in_thread
+from memories.database import in_read_thread
 from memories.errors import NotFound
 from memories.models import Revision, WriteOrigin
 from reviews.models import ReviewRun
@@ -46,7 +47,7 @@ async def metrics(request: HttpRequest) -> HttpResponse:
     if not settings.METRICS:
         return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."))
     facts = await _facts()
-    body = await in_thread(lambda: generate_latest(registry) + _render(facts))
+    body = await in_read_thread(lambda: generate_latest(registry) + _render(facts))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
 
 
@@ -62,7 +63,7 @@ async def _facts() -> list[Metric]:
         return _last[1]
     try:
         async with asyncio.timeout(DATABASE_SECONDS):
-            found = await in_thread(lambda: [*database_facts(), _gauge("database_up", "Whether it answers.", 1)])
+            found = await in_read_thread(lambda: [*database_facts(), _gauge("database_up", "Whether it answers.", 1)])
     except (TimeoutError, DatabaseError):
         logger.warning("The database did not answer a scrape.", exc_info=True)
         found = [_gauge("database_up", "Whether it answers.", 0)]
@@ -73,7 +74,10 @@ async def _facts() -> list[Metric]:
 def database_facts() -> Iterator[Metric]:
     """Figures about all processes; each query is bounded. Synchronous. Raises DatabaseError."""
     now = timezone.now()
-    yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
+    try:
+        yield _gauge("queue_length", "Jobs that wait in the queue.", get_broker().queue_size() or 0)
+    except redis.RedisError:
+        logger.warning("Redis did not answer a scrape; the length of the queue is left out.")
     yield _gauge("open_runs", "Turns that are being answered.", _at_most(Run.objects.filter(state=Run.State.RUNNING)))
     alive = Worker.objects.filter(beat_at__gte=now - heartbeat.stale_after()).count()
     yield _gauge("workers", "Worker commands that were heard lately.", alive)

@@ -2,7 +2,9 @@
 an API request meets only RequestBoundary."""
 
 import logging
+import sys
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -17,6 +19,8 @@ from servestatic.middleware import ServeStaticMiddleware
 
 from gateway.api.errors import error_of_status, error_response
 from gateway.requests import is_api, request_id, request_id_for
+from memories.database import overloaded
+from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.http")
 GetResponse = Callable[[HttpRequest], Any]
@@ -31,6 +35,12 @@ _ADMIN = (
     "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+
+_FAILED_PAGE = (
+    '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
+    "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
+)
+_FAILED = "The log of the server says what. Go back and try again."
 
 
 def _policy(path: str) -> str:
@@ -55,6 +65,27 @@ def _unreadable(request: HttpRequest) -> HttpResponse | None:
     if "%00" in request.META.get("QUERY_STRING", ""):
         return HttpResponseBadRequest()
     return None
+
+
+def page_failed(request: HttpRequest) -> HttpResponse:
+    """Django's handler500: a plain page, 503 with Retry-After where the database is busy or full. It uses neither
+    session nor database, and no template that would."""
+    error = sys.exc_info()[1]
+    busy = overloaded(error) if error else None
+    if busy is None:
+        return HttpResponse(_FAILED_PAGE.format("Something went wrong", _FAILED), status=500)
+    return refused_page(busy)
+
+
+def refused_page(error: DomainError) -> HttpResponse:
+    """A plain page that says why a request was not taken."""
+    heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not taken"
+    response = HttpResponse(_FAILED_PAGE.format(heading, error), status=error.http_status)
+    response.headers["Content-Security-Policy"] = _STRICT
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    if wait := error.details.get("retry_after"):
+        response.headers["Retry-After"] = str(wait)
+    return response
 
 
 class RequestBoundary:

@@ -12,6 +12,7 @@ from config.environment import (
     ConfigurationError,
     allowed_hosts,
     load_environment,
+    owner_only,
     secret_key,
     split_list,
     upstreams,
@@ -90,11 +91,14 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = ENV.redis_url.get_secret_value()
 
 
+_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
+
+
 def _database() -> dict[str, Any]:
     if ENV.database_url:
         try:
             config: dict[str, Any] = dict(
-                dj_database_url.parse(ENV.database_url, conn_max_age=300, conn_health_checks=True)
+                dj_database_url.parse(ENV.database_url, conn_max_age=0, conn_health_checks=True)
             )
         except (ValueError, KeyError):
             config = {}
@@ -102,15 +106,32 @@ def _database() -> dict[str, Any]:
             raise ConfigurationError(
                 "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
             )
+        threads = ENV.db_threads + ENV.db_read_threads
+        if ENV.db_pool < threads + _PAGE_CONNECTIONS:
+            raise ConfigurationError(
+                f"DAYBOOK_DB_POOL is {ENV.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
+                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
+            )
+        # Pages take a connection for their request and give it back, database threads keep theirs: whatever is asked,
+        # this process has no more of them, and whoever finds none within the busy time is told to come again.
+        config.setdefault("OPTIONS", {})["pool"] = {
+            "min_size": 0,
+            "max_size": ENV.db_pool,
+            "timeout": ENV.db_busy_seconds,
+            "max_idle": 60,
+            "num_workers": 2,
+        }
         return config
     return {
         "ENGINE": "django.db.backends.sqlite3",
-        "NAME": DAYBOOK_HOME / "daybook.sqlite3",
+        "NAME": owner_only(DAYBOOK_HOME / "daybook.sqlite3"),
         "CONN_MAX_AGE": None,
         "OPTIONS": {
             "transaction_mode": "IMMEDIATE",
-            "timeout": 10,
-            "init_command": f"PRAGMA journal_mode=WAL; PRAGMA synchronous={ENV.sqlite_synchronous};",
+            "timeout": ENV.db_busy_seconds,
+            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
+            f"PRAGMA synchronous={ENV.sqlite_synchronous};",
         },
         # A file: an in-memory database isn't reliably shared between the threads of a live server.
         "TEST": {"NAME": DAYBOOK_HOME / "test.sqlite3"},
@@ -134,12 +155,12 @@ Q_CLUSTER: dict[str, Any] = {
     "label": "Queue",
 }
 if REDIS_URL:
-    Q_CLUSTER["redis"] = REDIS_URL
+    Q_CLUSTER["broker_class"] = "memories.redis_clients.QueueBroker"
     CHANNEL_LAYERS: dict[str, Any] = {
         "default": {
-            "BACKEND": "channels_redis.core.RedisChannelLayer",
-            # The layer waits 5 s for a message; redis-py's own read limit is 5 s too and would break idle sockets.
-            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}]},
+            "BACKEND": "memories.redis_clients.HintLayer",
+            # The layer waits 5 s for a message: the limit of reading is above that, or it would break idle sockets.
+            "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 8, "socket_connect_timeout": 1}]},
         }
     }
 else:
@@ -170,6 +191,9 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_
 SECURE_REFERRER_POLICY = "same-origin"
 
 DAYBOOK_MAX_BODY = ENV.max_body
+BODY_SECONDS = ENV.body_seconds
+BODY_SILENCE_SECONDS = ENV.body_silence_seconds
+BODY_BUDGET = max(ENV.body_budget, ENV.max_body)
 DAYBOOK_MAX_MESSAGE = ENV.max_message
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
 
@@ -205,6 +229,8 @@ DAYBOOK_UPSTREAMS = upstreams(ENV)
 # Model calls are refused unless they go to a configured upstream or the demo model; tests allow loopback only.
 DAYBOOK_UPSTREAM_LOOPBACK_ONLY = False
 DB_THREADS = ENV.db_threads
+DB_READ_THREADS = ENV.db_read_threads
+DB_BUSY_SECONDS = ENV.db_busy_seconds
 SWEEP_SECONDS = ENV.sweep_seconds
 RUN_SECONDS = ENV.run_seconds
 RUN_STEPS = ENV.run_steps

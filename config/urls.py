@@ -13,6 +13,7 @@ from gateway.mcp.api import mcp
 from memories.page import views as memories
 from reviews.page import views as reviews
 
+handler500 = "config.middleware.page_failed"
 urlpatterns = [
     path("", chat.chat, name="chat"),
     path("new/", chat.chat_new, name="chat-new"),

@@ -14,6 +14,7 @@ from django_q.cluster import Cluster
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
 from config.sweeps import SWEEPS, Sweep
+from memories.database import settle_worker
 from memories.ids import uuid7
 
 logger = logging.getLogger("daybook.worker")
@@ -78,7 +79,7 @@ class SweepLoop:
 def run_worker() -> int:
     """Work until SIGTERM or SIGINT. Returns the exit code: 1 if queue or sweeps ended by themselves."""
     forks_die_with_parent()
-    connections.close_all()  # a connection must not be shared with forks
+    settle_worker()
     cluster = Cluster()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)  # in place of the cluster's handlers, which wait without limit
     cluster.start()

@@ -15,11 +15,12 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
+from gateway.key_uses import note_use
 from gateway.keys import end_user_mixed, key_hash, valid_keys
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
-from memories.database import in_thread
+from memories.database import in_read_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
 from memories.services import owner_for_end_user, owner_for_user
 
@@ -66,6 +67,12 @@ def end_user(header: Header) -> tuple[str, str]:
     return "", ""
 
 
+def known_key(header: Header) -> bool:
+    """Whether this process took the key of these headers in the last minute."""
+    known = _keys.get((key_hash(given_key(header)), *end_user(header)))
+    return known is not None and time.monotonic() - known.at <= _CACHE_SECONDS
+
+
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     """The caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths whose
     opening transaction looks at the key again. Raises Unauthorized, Forbidden, RateLimited."""
@@ -76,7 +83,7 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     known = _keys.get(place) if cached else None
     now = time.monotonic()
     if known is None or now - known.at > _CACHE_SECONDS:
-        caller, requests_per_minute = await in_thread(_find, *place)
+        caller, requests_per_minute = await in_read_thread(_find, *place)
         known = _Known(caller, requests_per_minute, now)
         _keys[place] = known
         if len(_keys) > _CACHE_SIZE:
@@ -95,7 +102,7 @@ def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
     if key is None:
         raise Unauthorized("This API key is not known here, or it was revoked.")
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
-        ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+        note_use(key.pk)
     owner_id, remembers = _owner_of(key, namespace, external_id)
     caller = Caller(
         owner_id=owner_id,
@@ -172,7 +179,7 @@ class NativeAuth(AuthBase):
             if request.method in _WRITES and request.path_info not in _LOOKS:
                 require_writer(caller)
             return caller
-        caller = await in_thread(find_caller_by_cookie, request)
+        caller = await in_read_thread(find_caller_by_cookie, request)
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         require_json(request, also="application/x-ndjson")

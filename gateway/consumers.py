@@ -21,7 +21,7 @@ from gateway.authentication import end_user, find_caller, given_key
 from gateway.keys import key_hash, key_valid
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.services import owner_for_user
@@ -61,7 +61,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         for group in admission.groups:
             await self.channel_layer.group_add(group, self.channel_name)
         given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
-        self.sent = await in_thread(current_number, admission.owner_id)
+        self.sent = await in_read_thread(current_number, admission.owner_id)
         if given.isdecimal():
             self.sent = min(int(given), self.sent)  # a number of the future would keep back what is still to come
         await self.accept()
@@ -88,13 +88,13 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
 
     async def session_check(self, message: dict[str, Any]) -> None:
         """Something about the owner's logins changed."""
-        if self.admission is not None and not await in_thread(self.admission.still_valid):
+        if self.admission is not None and not await in_read_thread(self.admission.still_valid):
             await self.close(code=_UNAUTHORIZED)
 
     async def _send_rows(self, owner_id: UUID) -> None:
         async with self._sending:
             while True:
-                rows = await in_thread(notifications_after, owner_id, self.sent)
+                rows = await in_read_thread(notifications_after, owner_id, self.sent)
                 for row in rows:
                     await self.send_json(row)
                     self.sent = int(row["id"])
@@ -115,9 +115,11 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             # Spread out, so that thousands of sockets do not look at once.
             await asyncio.sleep(settings.PUSH_POLL_SECONDS * random.uniform(0.75, 1.25))  # noqa: S311 - no secret
             try:
-                if not await in_thread(self.admission.still_valid):
+                if not await in_read_thread(self.admission.still_valid):
                     await self.close(code=_UNAUTHORIZED)
                     return
+                for group in self.admission.groups:  # a Redis that was away knows nothing of this socket
+                    await self.channel_layer.group_add(group, self.channel_name)
                 await self._send_rows(self.admission.owner_id)
             except DatabaseError:
                 logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)
@@ -127,7 +129,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in self.scope["headers"]}
         if key := given_key(headers.get):
             try:
-                caller = await in_thread(find_caller, key_hash(key), *end_user(headers.get))
+                caller = await in_read_thread(find_caller, key_hash(key), *end_user(headers.get))
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
             assert caller.key_id is not None

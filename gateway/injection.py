@@ -12,7 +12,7 @@ from gateway.embeddings import query_vector
 from gateway.runs import identity
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.upstream import ModelRequest, model
-from memories.database import in_thread
+from memories.database import in_read_thread
 from memories.documents import cut_to_tokens
 from memories.errors import DomainError
 from memories.frozen import freeze
@@ -93,7 +93,7 @@ async def _snapshot(context: TurnContext) -> SessionSnapshot:
     warm = snapshots.warm(context.session_id, context.book, version)
     if warm is not None:
         return warm
-    return await in_thread(
+    return await in_read_thread(
         snapshots.build,
         context.session_id,
         context.book,
@@ -138,7 +138,7 @@ async def _thread(context: TurnContext) -> ThreadView | None:
         return None
     turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, context.newest_record)
     if turns is None:
-        turns = await in_thread(thread_cache.read, context.owner_id, context.session_id)
+        turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id)
     window = {identity.fold(identity.text_of(message.get("content"))) for message in context.messages}
     # A turn that is being replaced, and what followed it, has left the conversation.
     return outside_window([turn for turn in turns if turn.turn < context.turn], window)

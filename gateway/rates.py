@@ -15,6 +15,10 @@ from limits.errors import StorageError
 from memories.errors import RateLimited
 
 logger = logging.getLogger("daybook.rates")
+_ANSWER_SECONDS = 1.0
+# After a failure nothing is counted for so long: only one request in this time waits for a Redis that does not answer.
+_REST_SECONDS = 5.0
+_rest_until = 0.0
 # Storages belong to the loop they were made in.
 _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRateLimiter]" = WeakKeyDictionary()
 
@@ -24,14 +28,19 @@ async def count_request(key: str, per_minute: int) -> None:
     While Redis does not answer nothing is counted: a limit is no reason to refuse everybody."""
     if not per_minute:
         return
+    global _rest_until
+    if time.monotonic() < _rest_until:
+        return
     limit = RateLimitItemPerMinute(per_minute)
     limiter = _limiter()
     try:
-        if await limiter.hit(limit, key):
-            return
-        reset_time, _ = await limiter.get_window_stats(limit, key)
-    except StorageError:
-        logger.warning("request rates are not counted: Redis does not answer", exc_info=True)
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            if await limiter.hit(limit, key):
+                return
+            reset_time, _ = await limiter.get_window_stats(limit, key)
+    except (StorageError, TimeoutError) as error:
+        _rest_until = time.monotonic() + _REST_SECONDS
+        logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _REST_SECONDS, error)
         return
     wait = max(1, math.ceil(reset_time - time.time()))
     raise RateLimited(

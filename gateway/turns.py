@@ -23,7 +23,7 @@ from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import read_tool
 from memories import tools as memory_tools
-from memories.database import in_thread
+from memories.database import in_patient_thread, in_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection
@@ -277,7 +277,7 @@ class Turn:
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True
         self._clock.closed(state, self.said.usage)
-        return await in_thread(closing.close, self.context, self.said, state=state, error=error)
+        return await in_patient_thread(closing.close, self.context, self.said, state=state, error=error)
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:

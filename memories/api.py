@@ -11,7 +11,7 @@ from pydantic import ConfigDict
 
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest, NotFound
 from memories.forgetting import forget_memories
 from memories.health import health_of_books
@@ -86,25 +86,25 @@ async def memory_list(
 ) -> dict[str, Any]:
     """Live memories, newest first."""
     filters = {"book__name": book, "target": target, "category": category, "write_origin": write_origin}
-    return await in_thread(_list, request.auth, filters, review, q, limit, after)
+    return await in_read_thread(_list, request.auth, filters, review, q, limit, after)
 
 
 @router.post("/memories/search")
 async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
     """Search what is remembered: best first, or with `match_all` in insertion order."""
-    return await in_thread(_search, request.auth, body)
+    return await in_read_thread(_search, request.auth, body)
 
 
 @router.get("/memories/health")
 async def memory_health(request: ApiRequest) -> dict[str, Any]:
     """How each book stands: how full, how many of its sessions are covered, the last review; in figures and words."""
-    return page_json(await in_thread(health_of_books, request.auth.owner_id))
+    return page_json(await in_read_thread(health_of_books, request.auth.owner_id))
 
 
 @router.get("/memories/{memory_id}")
 async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
-    found = memory_json(await in_thread(memory_get, request.auth.owner_id, memory_id))
+    found = memory_json(await in_read_thread(memory_get, request.auth.owner_id, memory_id))
     response["ETag"] = etag(found["version"])
     return found
 
@@ -131,7 +131,7 @@ async def revision_list(
     request: ApiRequest, memory_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
 ) -> dict[str, Any]:
     """The history of a memory, newest first, also of a deleted one."""
-    return await in_thread(_revisions, request.auth, memory_id, limit, after)
+    return await in_read_thread(_revisions, request.auth, memory_id, limit, after)
 
 
 @router.post("/memories/{memory_id}/restore")
@@ -149,13 +149,13 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 @router.get("/notifications")
 async def notification_list(request: ApiRequest, after: int = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(await in_thread(notifications_after, request.auth.owner_id, after))
+    return page_json(await in_read_thread(notifications_after, request.auth.owner_id, after))
 
 
 @router.get("/export")
 async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBase:
     """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
-    text = await in_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
+    text = await in_read_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
     response = HttpResponse(text, content_type="application/x-ndjson")
     response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
     return response

@@ -9,7 +9,7 @@ from pydantic import ConfigDict
 from memories.api import edit_source, etag, if_match
 from memories.artifacts import artifact_get, artifact_json, artifact_put, live_artifacts
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import NotFound
 from memories.lists import page_json
 from memories.models import Book
@@ -27,13 +27,13 @@ class ArtifactIn(Schema):
 @router.get("/books/{name}/artifacts")
 async def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
     """The book's documents, by path."""
-    return await in_thread(_list, request.auth, name)
+    return await in_read_thread(_list, request.auth, name)
 
 
 @router.get("/books/{name}/artifacts/{path:path}")
 async def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """One document, with its ETag."""
-    found = await in_thread(_get, request.auth, name, path)
+    found = await in_read_thread(_get, request.auth, name, path)
     response["ETag"] = etag(found["version"])
     return found
 

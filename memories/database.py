@@ -1,38 +1,113 @@
-"""The database threads: how async code reaches the ORM, in one hop.
+"""How async code reaches the ORM: two lanes of long-lived threads, one for writing and one for reading.
 
 `sync_to_async` would run each request in a thread of its own, with a new connection each time. These threads live as
-long as the process and keep their connections; Django checks their health. With DB_THREADS=0 (tests) the same
-functions run inline, so that they see the connection of the test's own transaction."""
+long as the process and keep their connections; Django checks their health. A read never waits behind a write: SQLite
+lets readers work beside its one writer, and so do these lanes.
+
+With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
+transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
+public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0011)."""
 
 import asyncio
 import contextvars
 import functools
+import sqlite3
+import threading
+import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+import psycopg
 from django.conf import settings
-from django.db import close_old_connections
+from django.db import OperationalError, connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Model, QuerySet
+
+from memories.errors import Overloaded
 
 P = ParamSpec("P")
 T = TypeVar("T")
 M = TypeVar("M", bound=Model)
-_pool: ThreadPoolExecutor | None = None
+
+RETRY_SECONDS = 2
+# Work whose result must not be lost (the end of a turn, a background job) waits longer than a request may.
+PATIENT_SECONDS = 30.0
+LATER_SECONDS = 2.0
+_LATER_BUSY_SECONDS = 0.25
+_CLOSE_ENOUGH = 0.5
+_WORKER_CONNECTION_SECONDS = 300
+_DEFAULT = "default"
+_SQLITE_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+# Lock and statement time-outs, deadlocks, too many connections, memory, and a server that starts or stops.
+_POSTGRES_BUSY = frozenset(
+    {"55P03", "57014", "40P01", "40001", "53000", "53200", "53300", "53400", "57P01", "57P02", "57P03"}
+)
+_POSTGRES_FULL = "53100"
+_BUSY = "The database is busy. Try again in a moment."
+_FULL = "The disk of the database is full: nothing can be stored until there is room."
+
+
+_FULL_SECONDS = 60.0
+_full_at = -_FULL_SECONDS
+
+
+class DatabaseBusy(OperationalError):
+    """No database thread was free within the time that a request may wait."""
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Run a synchronous function that uses the ORM in a database thread, with the caller's context variables."""
-    loop = asyncio.get_running_loop()
+    """Run a synchronous function that writes (or may write) with the ORM, with the caller's context variables.
+
+    The wait for a thread and for the database's lock is DB_BUSY_SECONDS at most, together; then OperationalError
+    (DatabaseBusy where no thread became free), which the edges answer as `overloaded`. A caller that is cancelled
+    takes work that has not begun out of the queue."""
+    return await _run(_write_lane, settings.DB_BUSY_SECONDS, functools.partial(function, *args, **kwargs))
+
+
+async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """The same for a function that only reads: it never waits behind a write."""
+    return await _run(_read_lane, settings.DB_BUSY_SECONDS, functools.partial(function, *args, **kwargs))
+
+
+async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_thread` for work whose result must not be lost: it waits PATIENT_SECONDS."""
+    return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
+
+
+def write_later(function: Callable[[], object]) -> None:
+    """Run a small write that nobody waits for, LATER_SECONDS from now, between other writes. `function` reports its own
+    errors; it is not run at all while the writers are busy, so that it holds up nobody. Inline with DB_THREADS=0."""
     if not settings.DB_THREADS:
-        # Django refuses the ORM where a loop is running; for the length of this call there is none.
-        asyncio._set_running_loop(None)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            asyncio._set_running_loop(loop)
-    call = functools.partial(_with_healthy_connections, contextvars.copy_context(), function, *args, **kwargs)
-    return await loop.run_in_executor(_threads(), call)
+        function()
+        return
+    timer = threading.Timer(LATER_SECONDS, _write_lane.offer, (_LATER_BUSY_SECONDS, function))
+    timer.daemon = True
+    timer.start()
+
+
+def overloaded(error: BaseException) -> Overloaded | None:
+    """What to answer for an error of the database that says it is busy or its disk is full; None for others."""
+    if not isinstance(error, OperationalError):
+        return None
+    if isinstance(error, DatabaseBusy):
+        return Overloaded(_BUSY, retry_after=RETRY_SECONDS)
+    cause = error.__cause__
+    if _is_full(error):
+        global _full_at
+        _full_at = time.monotonic()
+        return Overloaded(_FULL, retry_after=round(_FULL_SECONDS))
+    # An OperationalError without a state never reached the server, or lost it: no connection, none free in the pool.
+    state = getattr(cause, "sqlstate", None)
+    unreachable = isinstance(cause, psycopg.OperationalError) and (state is None or state.startswith("08"))
+    if unreachable or state in _POSTGRES_BUSY or _sqlite_code(cause) in _SQLITE_BUSY:
+        return Overloaded(_BUSY, retry_after=RETRY_SECONDS)
+    return None
+
+
+def full_lately() -> bool:
+    """Whether a write of this process met a full disk within the last minute."""
+    return time.monotonic() - _full_at < _FULL_SECONDS
 
 
 def only_row(rows: "QuerySet[M]") -> M | None:
@@ -41,15 +116,132 @@ def only_row(rows: "QuerySet[M]") -> M | None:
     return next(iter(rows), None)
 
 
-def _threads() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(max_workers=settings.DB_THREADS, thread_name_prefix="daybook-db")
-    return _pool
+def close_lanes() -> None:
+    """End the database threads and close their connections; the next call makes new ones."""
+    _write_lane.close()
+    _read_lane.close()
 
 
-def _with_healthy_connections(
-    context: contextvars.Context, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    close_old_connections()  # drops what is over its age or failed; a healthy connection is kept
-    return context.run(function, *args, **kwargs)
+def settle_worker() -> None:
+    """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
+    connections wait PATIENT_SECONDS for SQLite's lock. A worker's processes have one thread and one connection each,
+    which is bound enough without a pool."""
+    connections.close_all()
+    options = connections.settings[_DEFAULT]["OPTIONS"]
+    if "pool" in options:
+        connections[_DEFAULT].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
+        del options["pool"]
+        connections.settings[_DEFAULT]["CONN_MAX_AGE"] = _WORKER_CONNECTION_SECONDS
+    if "timeout" in options:
+        options["timeout"] = PATIENT_SECONDS
+
+
+class _Lane:
+    """A few threads that run jobs in the order in which they came. Made at the first job."""
+
+    def __init__(self, name: str, size: Callable[[], int]) -> None:
+        self._name = name
+        self._size = size
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._opened: list[BaseDatabaseWrapper] = []
+        self._kept = threading.local()
+
+    def submit(self, seconds: float, function: Callable[[], T]) -> "Future[T]":
+        """Queue a job that may wait `seconds` from now for its thread and for the database's lock."""
+        with self._lock:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self._size(), thread_name_prefix=self._name, initializer=self._begin)
+            context = contextvars.copy_context()
+            return self._pool.submit(self._work, time.monotonic() + seconds, context, function)
+
+    def offer(self, seconds: float, function: Callable[[], object]) -> None:
+        """The same for work that is dropped when the lane is closed."""
+        if self._pool is not None:
+            self.submit(seconds, function)
+
+    def close(self) -> None:
+        """End the threads after what they do now. What still waits is cancelled."""
+        with self._lock:
+            pool, self._pool = self._pool, None
+            opened, self._opened = self._opened, []
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+        for connection in opened:
+            connection.close()
+
+    def _begin(self) -> None:
+        connection = connections[_DEFAULT]
+        connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
+        with self._lock:
+            self._opened.append(connection)
+
+    def _work(self, until: float, context: contextvars.Context, function: Callable[[], T]) -> T:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise DatabaseBusy(_BUSY)
+        self._wait_at_most(left)
+        return context.run(function)
+
+    def _wait_at_most(self, seconds: float) -> None:
+        """Bound this thread's wait for locks, and replace a connection that failed. A statement only where it differs
+        from the last bound by half a second."""
+        connection = connections[_DEFAULT]
+        connection.close_at = None  # a lane keeps its connection, also from a pool
+        connection.close_if_unusable_or_obsolete()
+        connection.ensure_connection()
+        raw, bound = getattr(self._kept, "wait", (None, 0.0))
+        if raw is connection.connection and abs(bound - seconds) < _CLOSE_ENOUGH:
+            return
+        milliseconds = max(1, round(seconds * 1000))
+        if connection.vendor == "sqlite":
+            connection.connection.execute(f"PRAGMA busy_timeout = {milliseconds}")
+        elif connection.vendor == "postgresql":
+            connection.connection.execute(f"SET lock_timeout = {milliseconds}")
+        self._kept.wait = (connection.connection, seconds)
+
+
+_write_lane = _Lane("daybook-db", lambda: settings.DB_THREADS)
+_read_lane = _Lane("daybook-read", lambda: settings.DB_READ_THREADS)
+
+
+async def _run(lane: _Lane, seconds: float, function: Callable[[], T]) -> T:
+    loop = asyncio.get_running_loop()
+    if not settings.DB_THREADS:
+        return _inline(loop, function)
+    job = lane.submit(seconds, function)
+    expired = False
+
+    def expire() -> None:
+        nonlocal expired
+        expired = job.cancel()  # False for one that has begun
+
+    timer = loop.call_later(seconds, expire)
+    try:
+        return await asyncio.wrap_future(job)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if expired and not (task and task.cancelling()):
+            raise DatabaseBusy(_BUSY) from None
+        raise
+    finally:
+        timer.cancel()
+
+
+def _inline(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
+    # Django refuses the ORM where a loop is running; for the length of this call there is none.
+    asyncio._set_running_loop(None)
+    try:
+        return function()
+    finally:
+        asyncio._set_running_loop(loop)
+
+
+def _is_full(error: BaseException) -> bool:
+    cause = error.__cause__
+    return _sqlite_code(cause) == sqlite3.SQLITE_FULL or getattr(cause, "sqlstate", None) == _POSTGRES_FULL
+
+
+def _sqlite_code(error: BaseException | None) -> int:
+    """SQLite's primary error code; 0 for other errors."""
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF

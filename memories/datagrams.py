@@ -5,26 +5,34 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import logging
 import os
 import secrets
 import socket
+import stat
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from channels.layers import InMemoryChannelLayer
 
+logger = logging.getLogger("daybook.push")
 _LARGEST = 60_000
+# A socket's path holds 103 bytes on macOS, 107 on Linux; the name of the socket takes the rest.
+_LONGEST_FOLDER = 76
 
 
 class DatagramChannelLayer(InMemoryChannelLayer):
-    """Groups across the processes of one machine. `folder` only names the place: a socket's path may hold 100 bytes,
-    a home may be longer, so the sockets lie in the temporary folder under a hash of it."""
+    """Groups across the processes of one machine. The sockets lie in `folder`; where that is too long for the path of a
+    socket, under a hash of it in the temporary folder, which is used only if it is ours and closed to others."""
 
     def __init__(self, folder: str | Path, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
-        self._folder = Path(tempfile.gettempdir()) / f"daybook-{os.getuid()}-{digest}"
+        self._folder = Path(folder)
+        if len(os.fsencode(self._folder)) > _LONGEST_FOLDER:
+            digest = hashlib.sha256(str(folder).encode()).hexdigest()[:12]
+            self._folder = Path(tempfile.gettempdir()) / f"daybook-{os.getuid()}-{digest}"
+        self._told = False
         self._listening: tuple[asyncio.AbstractEventLoop, socket.socket, Path] | None = None
 
     async def group_add(self, group: str, channel: str) -> None:
@@ -37,7 +45,7 @@ class DatagramChannelLayer(InMemoryChannelLayer):
     def hint(self, group: str, message: dict[str, Any]) -> None:
         """Send to every listening process, this one too. Never blocks; synchronous, so any thread may call it."""
         data = json.dumps({"group": group, "message": message}).encode()
-        if len(data) > _LARGEST or not self._folder.is_dir():
+        if len(data) > _LARGEST or not self._is_ours():
             return
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
@@ -54,13 +62,35 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         if self._listening and self._listening[0] is loop:
             return
         self._stop_listening()
-        self._folder.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self._folder.mkdir(mode=0o700, parents=True)
+        if not self._is_ours():
+            self._tell()
+            return
         path = self._folder / f"{os.getpid()}-{secrets.token_hex(4)}.sock"
         receiver = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         receiver.setblocking(False)
         receiver.bind(str(path))
         loop.add_reader(receiver.fileno(), self._read, receiver)
         self._listening = (loop, receiver, path)
+
+    def _is_ours(self) -> bool:
+        """Whether the folder is a real one of this user that nobody else can write to: whoever makes it first in the
+        temporary folder could otherwise read hints, or send them."""
+        try:
+            found = self._folder.lstat()
+        except FileNotFoundError:
+            return False
+        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077
+
+    def _tell(self) -> None:
+        if not self._told:
+            self._told = True
+            logger.warning(
+                "%s is not a folder of this user alone (mode 0700): hints between processes are off, and pages learn "
+                "of changes when they look again.",
+                self._folder,
+            )
 
     def _stop_listening(self) -> None:
         if not self._listening:

@@ -1,18 +1,22 @@
 """The outbox of notifications: rows are the truth, the channel layer only hints that there is something to read.
 Called by memories.services and reviews; read by gateway.consumers and the API."""
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from asgiref.sync import async_to_sync
-from channels.layers import get_channel_layer
+from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import connection, transaction
 
+from memories.background import redis_calls
 from memories.datagrams import DatagramChannelLayer
 from memories.models import Notification, Owner
+from memories.redis_clients import ANSWER_SECONDS
 
 PAGE = 100
+_own = threading.local()
 
 
 def owner_group(owner_id: UUID) -> str:
@@ -50,12 +54,21 @@ def wake(owner_id: UUID) -> None:
 
 
 def send_hint(group: str, message: dict[str, Any]) -> None:
-    """Send to every consumer in a group, in every process. Synchronous; may be lost."""
+    """Send to every consumer in a group, in every process. Returns at once; may be lost. The message is its type:
+    while one waits to be sent, another of the same group and type adds nothing."""
     layer = get_channel_layer()
     if isinstance(layer, DatagramChannelLayer):
-        layer.hint(group, message)
+        layer.hint(group, message)  # never blocks
     elif layer is not None:
-        async_to_sync(layer.group_send)(group, message)
+        redis_calls.submit((group, message["type"]), lambda: _send(layer, group, message))
+
+
+def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
+    """Send from a plain thread, in a loop that the thread keeps: the layer has a connection for each loop."""
+    runner: asyncio.Runner | None = getattr(_own, "runner", None)
+    if runner is None:
+        runner = _own.runner = asyncio.Runner()
+    runner.run(asyncio.wait_for(layer.group_send(group, message), ANSWER_SECONDS))
 
 
 def next_number(owner_id: UUID, column: str) -> int:

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, StrictInt
 from gateway.agents.rows import require_agent
 from gateway.services import session_get
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.lists import DEFAULT_LIMIT, list_json
@@ -50,13 +50,13 @@ async def review_list(
     after: str | None = None,
 ) -> dict[str, Any]:
     """Reviews, newest first."""
-    return await in_thread(_list, request.auth, session_id, state, limit, after)
+    return await in_read_thread(_list, request.auth, session_id, state, limit, after)
 
 
 @router.get("/reviews/{review_id}")
 async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
     """One review with its writes."""
-    return review_json(await in_thread(review_get, request.auth.owner_id, parse_uuid(review_id)))
+    return review_json(await in_read_thread(review_get, request.auth.owner_id, parse_uuid(review_id)))
 
 
 @router.post("/reviews/{review_id}/undo")

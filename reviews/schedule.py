@@ -2,6 +2,7 @@
 sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in its transaction."""
 
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +15,7 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.hooks import TurnCompleted
 from gateway.models import Session
+from memories.background import redis_calls
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from reviews.frozen import said_through, unreviewed
@@ -109,7 +111,8 @@ def enqueue(run_id: UUID, *, timeout: int) -> None:
     A job that is lost, or comes twice, does no harm: the sweep finds the run, and the claim lets one through."""
     options: dict[str, Any] = {"timeout": timeout + BACKSTOP_SECONDS, "ack_failure": True, "save": False}
     if settings.REDIS_URL:
-        transaction.on_commit(lambda: async_task(TASK, str(run_id), q_options=options), robust=True)
+        job = partial(async_task, TASK, str(run_id), q_options=options)
+        transaction.on_commit(lambda: redis_calls.submit((TASK, run_id), job), robust=True)
     else:
         async_task(TASK, str(run_id), q_options=options)
 

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
 logger = logging.getLogger("daybook.api")
@@ -66,6 +67,9 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, HttpError):
         known = InvalidRequest("The body is not valid JSON.") if error.status_code == 400 else None
         return known or InvalidRequest(str(error))
+    if busy := overloaded(error):
+        logger.warning("the database refused a request: %s", busy)
+        return busy
     logger.error("an API request failed", exc_info=error)
     return InternalError(_INTERNAL)
 

@@ -30,7 +30,7 @@ from gateway.runs.v1 import open_v1, split_system
 from gateway.turns import Turn, TurnOptions
 from gateway.upstream import ModelRequest
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 
 router = Router()
 BUSY_SECONDS = 2.0
@@ -41,14 +41,14 @@ _MAX_KEY = 255
 @router.get("/models")
 async def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
-    agents = await in_thread(_agents, request.auth)
+    agents = await in_read_thread(_agents, request.auth)
     return _json({"object": "list", "data": [_model_json(agent) for agent in agents]})
 
 
 @router.get("/models/{path:name}")
 async def model(request: ApiRequest, name: str) -> HttpResponse:
     """One agent."""
-    agent = await in_thread(agent_find, request.auth, name)
+    agent = await in_read_thread(agent_find, request.auth, name)
     return _json(_model_json(agent))
 
 
@@ -115,7 +115,7 @@ async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
         parameters=body.parameters,
         request_id=request_id.get(),
     )
-    request = await in_thread(plain_request, caller, asked)
+    request = await in_read_thread(plain_request, caller, asked)
     if not body.stream:
         return _json({**await plain_completion(request), "model": body.agent})
     chunks = await sse.begin(_plain_stream(request, body.agent, include_usage=body.include_usage))

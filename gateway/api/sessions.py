@@ -20,7 +20,7 @@ from gateway.runs.opening import open_run
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
 from memories.lists import DEFAULT_LIMIT, list_json, number
@@ -56,13 +56,13 @@ async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
 @router.get("/sessions")
 async def session_list(request: ApiRequest, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
     """The owner's sessions, newest first."""
-    return await in_thread(_list, request.auth, limit, after)
+    return await in_read_thread(_list, request.auth, limit, after)
 
 
 @router.get("/sessions/{session_id}")
 async def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """One session."""
-    return session_json(await in_thread(_session, request.auth, session_id))
+    return session_json(await in_read_thread(_session, request.auth, session_id))
 
 
 @router.patch("/sessions/{session_id}")
@@ -74,7 +74,7 @@ async def session_patch(request: ApiRequest, session_id: str, body: SessionPatch
 @router.delete("/sessions/{session_id}", response={204: None})
 async def session_delete(request: ApiRequest, session_id: str) -> Status[Any]:
     """Delete a session and its transcript; the memories it gave stay."""
-    session = await in_thread(_session, request.auth, session_id)
+    session = await in_read_thread(_session, request.auth, session_id)
     await in_thread(services.session_delete, session)
     _forget(session.pk)
     return Status(204, None)
@@ -83,7 +83,7 @@ async def session_delete(request: ApiRequest, session_id: str) -> Status[Any]:
 @router.post("/sessions/{session_id}/end")
 async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session; its snapshot is dropped."""
-    session = await in_thread(_session, request.auth, session_id)
+    session = await in_read_thread(_session, request.auth, session_id)
     ended = await in_thread(services.session_end, session)
     _forget(session.pk)
     return session_json(ended)
@@ -94,7 +94,7 @@ async def message_list(
     request: ApiRequest, session_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
 ) -> dict[str, Any]:
     """The transcript, oldest first, without anything that was injected."""
-    return await in_thread(_messages, request.auth, session_id, limit, after)
+    return await in_read_thread(_messages, request.auth, session_id, limit, after)
 
 
 @router.post("/sessions/{session_id}/turns", response={200: Any})
@@ -130,13 +130,13 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
 @router.get("/sessions/{session_id}/turns/{turn_id}")
 async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """One turn."""
-    return await in_thread(_turn, request.auth, session_id, turn_id)
+    return await in_read_thread(_turn, request.auth, session_id, turn_id)
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events")
 async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
-    row = await in_thread(leases.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    row = await in_read_thread(leases.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     running = live.find(row.pk)
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
     return _streamed(row.session_id, row.pk, events)

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -18,6 +20,7 @@ from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.window import as_openai
 from gateway.tokens import estimate, estimate_text
+from memories.background import redis_calls
 from memories.database import only_row
 from memories.threads import ThreadTurn, record_run, thread_cache
 
@@ -135,7 +138,11 @@ def _compact_if_large(context: TurnContext, said: Said) -> None:
     tokens = said.usage.get("total_tokens") or estimate(context.messages) + estimate_text(said.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         session_id = str(context.session_id)
-        transaction.on_commit(lambda: async_task(COMPACTION_TASK, session_id, q_options={"save": False}), robust=True)
+        job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})
+        if settings.REDIS_URL:
+            transaction.on_commit(lambda: redis_calls.submit((COMPACTION_TASK, session_id), job), robust=True)
+        else:
+            transaction.on_commit(job, robust=True)
 
 
 def complete_waiting(now: datetime) -> int:

@@ -5,11 +5,13 @@ import logging
 from collections.abc import Callable
 from typing import ParamSpec
 
+from django.db import OperationalError
+
 from gateway.errors import RunSuperseded
 from gateway.models import Run
 from gateway.runs import closing
 from gateway.runs.context import TurnContext
-from memories.database import in_thread
+from memories.database import in_patient_thread, in_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
@@ -34,9 +36,11 @@ async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.
 async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     try:
         context = await opening
-    except DomainError:
-        return  # it was refused: there is nothing to close
+    except (DomainError, OperationalError):
+        return  # it was refused, or the database was too busy: there is nothing to close
     try:
-        await in_thread(closing.close, context, closing.Said(text=context.resumed_text), state=Run.State.STOPPED)
+        await in_patient_thread(
+            closing.close, context, closing.Said(text=context.resumed_text), state=Run.State.STOPPED
+        )
     except RunSuperseded:
         logger.info("run %s was given up before its client's going was noticed", context.run_id)

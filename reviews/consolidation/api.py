@@ -7,7 +7,7 @@ from pydantic import ConfigDict
 
 from gateway.services import session_forget, session_get
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.ids import parse_uuid
 from memories.lists import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
@@ -36,13 +36,13 @@ async def consolidation_list(
     request: ApiRequest, book: str | None = None, limit: int = DEFAULT_LIMIT, after: str | None = None
 ) -> dict[str, Any]:
     """Runs, newest first."""
-    return await in_thread(_list, request.auth, book, limit, after)
+    return await in_read_thread(_list, request.auth, book, limit, after)
 
 
 @router.get("/consolidations/{run_id}")
 async def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """One run with its progress."""
-    return run_json(await in_thread(runs.run_get, request.auth.owner_id, parse_uuid(run_id)))
+    return run_json(await in_read_thread(runs.run_get, request.auth.owner_id, parse_uuid(run_id)))
 
 
 @router.post("/consolidations/{run_id}/stop")

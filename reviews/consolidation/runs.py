@@ -6,6 +6,7 @@ import os
 import socket
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,6 +20,7 @@ from django_q.tasks import async_task
 from gateway.agents.configuration import memory_settings
 from gateway.agents.settings import MemorySettings
 from memories import leases
+from memories.background import redis_calls
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification
 from memories.outbox import notify
@@ -97,7 +99,8 @@ def enqueue(run_id: UUID) -> None:
     timeout = int(SLICE_SECONDS + limits.request_seconds) + BACKSTOP_SECONDS
     options: dict[str, Any] = {"timeout": timeout, "ack_failure": True, "save": False}
     if settings.REDIS_URL:
-        transaction.on_commit(lambda: async_task(TASK, str(run_id), q_options=options), robust=True)
+        job = partial(async_task, TASK, str(run_id), q_options=options)
+        transaction.on_commit(lambda: redis_calls.submit((TASK, run_id), job), robust=True)
     else:
         async_task(TASK, str(run_id), q_options=options)
 

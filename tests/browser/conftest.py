@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, R
 from config.asgi import application
 from gateway import live, upstream
 from gateway.agents.file import bootstrap_agents
-from memories import database
+from memories.database import close_lanes
 from memories.datagrams import DatagramChannelLayer
 from memories.models import Owner
 from tests.browser.told_model import ToldModel
@@ -92,8 +92,6 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
     settings.DB_THREADS = 1
     settings.DAYBOOK_UPSTREAMS = {}
-    pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="daybook-db")
-    monkeypatch.setattr(database, "_pool", pool)
     bootstrap_agents()
     config = uvicorn.Config(
         application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
@@ -110,8 +108,7 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     finally:
         live_server.server.should_exit = True
         thread.join(timeout=20)
-        pool.submit(connections.close_all).result(timeout=10)
-        pool.shutdown()
+        close_lanes()
 
 
 @pytest.fixture

@@ -1,0 +1,181 @@
+"""The body of a request: who sends it is asked before it is read, and size, time and memory are bounded.
+
+What is small is read as it comes. Above SMALL_BYTES the key or login is looked up first, so that nobody without one makes
+this process hold anything, and the bodies of all requests together have a budget."""
+
+import asyncio
+import io
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
+
+from gateway.authentication import find_caller, find_caller_by_cookie, given_key, known_key
+from gateway.keys import key_hash
+from gateway.requests import OPERATIONS, is_api
+from memories.database import in_read_thread
+from memories.errors import DomainError, Overloaded, TooLarge, Unauthorized
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+SMALL_BYTES = 64_000
+# How much of a body that is too large is read (and thrown away), as a multiple of the limit: a client that is cut off in
+# the middle never reads the answer.
+_DRAINED = 4
+# A body may take BODY_SECONDS and a second more for each of these bytes.
+_LEAST_BYTES_PER_SECOND = 50_000
+_RETRY_SECONDS = 2
+
+
+class Disconnected(Exception):
+    """The client went away before its body was complete."""
+
+
+class TooSlow(DomainError):
+    """The body did not come in time."""
+
+    code, http_status = "request_timeout", 408
+
+
+class _Budget:
+    """Bytes of large bodies that this process holds now."""
+
+    def __init__(self) -> None:
+        self.held = 0
+
+    def take(self, count: int) -> None:
+        """Raises Overloaded where they would be too many."""
+        if self.held + count > settings.BODY_BUDGET:
+            raise Overloaded("Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS)
+        self.held += count
+
+    def give_back(self, count: int) -> None:
+        self.held -= count
+
+
+_budget = _Budget()
+
+
+def bodies_held() -> int:
+    """How many bytes of large bodies this process holds now."""
+    return _budget.held
+
+
+def has_body(scope: Scope) -> bool:
+    """Whether a request comes with a body, by its headers."""
+    return any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
+        for name, value in scope["headers"]
+    )
+
+
+@asynccontextmanager
+async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
+    """The body of a request, whole, and counted while the block lasts.
+
+    Raises Disconnected, TooLarge, TooSlow, Overloaded, and Unauthorized where the API wants a key that is not there."""
+    reading = _Reading(scope, receive)
+    try:
+        yield await reading.whole()
+    finally:
+        _budget.give_back(reading.counted)
+
+
+class _Reading:
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._scope, self._receive = scope, receive
+        self._headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
+        self._api = is_api(scope["path"])
+        self._limit = settings.DAYBOOK_MAX_BODY
+        self._begun = time.monotonic()
+        self.counted = 0
+
+    async def whole(self) -> bytes:
+        if not has_body(self._scope):
+            return b""
+        announced = self._announced()
+        if announced is not None and announced > self._limit * _DRAINED:
+            raise self._too_large()
+        self._need_credentials()
+        body: bytearray | bytes = bytearray()
+        size, more = 0, True
+        admitted = False
+        if announced is not None and announced > SMALL_BYTES:
+            await self._admit()
+            admitted = True
+        while more and size <= self._limit * _DRAINED:
+            message = await self._next(size)
+            piece = message.get("body", b"")
+            more = message.get("more_body", False)
+            size += len(piece)
+            if size > SMALL_BYTES:
+                if not admitted:
+                    await self._admit()
+                    admitted = True
+                self._count(min(size, self._limit) - self.counted)
+            if not more and not body:
+                body = piece  # most bodies come in one piece
+            elif size <= self._limit:
+                body += piece
+            else:
+                body = bytearray()
+        if size > self._limit:
+            raise self._too_large()
+        return bytes(body)
+
+    def _announced(self) -> int | None:
+        """The length that the headers name; None where the body comes in chunks."""
+        text = self._headers.get("content-length", "").strip()
+        if "transfer-encoding" in self._headers or not text.isdecimal():
+            return None
+        return int(text) if len(text) < 18 else self._limit * _DRAINED + 1
+
+    def _need_credentials(self) -> None:
+        if not self._api or self._scope["path"].startswith(OPERATIONS):
+            return
+        if not given_key(self._headers.get) and not self._cookie():
+            raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
+
+    async def _admit(self) -> None:
+        """Look up who sends a large body. On a page, whoever is not logged in may send a small one only."""
+        key = given_key(self._headers.get)
+        try:
+            if self._api and key:
+                if not known_key(self._headers.get):
+                    await in_read_thread(find_caller, key_hash(key), "", "")
+            else:
+                if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
+                    raise Unauthorized("Log in first.")
+                await in_read_thread(find_caller_by_cookie, ASGIRequest(self._scope, io.BytesIO()))
+        except Unauthorized:
+            if self._api and not self._scope["path"].startswith(OPERATIONS):
+                raise
+            self._limit = SMALL_BYTES
+            raise self._too_large() from None
+
+    def _cookie(self) -> bool:
+        return f"{settings.SESSION_COOKIE_NAME}=" in self._headers.get("cookie", "")
+
+    def _count(self, more: int) -> None:
+        _budget.take(more)
+        self.counted += more
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)
+
+    async def _next(self, size: int) -> dict[str, Any]:
+        """The next message of the client: within the seconds of silence, and of the whole body."""
+        left = self._begun + settings.BODY_SECONDS + size / _LEAST_BYTES_PER_SECOND - time.monotonic()
+        try:
+            async with asyncio.timeout(max(0.0, min(left, settings.BODY_SILENCE_SECONDS))):
+                message = await self._receive()
+        except TimeoutError:
+            raise TooSlow("The body of the request did not come in time.") from None
+        if message["type"] == "http.disconnect":
+            raise Disconnected
+        return message

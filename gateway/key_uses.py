@@ -1,0 +1,40 @@
+"""When keys were last used: noted in memory where a key is looked up, stored for many keys at once beside the requests.
+Reading must not write: a GET would wait for the database's lock, or fail with it."""
+
+import logging
+import threading
+import time
+from uuid import UUID
+
+from django.db import Error as DatabaseError
+from django.utils import timezone
+
+from gateway.models import ApiKey
+from memories.database import LATER_SECONDS, write_later
+
+logger = logging.getLogger("daybook.keys")
+_lock = threading.Lock()
+_noted: set[UUID] = set()
+_due = 0.0  # when the newest planned write comes
+
+
+def note_use(key_id: UUID) -> None:
+    """A key was used now. Stored some seconds later, together with the others that were used until then."""
+    global _due
+    with _lock:
+        _noted.add(key_id)
+        planned = time.monotonic() < _due
+        if not planned:
+            _due = time.monotonic() + LATER_SECONDS
+    if not planned:
+        write_later(_store)
+
+
+def _store() -> None:
+    with _lock:
+        keys = list(_noted)
+        _noted.clear()
+    try:
+        ApiKey.objects.filter(pk__in=keys).update(last_used_at=timezone.now())
+    except DatabaseError:
+        logger.info("The last use of %s keys was not stored: the database is busy.", len(keys))

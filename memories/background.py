@@ -1,0 +1,82 @@
+"""Messages to Redis that no request waits for: hints and jobs, sent after the commit by one thread of this process.
+
+All of them may be lost, because rows in the database say the same: a websocket looks at the outbox every few seconds,
+and the sweep finds a job that never came. So while Redis does not answer, what waits here is dropped."""
+
+import atexit
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable
+
+from django.conf import settings
+
+logger = logging.getLogger("daybook.redis")
+MOST_WAITING = 10_000
+_QUIET_SECONDS = 30.0
+_EXIT_SECONDS = 1.0
+
+
+class Background:
+    """A thread that runs small calls one after the other. Made at the first call, and again in a forked process."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._thread: threading.Thread | None = None
+        self._forget()
+        os.register_at_fork(after_in_child=self._forget)
+
+    def submit(self, key: Hashable, call: Callable[[], object]) -> None:
+        """Have `call` run soon; while one of the same key waits, that one stands for both. Never blocks, never raises.
+        With DB_THREADS=0 (tests) it runs at once."""
+        if not settings.DB_THREADS:
+            self._guarded(call)
+            return
+        with self._changed:
+            if key in self._waiting or len(self._waiting) >= MOST_WAITING:
+                return
+            self._waiting[key] = call
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def drain(self, within: float) -> bool:
+        """Wait up to `within` seconds until nothing waits or runs; whether that came true."""
+        with self._changed:
+            return self._changed.wait_for(lambda: not self._waiting and not self._busy, within)
+
+    def _forget(self) -> None:
+        self._changed = threading.Condition()
+        self._waiting: dict[Hashable, Callable[[], object]] = {}
+        self._thread = None
+        self._busy = False
+        self._told_at = -_QUIET_SECONDS
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._busy = False
+                self._changed.notify_all()
+                self._changed.wait_for(lambda: bool(self._waiting))
+                key = next(iter(self._waiting))
+                call = self._waiting.pop(key)
+                self._busy = True
+            if not self._guarded(call):
+                with self._changed:
+                    self._waiting.clear()
+
+    def _guarded(self, call: Callable[[], object]) -> bool:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - whatever Redis and its libraries raise, the thread goes on
+            if time.monotonic() - self._told_at >= _QUIET_SECONDS:
+                self._told_at = time.monotonic()
+                logger.warning("Redis does not take hints and jobs (%s); the database is asked instead.", error)
+            return False
+        return True
+
+
+redis_calls = Background("daybook-redis")
+atexit.register(redis_calls.drain, _EXIT_SECONDS)

@@ -1,0 +1,87 @@
+"""Redis as channel layer and as queue, with short waits: a Redis that stopped or froze must hold up nobody.
+What it carries are hints and jobs, which the database holds as rows."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Coroutine
+from typing import Any
+
+from channels_redis.core import RedisChannelLayer
+from django.conf import settings
+from django_q.brokers.redis_broker import Redis as RedisBroker
+from redis import Redis
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+from redis.retry import Retry
+
+logger = logging.getLogger("daybook.redis")
+ANSWER_SECONDS = 1.0
+# The queue waits one second for a job before it asks again.
+_QUEUE_SECONDS = 3.0
+_QUIET_SECONDS = 30.0
+_FAILURES = (RedisError, OSError, TimeoutError)
+
+
+async def redis_answers() -> bool:
+    """Whether Redis answers within a second."""
+    client = AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0))
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return bool(await client.ping())
+    except _FAILURES:
+        return False
+    finally:
+        await client.connection_pool.disconnect(inuse_connections=True)
+
+
+class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
+    """Channels' layer on Redis. Whoever joins a group or listens gets no error and waits a second at most: without
+    Redis there are no hints, and consumers look at the outbox by themselves."""
+
+    _told_at = -_QUIET_SECONDS
+
+    async def group_add(self, group: str, channel: str) -> None:
+        """Join a group, or note in the log that it was not possible; repeat it to be in it after a fault."""
+        await self._tried(super().group_add(group, channel))
+
+    async def group_discard(self, group: str, channel: str) -> None:
+        """Leave a group, if Redis answers."""
+        await self._tried(super().group_discard(group, channel))
+
+    async def receive(self, channel: str) -> Any:
+        """The next message of a channel, whatever happens to Redis meanwhile."""
+        while True:
+            try:
+                return await super().receive(channel)
+            except _FAILURES as error:
+                self._tell(error)
+                await asyncio.sleep(ANSWER_SECONDS)
+
+    async def _tried(self, asked: Coroutine[Any, Any, Any]) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await asked
+        except _FAILURES as error:
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        if time.monotonic() - self._told_at >= _QUIET_SECONDS:
+            self._told_at = time.monotonic()
+            logger.warning("Redis gives no hints (%s); websockets look at the database instead.", error or "no answer")
+
+
+class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
+    """django-q2's queue on Redis, with limits on its waits and without repetitions inside the client."""
+
+    @staticmethod
+    def get_connection(list_key: str | None = None) -> Redis:
+        """A client of its own, as the library makes them. Raises RedisError from its calls within three seconds."""
+        return Redis.from_url(
+            settings.REDIS_URL,
+            socket_timeout=_QUEUE_SECONDS,
+            socket_connect_timeout=ANSWER_SECONDS,
+            retry=Retry(NoBackoff(), 0),
+        )

@@ -1,0 +1,184 @@
+"""Bodies of requests: who sends one is asked first; size, time and memory are bounded, on pages and APIs alike."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from config.asgi_handler import HttpApplication
+from config.bodies import SMALL_BYTES, bodies_held
+from memories.database import in_thread
+from memories.models import Owner
+from tests.factories import key_make
+
+pytestmark = pytest.mark.django_db(transaction=True)
+MEGABYTE = 1_000_000
+APIS = ["/v1/chat/completions", "/api/memories", "/mcp"]
+
+
+@pytest.fixture(autouse=True)
+async def no_connection_stays() -> AsyncIterator[None]:
+    """Pages run in threads of their own here."""
+    yield
+    await sync_to_async(connections.close_all)()
+
+
+class Sender:
+    """A client that sends a body in pieces; without an end it falls silent after them."""
+
+    def __init__(self, path: str, *pieces: bytes, ends: bool = True, announced: int | None = None, **headers: str):
+        self.path, self.pieces, self.ends = path, list(pieces), ends
+        self.read = 0
+        self.status = 0
+        self.headers: dict[bytes, bytes] = {}
+        self.answer = b""
+        self.answered = asyncio.Event()
+        length = ("transfer-encoding", "chunked") if announced is None else ("content-length", str(announced))
+        given = {"host": "testserver", "content-type": "application/json"} | headers
+        self.given = [(name.encode(), value.encode()) for name, value in (*given.items(), length)]
+
+    async def receive(self) -> dict[str, Any]:
+        if not self.pieces:
+            await (self.answered.wait() if self.ends else asyncio.Event().wait())
+            return {"type": "http.disconnect"}
+        piece = self.pieces.pop(0)
+        self.read += len(piece)
+        return {"type": "http.request", "body": piece, "more_body": bool(self.pieces) or not self.ends}
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start":
+            self.status, self.headers = message["status"], dict(message["headers"])
+        else:
+            self.answer += message.get("body", b"")
+            if not message.get("more_body"):
+                self.answered.set()
+
+    async def go(self) -> int:
+        scope = {
+            "type": "http",
+            "http_version": "1.1",
+            "method": "POST",
+            "scheme": "http",
+            "path": self.path,
+            "raw_path": self.path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "server": ("testserver", 80),
+            "client": ("127.0.0.1", 1),
+            "headers": self.given,
+        }
+        async with asyncio.timeout(20):
+            await HttpApplication()(scope, self.receive, self.send)
+        return self.status
+
+    def code(self) -> str:
+        return str(json.loads(self.answer)["error"]["code"])
+
+
+def bearer(plain: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {plain}"}
+
+
+async def key_of(owner: Owner) -> dict[str, str]:
+    return bearer((await in_thread(key_make, owner))[1])
+
+
+def login_of(owner: Owner) -> dict[str, str]:
+    browser = Client()
+    browser.force_login(User.objects.get(pk=owner.user_id))
+    return {"cookie": f"daybook_session={browser.cookies['daybook_session'].value}"}
+
+
+@pytest.mark.parametrize("path", APIS)
+async def test_without_a_key_nothing_is_read(path: str) -> None:
+    sender = Sender(path, b"x" * MEGABYTE, ends=False, announced=19 * MEGABYTE)
+    assert (await sender.go(), sender.code(), sender.read) == (401, "unauthorized", 0)
+
+
+@pytest.mark.parametrize("path", APIS)
+async def test_with_an_unknown_key_nothing_is_read(path: str) -> None:
+    sender = Sender(path, b"x" * MEGABYTE, ends=False, announced=19 * MEGABYTE, **bearer("dbk_unknown"))
+    assert (await sender.go(), sender.code(), sender.read) == (401, "unauthorized", 0)
+
+
+@pytest.mark.parametrize("headers", [bearer("dbk_unknown"), {"cookie": "daybook_session=unknown"}])
+async def test_of_a_body_in_chunks_the_small_beginning_is_read(headers: dict[str, str]) -> None:
+    sender = Sender("/api/memories", *[b"x" * 10_000] * 100, ends=False, **headers)
+    assert (await sender.go(), sender.code()) == (401, "unauthorized")
+    assert sender.read <= SMALL_BYTES + 10_000
+
+
+async def test_a_large_body_with_a_key_is_taken(alice: Owner) -> None:
+    body = json.dumps({"query": "tea"}).encode() + b" " * MEGABYTE
+    pieces = [body[start : start + 100_000] for start in range(0, len(body), 100_000)]
+    for announced in (len(body), None):
+        sender = Sender("/api/memories/search", *pieces, announced=announced, **await key_of(alice))
+        assert await sender.go() == 200
+    assert bodies_held() == 0
+
+
+@pytest.mark.parametrize("announced", [600 * MEGABYTE, 30 * MEGABYTE, SMALL_BYTES + 1])
+async def test_a_stranger_sends_a_page_a_small_body_only(announced: int) -> None:
+    sender = Sender("/login/", b"x" * MEGABYTE, ends=False, announced=announced)
+    assert (await sender.go(), sender.read) == (413, 0)
+    assert sender.headers[b"Content-Type"].startswith(b"text/html")
+
+
+async def test_a_strangers_chunks_end_at_the_limit() -> None:
+    sender = Sender("/login/", *[b"x" * 10_000] * 1000, ends=False)
+    assert await sender.go() == 413
+    assert sender.read <= SMALL_BYTES + 10_000
+
+
+async def test_a_person_sends_a_page_as_much_as_an_api(alice: Owner, settings: Settings) -> None:
+    settings.DAYBOOK_MAX_BODY = 200_000
+    login = await in_thread(login_of, alice)
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    within = Sender("/account/time-zone/", b"x=" + b"y" * 100_000, announced=100_002, **login, **form)
+    assert await within.go() == 403  # it was read, and the CSRF token is missing
+    above = Sender("/account/time-zone/", *[b"x" * 50_000] * 5, announced=250_000, **login, **form)
+    assert await above.go() == 413
+
+
+async def test_a_body_above_the_limit_is_refused(alice: Owner, settings: Settings) -> None:
+    settings.DAYBOOK_MAX_BODY = 100_000
+    for announced in (150_000, None):
+        sender = Sender("/api/memories/search", *[b" " * 50_000] * 3, announced=announced, **await key_of(alice))
+        assert (await sender.go(), sender.code()) == (413, "too_large")
+
+
+async def test_a_silent_client_is_given_up(alice: Owner, settings: Settings) -> None:
+    settings.BODY_SILENCE_SECONDS = 0.1
+    sender = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=200_000, **await key_of(alice))
+    assert (await sender.go(), sender.code()) == (408, "request_timeout")
+    page = Sender("/login/", b"x=", ends=False, announced=1000)
+    assert await page.go() == 408
+    assert bodies_held() == 0
+
+
+async def test_a_body_that_drips_is_given_up(alice: Owner, settings: Settings) -> None:
+    settings.BODY_SECONDS = 0.1
+    sender = Sender("/api/memories/search", b" " * 1000, ends=False, announced=2000, **await key_of(alice))
+    assert (await sender.go(), sender.code()) == (408, "request_timeout")
+
+
+async def test_bodies_of_all_requests_have_a_budget(alice: Owner, settings: Settings) -> None:
+    settings.BODY_BUDGET = 150_000
+    key = await key_of(alice)
+    waiting = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=110_000, **key)
+    first = asyncio.create_task(waiting.go())
+    while not bodies_held():
+        await asyncio.sleep(0)
+    second = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **key)
+    assert (await second.go(), second.code()) == (503, "overloaded")
+    assert int(second.headers[b"Retry-After"]) >= 1
+    first.cancel()
+    await asyncio.wait([first])
+    assert bodies_held() == 0

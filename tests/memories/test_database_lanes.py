@@ -1,0 +1,226 @@
+"""Database threads: reads beside writes, waits that end, and what is answered when the database is busy or full."""
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from django.conf import settings as configured
+from django.contrib.auth.models import User
+from django.db import OperationalError, connection, connections
+from django.test import Client
+from psycopg_pool import PoolTimeout
+from pytest_django.fixtures import Settings
+
+from gateway.models import ApiKey
+from memories.database import close_lanes, in_read_thread, in_thread, overloaded
+from memories.models import Memory, Owner
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+from tests.waiting import eventually_async
+
+pytestmark = pytest.mark.django_db(transaction=True)
+SQLITE = configured.DATABASES["default"]["ENGINE"].endswith("sqlite3")
+only_sqlite = pytest.mark.skipif(not SQLITE, reason="PostgreSQL has no lock of the whole database")
+FREE_TO_READ = (
+    "/api/memories",
+    "/api/memories/1",
+    "/api/memories/1/revisions",
+    "/api/memories/health",
+    "/api/sessions",
+    "/api/reviews",
+    "/api/consolidations",
+    "/api/notifications?after=0",
+    "/api/books/main/artifacts",
+    "/api/export",
+    "/v1/models",
+)
+
+
+@pytest.fixture(autouse=True)
+def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Real database threads, which wait a second at most."""
+    settings.DB_THREADS = 1
+    settings.DB_BUSY_SECONDS = 1.0
+    monkeypatch.setattr("memories.database._full_at", -1000.0)
+    yield
+    close_lanes()
+
+
+class Gate:
+    """A write that stays in its thread until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.open = threading.Event()
+
+    def hold(self) -> None:
+        self.entered.set()
+        self.open.wait(30)
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    held = Gate()
+    yield held
+    held.open.set()
+
+
+@contextmanager
+def write_lock() -> Iterator[None]:
+    """SQLite's write lock, held as another process would."""
+    other = sqlite3.connect(connections.settings["default"]["NAME"], isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+def refusal(status: int, body: Any) -> tuple[int, str]:
+    return status, body["error"]["code"]
+
+
+async def test_reads_do_not_wait_behind_a_write(alice: Owner, alice_api: Api, gate: Gate) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    writing = asyncio.create_task(in_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    statuses = {path: (await alice_api.get(path))[0] for path in FREE_TO_READ if path != "/api/export"}
+    statuses["/api/export"] = (await alice_api.raw("GET", "/api/export")).status_code
+    found, _ = await alice_api.post("/api/memories/search", {"query": "tea"})
+    assert not writing.done()
+    assert (found, statuses) == (200, dict.fromkeys(FREE_TO_READ, 200))
+    gate.open.set()
+    await writing
+
+
+async def test_work_that_has_not_begun_is_dropped_with_its_client(gate: Gate) -> None:
+    done: list[str] = []
+    first = asyncio.create_task(in_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    second = asyncio.create_task(in_thread(done.append, "second"))
+    await asyncio.sleep(0)
+    second.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await second
+    gate.open.set()
+    await first
+    await in_thread(done.append, "third")
+    assert done == ["third"]
+
+
+async def test_whoever_waits_too_long_for_a_thread_is_told_to_come_again(alice_api: Api, gate: Gate) -> None:
+    writing = asyncio.create_task(in_thread(gate.hold))
+    await eventually_async(gate.entered.is_set, within=10)
+    response = await alice_api.raw("POST", "/api/memories", {"content": "Likes tea."})
+    assert not writing.done()
+    assert refusal(response.status_code, response.json()) == (503, "overloaded")
+    assert int(response["Retry-After"]) >= 1
+    gate.open.set()
+    await writing
+    assert not await in_thread(Memory.objects.exists)
+
+
+@only_sqlite
+async def test_a_held_lock_refuses_writes_and_lets_reads_pass(alice: Owner, alice_api: Api) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    with write_lock():
+        writes = await asyncio.gather(
+            *(alice_api.post("/api/memories", {"content": f"Likes {what}."}) for what in ("rain", "snow", "fog", "ice"))
+        )
+        assert [refusal(*answer) for answer in writes] == [(503, "overloaded")] * 4
+        assert [(await alice_api.get(path))[0] for path in ("/api/memories", "/api/sessions")] == [200, 200]
+    assert (await alice_api.post("/api/memories", {"content": "Likes rain."}))[0] == 201
+
+
+@only_sqlite
+@pytest.mark.parametrize("path", ["/", "/memories/", "/reviews/", "/account/", "/admin/"])
+def test_pages_are_read_while_the_lock_is_held(bob: Owner, path: str) -> None:
+    browser = Client()
+    browser.force_login(User.objects.get(pk=bob.user_id))
+    browser.get(path)
+    with write_lock():
+        assert browser.get(path).status_code == 200
+
+
+@only_sqlite
+def test_a_page_that_cannot_write_says_that_it_is_busy(alice: Owner) -> None:
+    connection.close()
+    connection.settings_dict["OPTIONS"]["timeout"] = 0.1
+    User.objects.filter(pk=alice.user_id).update(password="md5$a$a")
+    browser = Client(raise_request_exception=False)
+    browser.force_login(User.objects.get(pk=alice.user_id))
+    with write_lock():
+        answer = browser.post("/account/time-zone/", {"time_zone": "Europe/Lisbon"})
+    connection.settings_dict["OPTIONS"]["timeout"] = configured.DB_BUSY_SECONDS
+    connection.close()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
+    assert "The database is busy" in answer.content.decode()
+
+
+async def test_the_last_use_of_a_key_is_stored_beside_the_requests(alice: Owner) -> None:
+    def used(key_id: UUID) -> bool:
+        return ApiKey.objects.get(pk=key_id).last_used_at is not None
+
+    key, plain = await in_thread(key_make, alice)
+    assert (await Api(plain).get("/api/sessions"))[0] == 200
+    await eventually_async(lambda: in_read_thread(used, key.pk), within=15)
+
+
+def _wrapped(cause: Exception) -> OperationalError:
+    error = OperationalError("…")
+    error.__cause__ = cause
+    return error
+
+
+class _Sqlite(sqlite3.OperationalError):
+    def __init__(self, code: int) -> None:
+        super().__init__("…")
+        self.sqlite_errorcode = code
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        _Sqlite(sqlite3.SQLITE_BUSY),
+        _Sqlite(sqlite3.SQLITE_BUSY_SNAPSHOT),
+        _Sqlite(sqlite3.SQLITE_FULL),
+        psycopg.errors.LockNotAvailable(),
+        psycopg.errors.QueryCanceled(),
+        psycopg.errors.TooManyConnections(),
+        psycopg.errors.DiskFull(),
+        PoolTimeout(),
+    ],
+)
+def test_a_busy_or_full_database_is_an_overload(cause: Exception) -> None:
+    found = overloaded(_wrapped(cause))
+    assert found is not None
+    assert (found.http_status, found.code) == (503, "overloaded")
+
+
+@pytest.mark.parametrize("cause", [_Sqlite(sqlite3.SQLITE_ERROR), psycopg.errors.UndefinedColumn()])
+def test_other_errors_of_the_database_are_not(cause: Exception) -> None:
+    assert overloaded(_wrapped(cause)) is None
+
+
+@only_sqlite
+async def test_a_full_disk_is_an_overload_that_says_so(alice_api: Api) -> None:
+    def fill() -> None:
+        with connections["default"].cursor() as cursor:
+            cursor.execute("PRAGMA page_count")
+            cursor.execute(f"PRAGMA max_page_count = {cursor.fetchone()[0]}")
+
+    await in_thread(fill)
+    for number in range(50):
+        text = f"Likes {number}. " + "Rain. " * 200
+        status, body = await alice_api.post("/api/memories", {"content": text, "book": f"book-{number}"})
+        if status != 201:
+            break
+    assert refusal(status, body) == (503, "overloaded")
+    assert "disk" in body["error"]["message"]

@@ -1,0 +1,170 @@
+"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside the requests, and the database has the rows."""
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.layers import channel_layers
+from channels.testing import WebsocketCommunicator
+from django.db import connections
+from django.test import RequestFactory
+from django_q.conf import Conf
+from pytest_django.fixtures import Settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+from config import health
+from gateway import rates
+from gateway.models import Session
+from gateway.routing import websocket_application
+from memories.background import Background, redis_calls
+from memories.database import close_lanes, in_thread
+from memories.models import Memory, Notification, Owner
+from memories.outbox import notify
+from memories.redis_clients import HintLayer, QueueBroker
+from reviews.models import ReviewRun
+from tests.conftest import Api, free_port
+from tests.factories import key_make
+from tests.reviews.talk import say
+from tests.waiting import eventually
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(not shutil.which("redis-server"), reason="there is no redis-server on this machine"),
+]
+# Far above what a request needs beside a silent Redis, far below what it took when it waited for it.
+DEADLINE = 15
+
+
+class OwnRedis:
+    """A Redis of this test, to be stopped and frozen."""
+
+    def __init__(self, folder: Path) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+        options = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
+        self.process = subprocess.Popen(  # noqa: S603 - the test's own server
+            [shutil.which("redis-server") or "", *options], cwd=folder, stdout=subprocess.DEVNULL
+        )
+        self.client = Redis.from_url(self.url, socket_timeout=1)
+        eventually(self._answers, within=20, saying="Redis")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.client.ping())
+        except RedisError:
+            return False
+
+    def freeze(self) -> None:
+        os.kill(self.process.pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self.process.pid, signal.SIGCONT)
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait(10)
+
+
+@pytest.fixture
+def redis(tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[OwnRedis]:
+    own = OwnRedis(tmp_path)
+    settings.REDIS_URL = own.url
+    settings.DB_THREADS = 1
+    hosts = [{"address": own.url, "socket_timeout": 8, "socket_connect_timeout": 1}]
+    before = channel_layers.set("default", HintLayer(hosts=hosts))
+    monkeypatch.setattr(Conf, "BROKER_CLASS", "memories.redis_clients.QueueBroker")
+    monkeypatch.setattr(Conf, "ORM", None)
+    monkeypatch.setattr(rates, "_rest_until", 0.0)
+    rates._limiters.clear()
+    yield own
+    own.stop()
+    redis_calls.drain(10)
+    rates._limiters.clear()
+    channel_layers.set("default", before)
+    close_lanes()
+
+
+@pytest.fixture(params=["frozen", "stopped"])
+def silent(request: pytest.FixtureRequest, redis: OwnRedis) -> OwnRedis:
+    """A Redis that does not answer."""
+    if request.param == "frozen":
+        redis.freeze()
+    else:
+        redis.stop()
+    return redis
+
+
+async def test_writes_do_not_wait_for_a_hint(alice_api: Api, silent: OwnRedis) -> None:
+    async with asyncio.timeout(DEADLINE):
+        writes = await asyncio.gather(
+            *(alice_api.post("/api/memories", {"content": f"Likes number {number}."}) for number in range(8))
+        )
+        read, _ = await alice_api.get("/api/memories")
+    assert [status for status, _ in writes] == [201] * 8
+    assert read == 200
+    assert await in_thread(Memory.objects.count) == await in_thread(Notification.objects.count) == 8
+
+
+async def test_a_review_is_scheduled_and_left_to_the_sweep(
+    alice_api: Api, session: Session, silent: OwnRedis
+) -> None:
+    await in_thread(say, session)
+    async with asyncio.timeout(DEADLINE):
+        status, body = await alice_api.post(f"/api/sessions/{session.pk}/review")
+    assert (status, body["state"]) == (202, "scheduled")
+    assert await in_thread(ReviewRun.objects.count) == 1
+
+
+async def test_a_job_reaches_a_redis_that_answers(alice_api: Api, session: Session, redis: OwnRedis) -> None:
+    await in_thread(say, session)
+    assert (await alice_api.post(f"/api/sessions/{session.pk}/review"))[0] == 202
+    assert await asyncio.to_thread(redis_calls.drain, 10)
+    assert QueueBroker().queue_size() == 1
+
+
+async def test_requests_are_not_counted_rather_than_refused(alice: Owner, silent: OwnRedis) -> None:
+    api = Api((await in_thread(lambda: key_make(alice, requests_per_minute=1)))[1])
+    async with asyncio.timeout(DEADLINE):
+        statuses = [(await api.get("/api/memories"))[0] for _ in range(5)]
+    assert statuses == [200] * 5
+
+
+async def test_readyz_names_it(silent: OwnRedis) -> None:
+    response = await health.readyz(RequestFactory().get("/readyz"))
+    assert health._NO_REDIS in json.loads(response.content)["reasons"]
+
+
+async def test_a_websocket_hears_by_looking(alice: Owner, settings: Settings, silent: OwnRedis) -> None:
+    settings.PUSH_POLL_SECONDS = 0.2
+    plain = (await in_thread(key_make, alice))[1]
+    headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
+    browser = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)  # type: ignore[arg-type]
+    connected, _ = await browser.connect(timeout=DEADLINE)
+    assert connected
+    await in_thread(notify, owner_id=alice.pk, kind=Notification.Kind.MEMORY_CHANGED, text="one")
+    assert (await browser.receive_json_from(timeout=DEADLINE))["text"] == "one"
+    silent.thaw() if silent.process.poll() is None else None
+    await browser.disconnect(timeout=DEADLINE)
+    await sync_to_async(connections.close_all)()
+
+
+def test_what_waits_for_the_same_is_sent_once(settings: Settings) -> None:
+    settings.DB_THREADS = 1
+    gate, sent = threading.Event(), []
+    calls = Background("test")
+    calls.submit("first", lambda: gate.wait(30))
+    for number in range(100):
+        calls.submit(("owner", number % 2), lambda number=number: sent.append(number))
+    gate.set()
+    assert calls.drain(10)
+    assert sorted(sent) in ([0, 1], [1, 2])
