@@ -94,6 +94,8 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     settings.DAYBOOK_UPSTREAMS = {}
     pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="daybook-db")
     monkeypatch.setattr(database, "_pool", pool)
+    spare = ThreadPoolExecutor(max_workers=1, thread_name_prefix="daybook-db-spare")
+    monkeypatch.setattr(database, "_spare", spare)
     bootstrap_agents()
     config = uvicorn.Config(
         application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
@@ -110,8 +112,9 @@ def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: An
     finally:
         live_server.server.should_exit = True
         thread.join(timeout=20)
-        pool.submit(connections.close_all).result(timeout=10)
-        pool.shutdown()
+        for threads in (pool, spare):
+            threads.submit(connections.close_all).result(timeout=10)
+            threads.shutdown()
 
 
 @pytest.fixture
