@@ -21,6 +21,7 @@ from config.health import pending_migrations
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create
 from gateway.models import ApiKey
+from gateway.runs.lapsed import stop_former
 from memories.errors import DomainError
 from memories.services import owner_for_user
 
@@ -49,6 +50,7 @@ def prepare() -> Prepared:
         with _one_at_a_time():
             backup = _migrate(sqlite if existed else None)
             heartbeat.forget_dead()
+            stop_former()
             admin_user, admin_password, api_key = first_credentials()
             agents = bootstrap_agents()
     except DatabaseError as error:

@@ -5,12 +5,22 @@ import socket
 from uvicorn import Config, Server
 
 from config.asgi import application
+from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 2
 
 
+class _Server(Server):
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()  # no new connections while open runs are closed
+        await shut_down()
+        await super().shutdown(sockets)
+
+
 def serve(listener: socket.socket) -> None:
-    """Serve until SIGINT or SIGTERM; open streams get two seconds. No access log: runs are recorded as rows.
+    """Serve until SIGINT or SIGTERM: then open runs end as stopped, and other requests get two seconds. No access log:
+    runs are recorded as rows.
 
     No lifespan: daphne has none, so nothing may rest on it. Proxy headers are Django's business."""
     config = Config(
@@ -25,4 +35,4 @@ def serve(listener: socket.socket) -> None:
         server_header=False,
         timeout_graceful_shutdown=_GRACEFUL_SECONDS,
     )
-    Server(config).run(sockets=[listener])
+    _Server(config).run(sockets=[listener])

@@ -17,7 +17,7 @@ from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Session
 from gateway.runs import identity
 from gateway.runs.context import AgentConfig
-from gateway.runs.leases import release_expired
+from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.books import book_state
@@ -107,7 +107,8 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Comm
     session = session_get(caller.owner_id, session_id)
     require_active(session)
     require_agent(caller, session.agent.name)
-    release_expired(session)
+    with transaction.atomic():
+        release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
     reply = _carry_out(caller, session.agent, command, temporary=session.temporary)
     return _store(session, content, reply)
 

@@ -1,6 +1,6 @@
 """The gateway's own refusals; the tree and the codes are in memories.errors."""
 
-from memories.errors import Conflict, UpstreamError, UpstreamTimeout
+from memories.errors import Conflict, Overloaded, UpstreamError, UpstreamTimeout
 
 
 class SessionBusy(Conflict):
@@ -13,6 +13,14 @@ class SessionEnded(Conflict):
 
 class RunSuperseded(Conflict):
     """The run's lease went to somebody else; what it said is kept, but it is not the turn's answer."""
+
+
+class RunStopped(Conflict):
+    """The run was stopped while it was answered; what it said is kept. details: run_id."""
+
+
+class Restarting(Overloaded):
+    """This process is being stopped, usually to be started again. details: retry_after (seconds)."""
 
 
 class UpstreamRefused(UpstreamError):

@@ -5,7 +5,7 @@ An event's number is the length of the text so far: `after=N` works everywhere, 
 import asyncio
 import logging
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -13,9 +13,11 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.api.errors import as_domain_error
+from gateway.errors import Restarting, RunStopped
 from gateway.models import Run
-from gateway.runs import leases
+from gateway.runs import held, leases
 from gateway.runs.context import TurnContext
+from gateway.runs.held import StoppedBy
 from gateway.turn_json import done_json, run_json
 from gateway.turns import Delta, Done, Recalled, ToolUsed, Turn, TurnOptions
 from memories.database import in_thread
@@ -23,7 +25,6 @@ from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.live")
 
-FLUSH_SECONDS = 0.5
 Note = tuple[str, dict[str, Any]]
 
 
@@ -37,6 +38,7 @@ class LiveTurn:
     final: Note | None = None
     failure: DomainError | None = None
     watchers: int = 0
+    _left: asyncio.TimerHandle | None = None
     _changed: asyncio.Event = field(default_factory=asyncio.Event)
     _task: "asyncio.Task[None] | None" = None
 
@@ -44,16 +46,18 @@ class LiveTurn:
         """Begin; the turn goes on whoever watches."""
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
+        self._unwatched()
 
-    def stop(self) -> None:
+    def stop(self, by: StoppedBy = StoppedBy.REQUEST) -> None:
         """Stop answering; what was said so far is kept."""
-        if self._task is not None:
-            # Not at once: a task that is cancelled before its first step never runs, and nobody would close its run.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+        # Not at once: the task holds its run from its first step on.
+        asyncio.get_running_loop().call_soon(held.stop, self.context.run_id, by)
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
         """`(number, event)` from the text's position `after` on, until the turn is over."""
         self.watchers += 1
+        if self._left is not None:
+            self._left.cancel()
         noted, said = 0, after
         try:
             while True:
@@ -77,21 +81,28 @@ class LiveTurn:
                     await self._changed.wait()
         finally:
             self.watchers -= 1
+            if not self.watchers:
+                self._unwatched()
+
+    def _unwatched(self) -> None:
+        """Give whoever went some time to come back."""
+        if self.final is None:
+            loop = asyncio.get_running_loop()
+            self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
 
     async def _run(self, options: TurnOptions) -> None:
-        flusher = asyncio.create_task(self._flush())
         try:
             async with aclosing(Turn(self.context, options).events()) as events:
                 async for event in events:
                     self._take(event)
-        except asyncio.CancelledError:
-            row = await in_thread(leases.run_get, self.context.owner_id, self.context.session_id, self.context.run_id)
-            self.final = await in_thread(final_note, row)
+        except (RunStopped, Restarting):
+            self.final = await held.in_closing_thread(self._stored_note)
         except Exception as error:  # noqa: BLE001 - logged where it is unexpected; watchers must hear of the end
             self.failure = as_domain_error(error)
             self.final = ("error", self.failure.as_json()["error"] | {"run_id": str(self.context.run_id)})
         finally:
-            flusher.cancel()
+            if self._left is not None:
+                self._left.cancel()
             self._changed.set()
             _live.pop(self.context.run_id, None)
 
@@ -108,20 +119,9 @@ class LiveTurn:
             self.final = ("done", done_json(self.context, event))
         self._changed.set()
 
-    async def _flush(self) -> None:
-        """Keep the row's text and lease fresh; notice a stop from another process, and that nobody watches."""
-        unwatched = 0.0
-        while True:
-            await asyncio.sleep(FLUSH_SECONDS)
-            unwatched = 0.0 if self.watchers else unwatched + FLUSH_SECONDS
-            heard = await in_thread(leases.heartbeat, self.context, self.text)
-            if heard is leases.Heard.LOST:
-                return  # it has just been closed, or its close will find that it came too late
-            if heard is leases.Heard.STOP or unwatched > settings.DETACH_SECONDS:
-                why = "it was asked to" if heard else "nobody watches"
-                logger.info("run %s stops: %s", self.context.run_id, why)
-                self.stop()
-                return
+    def _stored_note(self) -> Note:
+        context = self.context
+        return final_note(leases.run_get(context.owner_id, context.session_id, context.run_id))
 
 
 _live: dict[UUID, LiveTurn] = {}
@@ -152,13 +152,14 @@ async def watch_elsewhere(
         if row.state != Run.State.RUNNING:
             yield said, await in_thread(final_note, row)
             return
-        await asyncio.sleep(FLUSH_SECONDS)
+        if held.is_ending():
+            return  # whoever watches comes back to another process
+        await asyncio.sleep(held.FLUSH_SECONDS)
 
 
 async def end_all() -> None:
-    """Stop every live turn of this process (tests, shutdown) and wait until they are closed."""
-    for live in list(_live.values()):
-        live.stop()
-        if live._task is not None:
-            with suppress(asyncio.CancelledError):
-                await live._task
+    """Stop every run of this process and wait until they are closed (tests)."""
+    turns = [live._task for live in _live.values() if live._task is not None]
+    await held.stop_all(StoppedBy.REQUEST)
+    if turns:
+        await asyncio.wait(turns)

@@ -127,6 +127,7 @@ class Run(models.Model):
     superseded = models.BooleanField(default=False, help_text="Edited, regenerated, or closed too late.")
     lease_token = models.UUIDField(null=True, default=uuid7)
     lease_expires_at = models.DateTimeField(null=True)
+    holder = models.UUIDField(null=True, help_text="The process that executes it.")
     stop_requested = models.BooleanField(default=False)
     chain_before = models.CharField(max_length=64, blank=True)
     chain_after = models.CharField(max_length=64, blank=True)

@@ -5,14 +5,14 @@ from django.utils import timezone
 
 from gateway import embeddings, found_by
 from gateway.runs.closing import complete_waiting
-from gateway.runs.leases import expire_runs
+from gateway.runs.lapsed import stop_lapsed
 from gateway.usage import count_usage
 
 
 def runs_sweep() -> None:
     """One sweep. Idempotent; safe in several workers."""
     now = timezone.now()
-    expire_runs(now)
+    stop_lapsed(now)
     complete_waiting(now)
     count_usage()
     found_by.enqueue_missing()

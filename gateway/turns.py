@@ -15,7 +15,7 @@ from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
-from gateway.runs import closing
+from gateway.runs import closing, held
 from gateway.runs.client_tools import rename_calls
 from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
@@ -23,7 +23,7 @@ from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import read_tool
 from memories import tools as memory_tools
-from memories.database import in_patient_thread, in_thread
+from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection
@@ -94,6 +94,7 @@ class Turn:
         self._noted = len(self.said.text)  # how much of the text is in said.messages already
         self._told_from = len(self.said.text)  # where what this request is told begins
         self.changes: list[dict[str, Any]] = []
+        self._held: held.HeldRun | None = None
         self._closed = False
         self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
@@ -101,7 +102,9 @@ class Turn:
     async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
 
-        Raises DomainErrors after the run was closed as failed. Cancelled or left early, it closes as stopped."""
+        Raises DomainErrors after the run was closed as failed, RunStopped and Restarting after it was stopped by
+        somebody else than its client. Cancelled or left early, it closes as stopped."""
+        self._held = mine = held.hold(self.context, self.said)
         try:
             await asyncio.sleep(0)  # a stop that came before the first step is heard here
             trace = await self._fit()
@@ -113,6 +116,11 @@ class Turn:
             messages = build_messages(self.context, injection)
             async for event in self._run_steps(messages):
                 yield event
+        except asyncio.CancelledError:
+            if (told := mine.interrupted()) is None:
+                raise
+            await self._close_stopped()
+            raise told from None
         except DomainError as error:
             await self._close_failed(error)
             raise
@@ -121,10 +129,11 @@ class Turn:
             await self._close_failed(DomainError("Something went wrong in the gateway. Your message is kept."))
             raise
         finally:
-            if not self._closed:
-                # Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile.
-                self._keep_partial()
-                await asyncio.shield(self._close(Run.State.STOPPED))
+            try:
+                if not self._closed:
+                    await self._close_stopped()
+            finally:
+                held.release(mine)
 
     async def _fit(self) -> dict[str, Any]:
         """Make a long native conversation fit its limit, before recall looks for what has left the window."""
@@ -262,9 +271,16 @@ class Turn:
         """A number for the next client call that no earlier one of this run has."""
         return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.said.messages))
 
-    def _keep_partial(self) -> None:
+    async def _close_stopped(self) -> None:
+        """Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile."""
         if rest := self.said.text[self._noted :]:
             self.said.messages.append({"role": "assistant", "content": rest})
+        by = (self._held and self._held.stopped_by) or held.StoppedBy.CLIENT
+        self.said.trace = {**self.said.trace, "stopped_by": by.value}
+        try:
+            await asyncio.shield(self._close(Run.State.STOPPED))
+        except RunSuperseded:
+            logger.info("run %s was ended by another process before it was stopped here", self.context.run_id)
 
     async def _close_failed(self, error: DomainError) -> None:
         self.said.messages = []
@@ -276,8 +292,10 @@ class Turn:
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True
+        if self._held is not None:
+            self._held.closing = True
         self._clock.closed(state, self.said.usage)
-        return await in_patient_thread(closing.close, self.context, self.said, state=state, error=error)
+        return await held.in_closing_thread(closing.close, self.context, self.said, state=state, error=error)
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:

@@ -1,8 +1,9 @@
-"""How async code reaches the ORM: two lanes of long-lived threads, one for writing and one for reading.
+"""How async code reaches the ORM: two lanes of long-lived threads, one for writing and one for reading, and a spare.
 
 `sync_to_async` would run each request in a thread of its own, with a new connection each time. These threads live as
 long as the process and keep their connections; Django checks their health. A read never waits behind a write: SQLite
-lets readers work beside its one writer, and so do these lanes.
+lets readers work beside its one writer, and so do these lanes. A spare thread is kept for what must not wait behind a
+long query: the leases of open runs, and closing them at shutdown.
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
@@ -75,6 +76,11 @@ async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P
     return await _run(_write_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
 
 
+async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_patient_thread`, in a thread that requests do not use."""
+    return await _run(_spare_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
+
+
 def write_later(function: Callable[[], object]) -> None:
     """Run a small write that nobody waits for, LATER_SECONDS from now, between other writes. `function` reports its own
     errors; it is not run at all while the writers are busy, so that it holds up nobody. Inline with DB_THREADS=0."""
@@ -118,8 +124,8 @@ def only_row(rows: "QuerySet[M]") -> M | None:
 
 def close_lanes() -> None:
     """End the database threads and close their connections; the next call makes new ones."""
-    _write_lane.close()
-    _read_lane.close()
+    for lane in (_write_lane, _read_lane, _spare_lane):
+        lane.close()
 
 
 def settle_worker() -> None:
@@ -203,6 +209,7 @@ class _Lane:
 
 _write_lane = _Lane("daybook-db", lambda: settings.DB_THREADS)
 _read_lane = _Lane("daybook-read", lambda: settings.DB_READ_THREADS)
+_spare_lane = _Lane("daybook-spare", lambda: 1)
 
 
 async def _run(lane: _Lane, seconds: float, function: Callable[[], T]) -> T:

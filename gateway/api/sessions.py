@@ -14,7 +14,7 @@ from gateway.agents.rows import agent_find
 from gateway.command_words import is_command
 from gateway.models import Message, Session
 from gateway.requests import request_id
-from gateway.runs import leases
+from gateway.runs import leases, stopping
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turn_json import run_json
@@ -144,10 +144,8 @@ async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after:
 
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
-    """Stop answering; what was said so far is kept."""
-    row = await in_thread(leases.stop, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
-    if running := live.find(row.pk):
-        running.stop()
+    """Stop answering; what was said so far is kept. Answered when the turn is over."""
+    row = await stopping.stop_turn(request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
 
 

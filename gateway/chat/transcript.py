@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
-from gateway.chat.words import ErrorWords, error_words
+from gateway.chat.words import INTERRUPTED, ErrorWords, error_words, stopped_words
 from gateway.models import Message, Run, Session
 
 PAGE_TURNS = 20
@@ -37,6 +37,8 @@ class TurnView:
     answer_at: datetime | None = None
     new_day: date | None = None
     error: ErrorWords | None = None
+    stopped: str = ""
+    interrupted: bool = False
     used: Sequence[UsedMemory] = ()
     notes: Sequence[MemoryNote] = ()
 
@@ -141,6 +143,9 @@ def _add_run(turn: TurnView, run: Run) -> None:
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
     if run.state == Run.State.FAILED:
         turn.error = error_words(run.error)
+    elif run.state == Run.State.STOPPED:
+        by = str(run.trace.get("stopped_by", ""))
+        turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED
 
 
 def _said_html(text: str) -> SafeString:

@@ -17,6 +17,13 @@ class ErrorWords:
 
 
 _KEPT = "Your message is kept."
+_PRECISE = frozenset({"upstream_error", "upstream_timeout"})
+_RESTARTED = "Interrupted: Daybook was restarted while this was being answered."
+INTERRUPTED = frozenset({"restart", "process", "taken_over"})
+_STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
+    "client": "Stopped: the client disconnected.",
+    "unwatched": "Stopped: nobody was watching.",
+}
 ERROR_WORDS: Mapping[str, ErrorWords] = {
     words.code: words
     for words in (
@@ -51,11 +58,21 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
 
 
 def error_words(error: Mapping[str, Any] | None) -> ErrorWords:
-    """Words for a stored or sent error `{code, …}` (also nested below `error`); unknown codes get the general ones."""
+    """Words for a stored or sent error `{code, message}` (also nested below `error`). Where the code says little, the
+    error's own sentence is the headline: which of its many troubles the model server had is what must be known."""
     inner = (error or {}).get("error", error) or {}
-    code = str(inner.get("code", "error")) if isinstance(inner, Mapping) else "error"
-    known = ERROR_WORDS.get(code)
-    return known if known else ErrorWords(code, ERROR_WORDS["error"].headline, ERROR_WORDS["error"].rest)
+    if not isinstance(inner, Mapping):
+        inner = {}
+    code, said = str(inner.get("code", "error")), str(inner.get("message") or "")
+    words = ERROR_WORDS.get(code, ERROR_WORDS["error"])
+    if not said or (code in ERROR_WORDS and code not in _PRECISE):
+        return ErrorWords(code, words.headline, words.rest)
+    return ErrorWords(code, said, "" if _KEPT in said else words.rest)
+
+
+def stopped_words(by: str) -> str:
+    """Why an answer ends early, by what its run's trace says."""
+    return _STOPPED.get(by, "Stopped by you.")
 
 
 def day_words(day: date, today: date) -> str:

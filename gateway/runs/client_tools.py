@@ -12,7 +12,8 @@ from gateway.agents.rows import require_agent
 from gateway.models import Message, Run
 from gateway.runs import identity
 from gateway.runs.context import TurnContext
-from gateway.runs.leases import release_expired, reopen
+from gateway.runs.lapsed import release_lapsed
+from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
 from gateway.runs.window import as_openai
 from gateway.services import require_active
@@ -52,7 +53,7 @@ def open_continued(
     session = session_lock(caller, run.session_id)
     require_agent(caller, session.agent.name)
     require_active(session)
-    release_expired(session)
+    release_lapsed(session)
     if not reopen(run):
         return None
     stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))

@@ -89,7 +89,9 @@ def _close(
         finished_at=now if ended else None,
     )
     if closed != 1 or session is None:
-        Run.objects.filter(pk=context.run_id).update(text=said.text, superseded=True)
+        # One that was stopped meanwhile stays as it is: the transcript shows what it had said by then.
+        given_up = Run.objects.filter(pk=context.run_id).exclude(state=Run.State.STOPPED)
+        given_up.update(text=said.text, superseded=True)
         return None
     if said.messages:
         messages_insert(session, context.run_id, said.messages)

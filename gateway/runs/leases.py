@@ -1,42 +1,36 @@
-"""Open runs are leases: a crashed process does not block its session for ever, a late close is noticed by its token.
-Called by gateway.runs (the two transactions), gateway.live (heartbeat, stop) and gateway.sweep."""
+"""Open runs are leases of the process that executes them: a process that ended does not block its sessions, and a close
+that comes too late is noticed by its token. Called by gateway.runs and by gateway.api."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
-from enum import Enum, auto
 from uuid import UUID
 
-from django.conf import settings
+from django.db.models import Case, TextField, Value, When
 from django.utils import timezone
 
-from gateway.errors import SessionBusy
-from gateway.models import Run, Session
-from gateway.runs.context import TurnContext
-from memories.database import only_row
+from gateway.models import Run
+from gateway.runs.holder import this_process
 from memories.errors import NotFound
 from memories.ids import uuid7
 
-
-class Heard(Enum):
-    """What a heartbeat has to say."""
-
-    STOP = auto()
-    LOST = auto()
+LEASE = timedelta(seconds=30)  # how long a process may be silent before its runs count as left behind
 
 
-LEASE_MARGIN = timedelta(seconds=30)
+def keep(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
+    """Store what runs of this process said since last time (`texts` by lease token), in one statement, and with `renew`
+    lengthen all their leases, in another. Returns their open runs by lease token, with whether a stop was asked for."""
+    running = Run.objects.filter(state=Run.State.RUNNING)
+    if texts:
+        said = [When(lease_token=token, then=Value(text)) for token, text in texts.items()]
+        running.filter(lease_token__in=list(texts)).update(text=Case(*said, output_field=TextField()))
+    mine = running.filter(holder=this_process())
+    if renew:
+        mine.update(lease_expires_at=lease_end())
+    return {token: asked for token, asked in mine.values_list("lease_token", "stop_requested") if token}
 
 
-def heartbeat(context: TurnContext, text: str) -> Heard | None:
-    """Flush what was said so far and renew the lease. STOP when somebody asked for it, LOST when the run is closed or
-    somebody else's."""
-    mine = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token)
-    if mine.update(text=text, lease_expires_at=lease_end()) != 1:
-        return Heard.LOST
-    return Heard.STOP if mine.filter(stop_requested=True).exists() else None
-
-
-def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
-    """Ask a run to stop; it is looked at when its text is flushed. Raises NotFound."""
+def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+    """Ask the process of a run to stop it. Raises NotFound."""
     run = run_get(owner_id, session_id, run_id)
     Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
     return run
@@ -54,39 +48,20 @@ def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run
     return run
 
 
-def expire_runs(now: datetime) -> int:
-    """Give up open runs whose lease ran out (their process died); their text is kept. Returns how many."""
-    expired = Run.objects.filter(state=Run.State.RUNNING, lease_expires_at__lt=now)
-    return expired.update(
-        state=Run.State.FAILED,
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=now,
-        error={"code": "upstream_error", "message": "The process that answered this turn went away."},
-    )
-
-
-def release_expired(session: Session) -> None:
-    """Give up an open run of the session whose lease ran out. Raises SessionBusy while one is really open."""
-    open_run = only_row(Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING))
-    if open_run is None:
-        return
-    if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
-        raise SessionBusy(
-            "An answer is still being written in this session. Wait for it or stop it.",
-            run_id=str(open_run.pk),
-        )
-    expire_runs(timezone.now())
-
-
 def reopen(run: Run) -> bool:
     """Take up a run that waits for a client's tools; False when another request was first."""
-    run.lease_token, run.lease_expires_at = uuid7(), lease_end()
+    run.lease_token, run.lease_expires_at, run.holder = uuid7(), lease_end(), this_process()
     waiting = Run.objects.filter(pk=run.pk, state=Run.State.AWAITING_CLIENT_TOOLS)
-    return (
-        waiting.update(state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at) == 1
+    taken = waiting.update(
+        state=Run.State.RUNNING,
+        lease_token=run.lease_token,
+        lease_expires_at=run.lease_expires_at,
+        holder=run.holder,
+        stop_requested=False,
     )
+    return taken == 1
 
 
 def lease_end() -> datetime:
-    return timezone.now() + timedelta(seconds=settings.RUN_SECONDS) + LEASE_MARGIN
+    """When a lease ends that is taken or renewed now."""
+    return timezone.now() + LEASE

@@ -8,7 +8,7 @@ from gateway.agents.rows import require_agent
 from gateway.models import Run, Session
 from gateway.runs import identity
 from gateway.runs.context import TurnContext
-from gateway.runs.leases import release_expired
+from gateway.runs.lapsed import release_lapsed
 from gateway.runs.rows import (
     is_new_turn,
     messages_insert,
@@ -33,7 +33,7 @@ def open_native(
     session = session_lock(caller, session_id)
     require_active(session)
     require_agent(caller, session.agent.name)
-    release_expired(session)
+    release_lapsed(session)
     replaced = _replaced_run(session, replaces)
     summary, rows = window_rows(session, before=replaced)
     transcript = tuple(as_openai(row) for row in rows)

@@ -1,6 +1,7 @@
 """Opening a run from async code, so that a client who hangs up meanwhile leaves no open run behind."""
 
 import asyncio
+import functools
 import logging
 from collections.abc import Callable
 from typing import ParamSpec
@@ -9,28 +10,32 @@ from django.db import OperationalError
 
 from gateway.errors import RunSuperseded
 from gateway.models import Run
-from gateway.runs import closing
+from gateway.runs import closing, held
 from gateway.runs.context import TurnContext
-from memories.database import in_patient_thread, in_thread
+from memories.database import in_thread
 from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.turns")
 P = ParamSpec("P")
-_abandoned: "set[asyncio.Task[None]]" = set()
 
 
 async def open_run(opener: Callable[P, TurnContext], *args: P.args, **kwargs: P.kwargs) -> TurnContext:
-    """Run an opening transaction in a database thread. Raises what it raises.
+    """Run an opening transaction in a database thread. Raises what it raises; Restarting at shutdown.
 
     A thread cannot be cancelled: when the caller is, the run that opens all the same is closed as stopped."""
-    opening = asyncio.ensure_future(in_thread(opener, *args, **kwargs))
+    held.refuse_at_shutdown()
+    opening = asyncio.ensure_future(in_thread(_open, functools.partial(opener, *args, **kwargs)))
+    held.expect(opening)
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
-        closing = asyncio.get_running_loop().create_task(_stop_when_open(opening))
-        _abandoned.add(closing)
-        closing.add_done_callback(_abandoned.discard)
+        held.expect(asyncio.get_running_loop().create_task(_stop_when_open(opening)))
         raise
+
+
+def _open(opener: Callable[[], TurnContext]) -> TurnContext:
+    held.refuse_at_shutdown()  # again: it may have waited for its thread
+    return opener()
 
 
 async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
@@ -39,8 +44,7 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     except (DomainError, OperationalError):
         return  # it was refused, or the database was too busy: there is nothing to close
     try:
-        await in_patient_thread(
-            closing.close, context, closing.Said(text=context.resumed_text), state=Run.State.STOPPED
-        )
+        said = closing.Said(text=context.resumed_text, trace={"stopped_by": held.StoppedBy.CLIENT.value})
+        await held.in_closing_thread(closing.close, context, said, state=Run.State.STOPPED)
     except RunSuperseded:
         logger.info("run %s was given up before its client's going was noticed", context.run_id)

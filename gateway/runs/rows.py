@@ -13,6 +13,7 @@ from gateway.keys import valid_keys
 from gateway.models import Message, Run, Session
 from gateway.runs import identity
 from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
 from memories.books import book_state
 from memories.caller import Caller
@@ -58,6 +59,7 @@ def run_insert(
         temporary=temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
+        holder=this_process(),
         chain_before=conversation.chain_before,
         user_key=conversation.user_key,
         request_id=request_id,

@@ -12,7 +12,7 @@ from gateway.models import Message
 from gateway.runs import identity
 from gateway.runs.client_tools import named_run_id, open_continued
 from gateway.runs.context import TurnContext
-from gateway.runs.leases import release_expired
+from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import Place, V1Request, place_find, place_new
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
 from memories.caller import Caller
@@ -43,7 +43,7 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     place = place_find(caller, agent, request, conversation, run_id)
     try:
         if not place.session._state.adding:
-            release_expired(place.session)
+            release_lapsed(place.session)
     except SessionBusy:
         if not fork_if_busy:
             raise

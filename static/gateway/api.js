@@ -22,7 +22,9 @@ async function refusal(response) {
     const { error } = await response.json();
     return new ApiError(error.code, error.message, { status, details: error.details ?? {}, retryAfter });
   } catch {
-    const code = { 401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "too_large" }[status] ?? "error";
+    // A proxy answers like this while Daybook restarts.
+    const away = [502, 503, 504].includes(status) && "connection";
+    const code = away || ({ 401: "unauthorized", 403: "forbidden", 404: "not_found", 413: "too_large" }[status] ?? "error");
     return new ApiError(code, `The server answered ${status}.`, { status, retryAfter });
   }
 }
@@ -67,6 +69,15 @@ export async function attempt(place, button, work) {
   } finally {
     button.disabled = false;
   }
+}
+
+const PATIENCE = 12; // attempts to come back, about two minutes
+
+// Whether it is worth asking again after this error, that many failures in a row; resolves when it is time to.
+export async function comesBack(error, failures) {
+  if (!(error instanceof ApiError) || !["connection", "overloaded"].includes(error.code) || failures > PATIENCE) return false;
+  await new Promise((resolve) => setTimeout(resolve, Math.min(250 * 2 ** failures, 15000)));
+  return true;
 }
 
 // A fragment of this site, rendered and escaped by the server, as nodes; of what is sent to it, if anything is.

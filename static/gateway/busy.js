@@ -6,17 +6,21 @@ const RETRIES = 3;
 const USUAL = 8; // seconds
 const LONGEST = 60;
 
-export function comesBack(code, attempt) {
+export function isBusy(code, attempt) {
   return BUSY.has(code) && attempt < RETRIES;
 }
 
-// Counts down in `line`. Resolves to whether it is still wanted at the end.
+// Counts down in `line`, and puts its words back when it is not wanted any more. Resolves to whether it still is.
 export async function countDown(line, seconds, wanted) {
+  const before = line.textContent;
   line.setAttribute("aria-live", "off"); // it stands in a live region, and every second would be read out
   for (let left = Math.min(LONGEST, Math.ceil(Number(seconds) || USUAL)); left > 0; left -= 1) {
     line.textContent = `Trying again in ${left} second${left === 1 ? "" : "s"}.`;
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    if (!wanted()) return false;
+    if (!wanted()) {
+      line.textContent = before;
+      return false;
+    }
   }
   return true;
 }

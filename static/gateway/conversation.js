@@ -1,7 +1,7 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
-import { ApiError, fragment } from "./api.js";
-import { comesBack, countDown } from "./busy.js";
+import { ApiError, comesBack, fragment } from "./api.js";
+import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { wordsFor } from "./errors.js";
 import { LiveAnswer } from "./live_answer.js";
@@ -53,13 +53,13 @@ export class Conversation extends EventTarget {
     const body = replaces ? { content, replaces } : { content };
     try {
       const last = await this.#run(section, startTurn(this.session, body));
-      if (last?.type !== "error" || !comesBack(last.data.code, attempt)) return;
+      if (last?.type !== "error" || !isBusy(last.data.code, attempt)) return;
       const { turn } = last;
       if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, attempt: attempt + 1 });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       this.#refuse(section, content, replaces, error);
-      if (section.dataset.turn || !comesBack(error.code, attempt)) return;
+      if (section.dataset.turn || !isBusy(error.code, attempt)) return;
       if (await this.#later(section, error.retryAfter)) await this.send(content, { replaces, attempt: attempt + 1 });
     }
   }
@@ -205,6 +205,7 @@ export class Conversation extends EventTarget {
         }
         answer.show(event);
         if (event.type === "done" || event.type === "error") {
+          answer.end();
           await this.#replaceWithServers(section, this.current.turn);
           this.status.textContent = event.type === "done" ? "Answer complete" : "No answer";
           this.dispatchEvent(new CustomEvent("complete", { detail: event.data }));
@@ -223,12 +224,23 @@ export class Conversation extends EventTarget {
   }
 
   async #replaceWithServers(section, turn) {
-    const nodes = await fragment(this.turnUrl(turn));
+    const nodes = await this.#rendered(turn);
     const rendered = nodes.querySelector(".turn");
     const following = this.following;
     section.replaceWith(rendered);
     this.#settled(rendered);
     if (following) this.toEnd();
+  }
+
+  // A turn may end because the server is restarted: then it is asked again until it is back.
+  async #rendered(turn) {
+    for (let failures = 1; ; failures += 1) {
+      try {
+        return await fragment(this.turnUrl(turn));
+      } catch (error) {
+        if (!(await comesBack(error, failures))) throw error;
+      }
+    }
   }
 
   #settled(section) {
@@ -241,7 +253,7 @@ export class Conversation extends EventTarget {
   #refuse(section, content, replaces, error) {
     const words = wordsFor(error.code);
     const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;
-    refusal.querySelector("[data-headline]").textContent = words.headline;
+    refusal.querySelector("[data-headline]").textContent = error.status >= 500 ? error.message : words.headline;
     refusal.querySelector("[data-rest]").textContent = words.rest;
     refusal.querySelector("[data-code]").textContent = error.code;
     section.querySelector("[data-answer]")?.replaceWith(refusal);

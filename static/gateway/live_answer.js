@@ -58,6 +58,14 @@ export class LiveAnswer {
     this.onDrawn();
   }
 
+  // The whole text stands there, and nothing more will come.
+  end() {
+    cancelAnimationFrame(this.frame);
+    this.draw();
+    this.caret.remove();
+    this.prose.closest("[data-answer]")?.removeAttribute("aria-busy");
+  }
+
   say(words) {
     this.working.textContent = words;
     this.working.hidden = !words;

@@ -1,11 +1,9 @@
 // A turn as a stream of events that outlives a reload and a short loss of connection:
 // when it breaks off it goes on from the last event that was seen.
 
-import { ApiError, call, request } from "./api.js";
+import { ApiError, call, comesBack, request } from "./api.js";
 import { eventsOf } from "./sse.js";
 
-const PATIENCE = 12; // attempts to come back, about two minutes
-const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 const FINAL = new Set(["done", "error"]);
 
 const turnPath = (session, turn) => `/api/sessions/${session}/turns/${turn}`;
@@ -40,15 +38,16 @@ async function* untilFinal(response, session, turn) {
         if (FINAL.has(event.type)) return;
       }
     } catch (error) {
-      if (error instanceof ApiError && error.code !== "connection") {
+      if (error instanceof ApiError && !["connection", "overloaded"].includes(error.code)) {
         yield* finished(session, turn, error);
         return;
       }
     }
     response = null;
-    if (!turn || ++failures > PATIENCE) throw new ApiError("connection", "The connection broke off.");
+    const broken = new ApiError("connection", "The connection broke off.");
+    if (!turn) throw broken;
     yield { type: "waiting", data: { failures } };
-    await wait(Math.min(250 * 2 ** failures, 15000));
+    if (!(await comesBack(broken, ++failures))) throw broken;
   }
 }
 

@@ -3,15 +3,16 @@
 import re
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from gateway.models import Message, Run, Session
-from memories.errors import UpstreamTimeout
+from gateway.runs import held
+from memories.errors import UpstreamError, UpstreamTimeout
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.tasks import review_execute
 from tests.browser.asking import ask, send, status_is
-from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.browser.conftest import LiveServer, NewVisitor, Visitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel
 
 pytestmark = pytest.mark.browser
@@ -118,8 +119,57 @@ def test_escape_stops_the_answer(chat: Page, told: ToldModel) -> None:
     expect(chat.get_by_text("Stopped by you.")).to_be_visible()
 
 
+def test_an_answer_that_a_restart_cut_off_can_be_tried_again(chat: Page, server: LiveServer, told: ToldModel) -> None:
+    send(chat, "hello")
+    told.say("Half an answer")
+    expect(chat.get_by_text("Half an answer")).to_be_visible()
+    server.do(held.shut_down())
+    held.reset()
+    expect(chat.get_by_text("Interrupted: Daybook was restarted")).to_be_visible()
+    expect(chat.get_by_text("Half an answer")).to_be_visible()
+    expect(chat.locator(".caret")).to_have_count(0)
+    told.answer("The whole answer.")
+    chat.get_by_role("button", name="Try again").click()
+    expect(chat.get_by_text("The whole answer.")).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(1)
+
+
+def test_the_end_of_an_answer_is_shown_when_the_server_is_back(
+    chat: Page, alices: Visitor, server: LiveServer, told: ToldModel
+) -> None:
+    alices.expect_trouble("ERR_FAILED")
+    alices.expect_trouble("503")
+    send(chat, "hello")
+    told.say("Half an answer")
+    expect(chat.get_by_text("Half an answer")).to_be_visible()
+    asked: list[str] = []
+
+    def away(route: Route) -> None:
+        asked.append("turn")
+        if len(asked) == 1:
+            route.abort()
+        elif len(asked) == 2:
+            route.fulfill(status=503, body="<h1>Service Unavailable</h1>")  # a proxy's own page
+        else:
+            route.continue_()
+
+    chat.route("**/fragments/turn/**", away)
+    server.do(held.shut_down())
+    held.reset()
+    expect(chat.get_by_text("Interrupted: Daybook was restarted")).to_be_visible(timeout=15_000)
+    assert len(asked) == 3
+
+
+def test_a_wrong_key_is_said_as_what_it_is(chat: Page, told: ToldModel) -> None:
+    told.fail(UpstreamError("The model server refused the gateway's key."))
+    send(chat, "hello")
+    expect(chat.get_by_role("alert")).to_contain_text(
+        "The model server refused the gateway's key. Your message is kept."
+    )
+
+
 def test_a_failure_is_said_in_words_and_can_be_tried_again(chat: Page, told: ToldModel) -> None:
-    told.fail(UpstreamTimeout("slow"))
+    told.fail(UpstreamTimeout("The model server took too long to answer."))
     send(chat, "hello")
     alert = chat.get_by_role("alert")
     expect(alert).to_contain_text("The model server took too long to answer. Your message is kept.")

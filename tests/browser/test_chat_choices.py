@@ -143,3 +143,5 @@ def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page,
     stopped.clock.run_for(5 * SECOND)
     expect(stopped.locator(".turn")).to_have_count(2)
     assert [request.messages[-1]["content"] for request in told.requests] == ["first", "second"]
+    # Nothing goes on saying that it will be tried again.
+    expect(stopped.get_by_role("alert")).to_contain_text("Too much at once. Your message is kept.")

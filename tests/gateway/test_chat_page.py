@@ -58,6 +58,7 @@ def turn_make(
     superseded: bool = False,
     recalled: list[dict[str, object]] | None = None,
     error: dict[str, str] | None = None,
+    trace: dict[str, str] | None = None,
     at: datetime = NOON,
 ) -> Run:
     first = Message.objects.filter(session=session).count() + 1
@@ -70,6 +71,7 @@ def turn_make(
         text=answer,
         recalled=recalled or [],
         error=error,
+        trace=trace or {},
         request_id="r",
         started_at=at,
         finished_at=at,
@@ -230,6 +232,12 @@ def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice:
             "This message is longer than the agent can read. Shorten it or send it in parts.",
         ),
         ("failed", {"code": "not_found"}, "There is nothing here. It may have been deleted."),
+        (
+            "failed",
+            {"code": "upstream_error", "message": "The model server refused the gateway's key."},
+            "The model server refused the gateway's key. Your message is kept.",
+        ),
+        ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
         ("failed", None, "The answer could not be finished."),
         ("stopped", None, "Stopped by you."),
@@ -244,6 +252,26 @@ def test_how_a_turn_ended_is_said_in_words(
     html = html_of(page, f"/c/{session.pk}/")
     assert words in text_of(html)
     assert ("data-answer-again>" in html) == (state == "failed")
+
+
+@pytest.mark.parametrize(
+    ("by", "words", "offered"),
+    [
+        ("request", "Stopped by you.", False),
+        ("client", "Stopped: the client disconnected.", False),
+        ("unwatched", "Stopped: nobody was watching.", False),
+        ("restart", "Interrupted: Daybook was restarted while this was being answered.", True),
+        ("process", "Interrupted: Daybook was restarted while this was being answered.", True),
+    ],
+)
+def test_an_answer_that_a_restart_cut_off_says_so_and_offers_another_try(
+    page: Client, alice: Owner, by: str, words: str, offered: bool
+) -> None:
+    session = session_make(alice)
+    turn_make(session, "hello", "Half an", state="stopped", trace={"stopped_by": by})
+    html = html_of(page, f"/c/{session.pk}/")
+    assert f"Half an {words}" in text_of(html)
+    assert ("data-answer-again>" in html) is offered
 
 
 def test_a_running_turn_is_marked_for_the_script_to_follow(page: Client, alice: Owner) -> None:

@@ -351,7 +351,7 @@ async def test_a_run_of_a_dead_process_does_not_block_its_session(chat: Chat) ->
     first = await chat.say("hi", "Hello.")
     await run_with(state="running", lease_expires_at=timezone.now() - timedelta(seconds=1))
     assert (await chat.say("more", "Yes.")).session == first.session
-    assert [row[1] for row in await states()] == ["failed", "completed"]
+    assert [row[1] for row in await states()] == ["stopped", "completed"]
 
 
 async def test_a_temporary_conversation_is_a_temporary_session(chat: Chat) -> None:

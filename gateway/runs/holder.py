@@ -1,0 +1,57 @@
+"""The process that executes runs, as their rows name it, and whether such a process still lives.
+
+With SQLite all processes are on one machine: each keeps a lock on a file of its own, which the kernel gives back
+however the process ends, so that its end is known at once. With a server database only leases tell."""
+
+import fcntl
+import os
+from pathlib import Path
+from uuid import UUID
+
+from django.conf import settings
+from django.db import connection
+
+from memories.ids import uuid7
+
+_FOLDER = "processes"
+_mine: tuple[int, UUID] | None = None  # (process id, its name): a forked child is another process
+
+
+def this_process() -> UUID:
+    """The name of this process, the same as long as it lives."""
+    global _mine
+    if _mine is None or _mine[0] != os.getpid():
+        name = uuid7()
+        if connection.vendor == "sqlite":
+            _hold(_file(name))
+        _mine = os.getpid(), name
+    return _mine[1]
+
+
+def is_gone(name: UUID | None) -> bool:
+    """Whether a process is known to have ended. False where nothing but its leases can tell."""
+    if name is None or connection.vendor != "sqlite" or (_mine is not None and name == _mine[1]):
+        return False
+    try:
+        file = os.open(_file(name), os.O_RDWR)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    else:
+        _file(name).unlink(missing_ok=True)
+        return True
+    finally:
+        os.close(file)
+
+
+def _hold(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    # Never closed: the lock is given back when the process ends.
+    fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), fcntl.LOCK_EX)
+
+
+def _file(name: UUID) -> Path:
+    return Path(settings.DAYBOOK_HOME) / _FOLDER / f"{name}.lock"

@@ -1,0 +1,99 @@
+"""Runs whose process has ended, or was silent for longer than a lease, end as stopped, with what they had said by then.
+Called by whoever meets one: the next turn of the session, a stop, the worker's sweep, and the start of Daybook."""
+
+import math
+from datetime import datetime
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from gateway.errors import SessionBusy
+from gateway.models import Message, Run, Session
+from gateway.runs.holder import is_gone
+from gateway.runs.rows import messages_insert
+from memories.database import only_row
+
+AT_ONCE = 100
+
+
+def release_lapsed(session: Session) -> None:
+    """Give up an open run of the session, a row that is locked, whose process is gone. Raises SessionBusy while one is
+    really open; details: run_id, retry_after (seconds until its lease ends, unless it is renewed)."""
+    run = only_row(Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING))
+    if run is None:
+        return
+    now = timezone.now()
+    if not is_lapsed(run, now):
+        left = run.lease_expires_at - now if run.lease_expires_at else None
+        raise SessionBusy(
+            "An answer is still being written in this session. Wait for it or stop it.",
+            run_id=str(run.pk),
+            retry_after=math.ceil(left.total_seconds()) if left else 1,
+        )
+    if _stop(session, run, now):
+        session.save(update_fields=["message_seq"])
+
+
+def stop_lapsed(now: datetime) -> int:
+    """Stop every run whose process is gone. Returns how many."""
+    running = Run.objects.filter(state=Run.State.RUNNING).order_by("lease_expires_at")
+    found = [run.pk for run in running.only("lease_expires_at", "holder").iterator() if is_lapsed(run, now)]
+    return sum(stop_run(pk, only_lapsed=True) for pk in found[:AT_ONCE])
+
+
+def stop_former() -> int:
+    """Stop what earlier processes of this home left running, at the start of a new one. Returns how many.
+    With a server database other processes may be at work: there only leases tell."""
+    if connection.vendor != "sqlite":
+        return stop_lapsed(timezone.now())
+    running = Run.objects.filter(state=Run.State.RUNNING).values_list("pk", "holder")
+    # Runs that name no process were opened by a version that did not write it down.
+    left = [pk for pk, holder in list(running) if holder is None or is_gone(holder)]
+    return sum(stop_run(pk) for pk in left)
+
+
+@transaction.atomic
+def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
+    """Stop an open run from outside the process that executes it, whose own close then comes too late. False when it
+    was over already or, with `only_lapsed`, its process lives."""
+    session_id = Run.objects.filter(pk=run_id).values_list("session_id", flat=True).first()
+    session = only_row(Session.objects.select_for_update().filter(pk=session_id)) if session_id else None
+    run = only_row(Run.objects.filter(pk=run_id, state=Run.State.RUNNING))
+    now = timezone.now()
+    if session is None or run is None or (only_lapsed and not is_lapsed(run, now)) or not _stop(session, run, now):
+        return False
+    session.save(update_fields=["message_seq"])
+    return True
+
+
+def is_lapsed(run: Run, now: datetime) -> bool:
+    """Whether nobody executes an open run any more, as far as can be known."""
+    return run.lease_expires_at is None or run.lease_expires_at <= now or is_gone(run.holder)
+
+
+def _stop(session: Session, run: Run, now: datetime) -> bool:
+    held = Run.objects.filter(
+        pk=run.pk, state=Run.State.RUNNING, lease_token=run.lease_token, lease_expires_at=run.lease_expires_at
+    )
+    stopped = held.update(
+        state=Run.State.STOPPED,
+        trace={**run.trace, "stopped_by": "process"},
+        lease_token=None,
+        lease_expires_at=None,
+        finished_at=now,
+    )
+    if stopped != 1:
+        return False
+    if text := _not_stored(run):
+        messages_insert(session, run.pk, [{"role": Message.Role.ASSISTANT, "content": text}])
+    return True
+
+
+def _not_stored(run: Run) -> str:
+    """What a run said after the steps that are messages already (of one that had waited for its client's tools)."""
+    rest = run.text
+    said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
+    for text in said.order_by("seq").values_list("text", flat=True):
+        rest = rest.lstrip().removeprefix(text.strip()).lstrip()
+    return rest

@@ -1,0 +1,343 @@
+"""What becomes of open runs when their process is stopped or dies, and who notices."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import pytest_asyncio
+from django.conf import settings
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from gateway.live import LiveTurn
+from gateway.models import Agent, Message, Run, Session
+from gateway.runs import held, leases
+from gateway.runs.holder import is_gone, this_process
+from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
+from gateway.runs.native import open_native
+from gateway.turns import TurnOptions
+from memories.database import in_thread
+from memories.ids import uuid7
+from memories.models import Memory, Owner
+from tests.conftest import Api
+from tests.factories import caller_make, session_make
+from tests.scripted_model import Hangs, ScriptedModel, calls
+from tests.waiting import eventually_async
+
+USER: Any = {"role": "user", "content": "Hi"}
+SQLITE = connection.vendor == "sqlite"
+
+
+@pytest_asyncio.fixture
+async def shut_down() -> AsyncGenerator[Any]:
+    """Shut the process down, as far as open runs know; it takes runs again afterwards."""
+    yield held.shut_down
+    held.reset()
+
+
+def run_make(session: Session, text: str = "", **more: Any) -> Run:
+    """An open run of a process that is not this one, and its question."""
+    fields = {"lease_expires_at": timezone.now() + timedelta(seconds=20), "request_id": "r", "turn": 1, **more}
+    run = Run.objects.create(owner_id=session.owner_id, session=session, text=text, **fields)
+    session.message_seq += 1
+    Message.objects.create(owner_id=session.owner_id, session=session, run=run, seq=session.message_seq, role="user")
+    session.save()
+    return run
+
+
+def v1_body(*messages: Any, **more: Any) -> dict[str, Any]:
+    return {"model": "assistant", "messages": list(messages), **more}
+
+
+async def transcript() -> list[tuple[str, str]]:
+    return await in_thread(lambda: list(Message.objects.order_by("seq").values_list("role", "text")))
+
+
+async def only_run() -> Run:
+    return await in_thread(Run.objects.get)
+
+
+async def has_flushed(text: str) -> None:
+    """Wait until the only run's row says so."""
+    await eventually_async(lambda: in_thread(Run.objects.filter(text=text, state="running").exists), within=5)
+
+
+async def live_turn(owner: Owner, session: Session) -> LiveTurn:
+    context = await in_thread(
+        open_native, caller_make(owner), session_id=session.pk, content="Hi", replaces=None, request_id="r"
+    )
+    turn = LiveTurn(context)
+    turn.start(TurnOptions())
+    return turn
+
+
+# ---- shutdown ----
+
+
+async def test_a_native_turn_ends_as_stopped_with_what_was_said(
+    alice: Owner, session: Session, model: ScriptedModel, shut_down: Any
+) -> None:
+    model.script(Hangs(("Half an ", "answer")))
+    turn = await live_turn(alice, session)
+    watching = asyncio.create_task(_events(turn))
+    await eventually_async(lambda: turn.text, within=5)
+    await shut_down()
+    run = await only_run()
+    assert (run.state, run.text, run.error) == ("stopped", "Half an answer", None)
+    assert run.trace["stopped_by"] == "restart"
+    assert await transcript() == [("user", "Hi"), ("assistant", "Half an answer")]
+    name, data = (await watching)[-1]
+    assert (name, data["state"], data["content"]) == ("done", "stopped", "Half an answer")
+
+
+async def test_a_stream_of_v1_says_that_the_server_restarts(
+    alice_api: Api, agent: Agent, model: ScriptedModel, shut_down: Any
+) -> None:
+    model.script(Hangs(("Half",)))
+    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    await has_flushed("Half")
+    await shut_down()
+    status, body = await asking
+    last = body.strip().splitlines()[-1]
+    assert status == 200
+    assert '"code":"overloaded"' in last.replace('": "', '":"')
+    assert "restarting" in last
+    assert "[DONE]" not in body
+    run = await only_run()
+    assert (run.state, run.trace["stopped_by"]) == ("stopped", "restart")
+    assert await transcript() == [("user", "Hi"), ("assistant", "Half")]
+
+
+async def test_a_request_of_v1_without_stream_is_refused_with_when_to_come_back(
+    alice_api: Api, agent: Agent, model: ScriptedModel, shut_down: Any
+) -> None:
+    model.script(Hangs())
+    asking = asyncio.create_task(alice_api.raw("POST", "/v1/chat/completions", v1_body(USER)))
+    await eventually_async(lambda: model.calls, within=5)
+    await shut_down()
+    answer = await asking
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "overloaded")
+    assert 0 < int(answer["Retry-After"]) <= 30
+    assert (await only_run()).state == "stopped"
+
+
+async def test_no_run_is_opened_at_shutdown(alice_api: Api, session: Session, shut_down: Any) -> None:
+    await shut_down()
+    status, body = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
+    assert (status, body["error"]["code"]) == (503, "overloaded")
+    assert not await in_thread(Run.objects.exists)
+
+
+async def test_what_was_written_to_memory_stays_and_is_no_completed_turn(
+    alice: Owner, session: Session, model: ScriptedModel, shut_down: Any
+) -> None:
+    model.script(calls(("add_memory", '{"content": "Is vegetarian."}')), Hangs(("Noted, and",)))
+    turn = await live_turn(alice, session)
+    await eventually_async(lambda: turn.text, within=5)
+    await shut_down()
+    stored = await in_thread(Session.objects.get)
+    assert (stored.turns, stored.turns_since_memory_review) == (0, 0)
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
+
+
+async def test_the_stopped_turn_can_be_answered_again(
+    alice: Owner, alice_api: Api, session: Session, model: ScriptedModel, shut_down: Any
+) -> None:
+    model.script(Hangs(("Half",)), "Whole.")
+    turn = await live_turn(alice, session)
+    await eventually_async(lambda: turn.text, within=5)
+    await shut_down()
+    held.reset()
+    path = f"/api/sessions/{session.pk}/turns"
+    status, again = await alice_api.post(path, {"content": "Hi", "replaces": str(turn.context.run_id)})
+    assert (status, again["content"], again["turns_since_memory_review"]) == (200, "Whole.", 1)
+
+
+# ---- while it runs ----
+
+
+async def test_the_text_of_a_v1_run_is_stored_while_it_is_said(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(Hangs(("Half an answer",)))
+    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    await has_flushed("Half an answer")
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert (await only_run()).trace["stopped_by"] == "client"
+
+
+def test_all_runs_of_a_process_are_kept_with_one_statement_each(alice: Owner, agent: Agent) -> None:
+    runs = [run_make(session_make(alice, agent), holder=this_process()) for _ in range(5)]
+    foreign = run_make(session_make(alice, agent), holder=uuid7())
+    with CaptureQueriesContext(
+        connection,
+    ) as texts:
+        leases.keep({run.lease_token: f"said {run.pk}" for run in runs if run.lease_token}, renew=False)
+    assert len(texts) == 2  # the texts, and what is open
+    with CaptureQueriesContext(connection) as renewals:
+        leases.keep({}, renew=True)
+    assert len(renewals) == 2
+    with CaptureQueriesContext(connection) as quiet:
+        found = leases.keep({}, renew=False)
+    assert len(quiet) == 1
+    assert found == {run.lease_token: False for run in runs}
+    for run in runs:
+        run.refresh_from_db()
+        assert run.text == f"said {run.pk}"
+        assert run.lease_expires_at
+        assert run.lease_expires_at > timezone.now() + timedelta(seconds=25)
+    before = foreign.lease_expires_at
+    foreign.refresh_from_db()
+    assert (foreign.text, foreign.lease_expires_at) == ("", before)
+
+
+def test_a_run_that_is_over_is_not_written_to(session: Session) -> None:
+    run = run_make(session, "All of it.", holder=this_process(), state="completed")
+    assert run.lease_token
+    assert leases.keep({run.lease_token: "Half"}, renew=True) == {}
+    run.refresh_from_db()
+    assert run.text == "All of it."
+
+
+async def test_a_stop_that_another_process_was_asked_for_is_heard(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(Hangs(("Half",)))
+    asking = asyncio.create_task(alice_api.stream("/v1/chat/completions", v1_body(USER, stream=True)))
+    await has_flushed("Half")
+    run = await only_run()
+    await in_thread(leases.request_stop, run.owner_id, run.session_id, run.pk)
+    _, body = await asking
+    assert "This answer was stopped." in body
+    stopped = await only_run()
+    assert (stopped.state, stopped.trace["stopped_by"]) == ("stopped", "request")
+
+
+async def test_a_run_that_was_stopped_from_outside_keeps_its_place_in_the_conversation(
+    alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    model.script(Hangs(("Half",)))
+    turn = await live_turn(alice, session)
+    await has_flushed("Half")
+    assert await in_thread(stop_run, turn.context.run_id)
+    names = [name for name, _ in await _events(turn)]
+    assert names[-1] == "done"
+    run = await only_run()
+    assert (run.state, run.superseded) == ("stopped", False)
+    assert await transcript() == [("user", "Hi"), ("assistant", "Half")]
+
+
+# ---- after a kill ----
+
+
+async def test_the_next_turn_takes_a_session_over_whose_lease_ran_out(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    run = await in_thread(run_make, session, "Half", lease_expires_at=timezone.now() - timedelta(seconds=1))
+    model.script("Whole.")
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Go on"})
+    assert (status, turn["content"]) == (200, "Whole.")
+    assert (await in_thread(Run.objects.get, pk=run.pk)).state == "stopped"
+    assert [text for _, text in await transcript()] == ["", "Half", "Go on", "Whole."]
+    assert [message["content"] for message in model.calls[0].messages][2:] == ["Half", "Go on"]
+
+
+async def test_while_its_lease_lasts_the_refusal_says_how_long(alice_api: Api, session: Session) -> None:
+    await in_thread(run_make, session, "Half", lease_expires_at=timezone.now() + timedelta(seconds=12))
+    answer = await alice_api.raw("POST", f"/api/sessions/{session.pk}/turns", {"content": "Go on"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "conflict")
+    assert 1 <= int(answer["Retry-After"]) <= 12
+
+
+async def test_a_stop_ends_a_run_whose_process_is_gone(alice_api: Api, session: Session) -> None:
+    run = await in_thread(run_make, session, "Half", lease_expires_at=timezone.now() - timedelta(seconds=1))
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns/{run.pk}/stop")
+    assert (status, turn["state"]) == (200, "stopped")
+    assert [text for _, text in await transcript()] == ["", "Half"]
+
+
+async def test_a_stop_ends_a_run_whose_process_does_not_answer(
+    alice_api: Api, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.runs.stopping.PATIENCE_SECONDS", 0.1)
+    run = await in_thread(run_make, session, "Half")
+    status, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns/{run.pk}/stop")
+    assert (status, turn["state"]) == (200, "stopped")
+
+
+def test_a_sweep_stops_what_nobody_executes_any_more(alice: Owner, agent: Agent) -> None:
+    gone = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() - timedelta(seconds=1))
+    alive = run_make(session_make(alice, agent), "Half", holder=this_process())
+    assert stop_lapsed(timezone.now()) == 1
+    assert stop_lapsed(timezone.now()) == 0
+    gone.refresh_from_db()
+    alive.refresh_from_db()
+    assert (gone.state, gone.lease_token, gone.error, alive.state) == ("stopped", None, None, "running")
+    assert gone.trace["stopped_by"] == "process"
+    assert list(Message.objects.filter(role="assistant").values_list("text", flat=True)) == ["Half"]
+
+
+def test_a_start_stops_what_former_processes_left(alice: Owner, agent: Agent) -> None:
+    left = run_make(session_make(alice, agent), "Half", holder=uuid7())
+    older = run_make(session_make(alice, agent), "Half", lease_expires_at=timezone.now() + timedelta(minutes=10))
+    mine = run_make(session_make(alice, agent), "Half", holder=this_process())
+    # On a server database another process may execute them: there, leases tell.
+    assert stop_former() == (2 if SQLITE else 0)
+    assert {run.pk: run.state for run in Run.objects.all()} == {
+        left.pk: "stopped" if SQLITE else "running",
+        older.pk: "stopped" if SQLITE else "running",
+        mine.pk: "running",
+    }
+
+
+def test_a_step_that_is_stored_already_is_not_stored_again(session: Session) -> None:
+    """A run that had waited for its client's tools, and was killed when it went on."""
+    run = run_make(session, "One moment.\n\nIt is", lease_expires_at=timezone.now())
+    Message.objects.create(
+        owner_id=session.owner_id, session=session, run=run, seq=2, role="assistant", text="One moment."
+    )
+    session.message_seq = 2
+    session.save()
+    assert stop_run(run.pk)
+    assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["", "One moment.", "It is"]
+
+
+def test_a_run_that_said_nothing_leaves_no_message(session: Session) -> None:
+    run = run_make(session, lease_expires_at=timezone.now())
+    assert stop_run(run.pk)
+    assert not stop_run(run.pk)
+    assert Message.objects.count() == 1
+
+
+@pytest.mark.skipif(not SQLITE, reason="with a server database only leases tell")
+@pytest.mark.django_db
+def test_the_end_of_a_process_is_known_at_once() -> None:
+    program = (
+        "import os, sys, django; django.setup(); from gateway.runs.holder import this_process;"
+        "print(this_process(), flush=True); sys.stdin.read()"
+    )
+    env = {"DAYBOOK_HOME": str(settings.DAYBOOK_HOME), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    ) as other:
+        assert other.stdout
+        name = UUID(other.stdout.readline().strip())
+        assert not is_gone(name)
+        other.kill()
+        other.wait(10)
+        assert is_gone(name)
+        assert is_gone(name)  # its file has been cleared away meanwhile
+    assert not is_gone(this_process())
+    assert not is_gone(None)
+
+
+async def _events(turn: LiveTurn) -> list[Any]:
+    return [event async for _, event in turn.watch(0)]
