@@ -4,13 +4,13 @@ Both are open and say nothing about the data."""
 import asyncio
 import logging
 
-from django.conf import settings
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
+from gateway.upstream import is_demo
 from memories.database import in_thread
 
 logger = logging.getLogger("daybook.health")
@@ -67,5 +67,5 @@ def pending_migrations() -> list[str]:
 
 
 def model_kind() -> str:
-    """`demo` while no upstream is configured, which the page says too."""
-    return "upstream" if "default" in settings.DAYBOOK_UPSTREAMS else "demo"
+    """`demo` while no upstream at all is configured, which the page says too."""
+    return "demo" if is_demo() else "upstream"

@@ -3,7 +3,7 @@ counters that are behind, and memories without search words or vectors."""
 
 from django.utils import timezone
 
-from gateway import embeddings, found_by
+from gateway import embeddings, keyword_generation
 from gateway.runs.closing import complete_waiting
 from gateway.runs.leases import expire_runs
 from gateway.usage import count_usage
@@ -15,5 +15,5 @@ def runs_sweep() -> None:
     expire_runs(now)
     complete_waiting(now)
     count_usage()
-    found_by.enqueue_missing()
+    keyword_generation.enqueue_missing()
     embeddings.enqueue_missing()
