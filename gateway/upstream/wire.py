@@ -29,7 +29,7 @@ from gateway.upstream.answer import (
 )
 from gateway.upstream.faults import WIRE_ERRORS, domain_error, refuses_to_stream
 from gateway.upstream.request import Chunk, Deadlines, ModelRequest
-from memories.errors import DomainError, InvalidRequest
+from memories.errors import InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
@@ -57,10 +57,9 @@ class OpenAIModel:
                     yield chunk
             return
         except WIRE_ERRORS as error:
-            raise domain_error(error) from error
-        except DomainError as error:
-            if not refuses_to_stream(error):
-                raise
+            fault = domain_error(error)
+            if not refuses_to_stream(fault):
+                raise fault from error
         # It was refused before anything was answered.
         yield chunk_of_completion(await self._completion(request, deadlines))
 
