@@ -18,7 +18,10 @@ from django_q.brokers import get_broker
 
 from config import heartbeat
 from config.health import pending_migrations
-from gateway.models import Run
+from gateway.agents.model_choice import BackgroundModels
+from gateway.agents.rows import agent_settings
+from gateway.models import Agent, Run
+from gateway.upstream import is_demo, missing_upstream
 from reviews.models import ReviewRun
 
 _UPSTREAM_SECONDS = 5.0
@@ -47,7 +50,7 @@ def findings() -> Iterator[Finding]:
     database = _database()
     yield database
     if database.level is not Level.FAILED:
-        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews):
+        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews, _agents_upstreams):
             yield _asking_the_database(check)
     yield _queue()
     yield from _upstreams()
@@ -137,10 +140,26 @@ def _queue() -> Finding:
 
 
 def _upstreams() -> Iterator[Finding]:
-    if "default" not in settings.DAYBOOK_UPSTREAMS:
+    if is_demo():
         yield Finding("upstream", Level.OK, "none is configured: the built-in demo model answers")
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
         yield upstream_finding(f"upstream {name}" if name != "default" else "upstream", **upstream)
+
+
+def _agents_upstreams() -> Finding:
+    """Agents on an upstream that nobody configured, and shared books that no upstream may be given."""
+    check = "agents' upstreams"
+    configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
+    models = BackgroundModels.now()
+    agents = Agent.objects.order_by("name")
+    for agent in agents:
+        upstream = agent_settings(agent).upstream
+        if upstream not in configured:
+            return Finding(check, Level.FAILED, f"agent {agent.name}: {missing_upstream(upstream)}")
+    if obstacles := models.obstacles():
+        lines = " ".join(obstacles.values())
+        return Finding(check, Level.WARNING, f"neither consolidation nor search words for some books: {lines}")
+    return Finding(check, Level.OK, "each is configured, and no book is left out")
 
 
 def upstream_finding(check: str, *, url: str, key: str) -> Finding:

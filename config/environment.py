@@ -59,7 +59,12 @@ class Environment(BaseSettings):
     run_steps: int = Field(8, ge=1, le=100, description="Most model steps of one run.")
     answer_bytes: int = Field(1_000_000, ge=1_000, description="Largest answer of one run in bytes.")
     upstream_connect_seconds: float = Field(10, gt=0, description="Time to connect to an upstream.")
-    upstream_idle_seconds: float = Field(120, gt=0, description="Longest silence of an upstream.")
+    upstream_first_byte_seconds: float = Field(
+        0, ge=0, description="Longest time until an upstream begins its answer; 0 = the request's own deadline."
+    )
+    upstream_idle_seconds: float = Field(
+        120, gt=0, description="Longest silence of an upstream once its answer has begun."
+    )
     detach_seconds: float = Field(60, ge=0, description="How long an answer goes on with nobody watching.")
     snapshot_bytes: int = Field(256_000_000, ge=1_000_000, description="Memory for book views in one process.")
     snapshot_sessions: int = Field(10_000, ge=1, description="Session snapshots kept in one process.")
@@ -69,7 +74,9 @@ class Environment(BaseSettings):
     push_poll_seconds: float = Field(5, gt=0, description="How often a websocket looks for what a lost hint left.")
     compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
     embedding_model: str = Field("", description="Upstream embedding model that joins the search; empty: none.")
-    embedding_upstream: str = Field("default", description="The upstream of the embedding model.")
+    embedding_upstream: str = Field(
+        "", description="Upstream of the embedding model; empty: the default one, for its own agents only."
+    )
     embedding_seconds: float = Field(1, gt=0, description="Deadline of a turn's query vector.")
     memory_providers: str = Field("", description="More memory providers, dotted paths separated by commas.")
     provider_seconds: float = Field(5, gt=0, description="Time another provider has to record a run.")

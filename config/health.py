@@ -12,6 +12,7 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 
 from config import heartbeat
+from gateway.upstream import is_demo
 from memories.database import full_lately, in_read_thread
 from memories.redis_clients import redis_answers
 
@@ -89,5 +90,5 @@ def pending_migrations() -> list[str]:
 
 
 def model_kind() -> str:
-    """`demo` while no upstream is configured, which the page says too."""
-    return "upstream" if "default" in settings.DAYBOOK_UPSTREAMS else "demo"
+    """`demo` while no upstream at all is configured, which the page says too."""
+    return "demo" if is_demo() else "upstream"

@@ -237,6 +237,7 @@ RUN_STEPS = ENV.run_steps
 ANSWER_BYTES = ENV.answer_bytes
 UPSTREAM_CONNECT_SECONDS = ENV.upstream_connect_seconds
 UPSTREAM_IDLE_SECONDS = ENV.upstream_idle_seconds
+UPSTREAM_FIRST_BYTE_SECONDS = ENV.upstream_first_byte_seconds
 DETACH_SECONDS = ENV.detach_seconds
 SNAPSHOT_BYTES = ENV.snapshot_bytes
 SNAPSHOT_SESSIONS = ENV.snapshot_sessions

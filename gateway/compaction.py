@@ -3,7 +3,6 @@ The messages themselves stay readable. After a turn it happens in the worker, ou
 not fit otherwise does it before its first model step. When the model fails, the oldest turns leave the window without
 a summary: the short-term lane still finds them, and the run's trace says so."""
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,15 +13,16 @@ from django.conf import settings
 from django.db import transaction
 from django.db.models import F
 
+from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
+from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
 from gateway.runs.identity import text_of
 from gateway.runs.window import as_openai, window_rows
 from gateway.tokens import estimate, estimate_text
-from gateway.upstream import ModelRequest, model
 from gateway.worker_loop import run_async
 from memories.database import in_thread
 from memories.errors import DomainError
@@ -78,8 +78,8 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
             store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
         )
         trace["stored"] = stored
-    except (DomainError, TimeoutError) as error:
-        trace |= {"state": "failed", "kind": getattr(error, "code", "timeout")}
+    except DomainError as error:
+        trace |= {"state": "failed", "kind": error.code}
     shorter = replace(
         context, messages=context.messages[cut.count :], message_seqs=context.message_seqs[cut.count :], summary=summary
     )
@@ -87,19 +87,17 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
 
 
 async def summarise(agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], request_id: str) -> str:
-    """Ask the model for a summary. Raises DomainErrors, TimeoutError."""
+    """Ask the model for a summary. Raises DomainErrors."""
     spoken = [(m["role"], text_of(m.get("content"))) for m in messages if m["role"] in {"user", "assistant"}]
     words = int(agent.context_token_limit * SUMMARY_SHARE * WORDS_PER_TOKEN)
     prompt = compaction_prompt(earlier=earlier, conversation=[pair for pair in spoken if pair[1]], words=words)
-    request = ModelRequest(
-        upstream=agent.upstream,
-        model=agent.model or settings.DAYBOOK_MODEL,
-        messages=({"role": "user", "content": prompt},),
+    result = await ask(
+        agent_target(agent),
+        ({"role": "user", "content": prompt},),
+        seconds=settings.COMPACTION_SECONDS,
         request_id=request_id,
     )
-    async with asyncio.timeout(settings.COMPACTION_SECONDS):
-        answer = await model().complete(request)
-    summary = str(answer["choices"][0].get("message", {}).get("content") or "").strip()
+    summary = result.text.strip()
     if not summary:
         raise DomainError("The model gave no summary.")
     return summary[: int(agent.context_token_limit * SUMMARY_SHARE) * 4]
@@ -131,7 +129,7 @@ def compact_session(session_id: str) -> None:
         return
     try:
         made = run_async(summarise(agent, summary, messages[: cut.count], f"compaction-{session_id}"))
-    except (DomainError, TimeoutError) as error:
+    except DomainError as error:
         logger.warning("session %s was not compacted: %s", session_id, type(error).__name__)
         return
     store(session.pk, epoch=session.compaction_epoch, up_to=cut.up_to, summary=made)

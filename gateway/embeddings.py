@@ -1,5 +1,6 @@
 """An upstream embedding model, where one is configured: memories get their vectors from a background job, a turn's
-query asks for its own with a deadline and goes without one when it is late."""
+query asks for its own with a deadline and goes without one when it is late. Texts of agents on another upstream than
+the embedding model's are sent to it only where an administrator named that upstream."""
 
 import asyncio
 import logging
@@ -10,6 +11,7 @@ from uuid import UUID
 from django.conf import settings
 from django_q.tasks import async_task
 
+from gateway.agents.model_choice import BackgroundModels, embedding_upstream, may_embed
 from gateway.upstream import embed
 from gateway.worker_loop import run_async
 from memories.errors import DomainError
@@ -30,7 +32,8 @@ def enqueue_missing() -> int:
     if not settings.EMBEDDING_MODEL or (_looked_at is not None and time.monotonic() - _looked_at < PAUSE_SECONDS):
         return 0
     _looked_at = time.monotonic()
-    books = list(missing_vectors().order_by().values_list("book_id", flat=True).distinct()[:BATCH])
+    rows = BackgroundModels.now().embeddable(missing_vectors(), "book__name")
+    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:BATCH])
     for book_id in books:
         async_task(TASK, str(book_id), q_options={"save": False})
     return len(books)
@@ -41,7 +44,8 @@ def embed_book(book_id: str) -> int:
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None or not settings.EMBEDDING_MODEL:
         return 0
-    rows = list(missing_vectors().filter(book=book).order_by("number")[:BATCH])
+    missing = missing_vectors().filter(book=book)
+    rows = list(BackgroundModels.now(book.name).embeddable(missing, "book__name").order_by("number")[:BATCH])
     if not rows:
         return 0
     texts = [" ".join((row.content, *row.keywords)) for row in rows]
@@ -54,8 +58,11 @@ def embed_book(book_id: str) -> int:
     return vectors_store(book, dict(zip(keys, vectors, strict=True)), keys)
 
 
-async def query_vector(text: str) -> tuple[list[float] | None, dict[str, str]]:
-    """The vector of a turn's query, or None, and what the run's trace says of it. Wants a configured model."""
+async def query_vector(text: str, *, upstream: str) -> tuple[list[float] | None, dict[str, str]]:
+    """The vector of a query of a turn whose agent is on `upstream`, or None, and what the run's trace says of it. An
+    embedding model must be configured."""
+    if not may_embed(upstream):
+        return None, {"embedding": "other_upstream"}
     try:
         return (await _in_time([text], settings.EMBEDDING_SECONDS))[0], {"embedding": "ok"}
     except TimeoutError:
@@ -66,4 +73,4 @@ async def query_vector(text: str) -> tuple[list[float] | None, dict[str, str]]:
 
 async def _in_time(texts: Sequence[str], seconds: float) -> list[list[float]]:
     async with asyncio.timeout(seconds):
-        return await embed(texts)
+        return await embed(embedding_upstream(), settings.EMBEDDING_MODEL, texts)

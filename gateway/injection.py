@@ -8,13 +8,14 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway.agents.model_choice import agent_target
 from gateway.embeddings import query_vector
+from gateway.model_call import ask
 from gateway.runs import identity
 from gateway.runs.context import AgentConfig, TurnContext
-from gateway.upstream import ModelRequest, model
 from memories.database import in_read_thread
 from memories.documents import cut_to_tokens
-from memories.errors import DomainError
+from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
 from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
@@ -40,7 +41,7 @@ async def prepare(context: TurnContext) -> Injection:
     thread = await _thread(context)
     vector, vector_trace = None, {}
     if settings.EMBEDDING_MODEL and not snapshot.frozen.holds_all:
-        asked = asyncio.gather(_keywords(context), query_vector(context.user_text))
+        asked = asyncio.gather(_keywords(context), query_vector(context.user_text, upstream=agent.upstream))
         (keywords, trace), (vector, vector_trace) = await asked
     else:
         keywords, trace = await _keywords(context)
@@ -148,20 +149,15 @@ async def _keywords(context: TurnContext) -> tuple[list[str], dict[str, Any]]:
     """Search words of the last user message: by rule, or from one extra request that falls back to the rule."""
     if context.agent.settings.inject_memories_strategy == "local":
         return extract_keywords(context.user_text), {}
-    request = ModelRequest(
-        upstream=context.agent.settings.upstream,
-        model=context.agent.settings.model or settings.DAYBOOK_MODEL,
-        messages=(
-            {"role": "system", "content": prompt_file("keywords").text},
-            {"role": "user", "content": context.user_text},
-        ),
-        request_id=context.request_id,
+    messages = (
+        {"role": "system", "content": prompt_file("keywords").text},
+        {"role": "user", "content": context.user_text},
     )
+    target = agent_target(context.agent.settings)
     try:
-        async with asyncio.timeout(settings.KEYWORDS_SECONDS):
-            answer = await model().complete(request)
-        words = parse_keywords(answer)
-    except TimeoutError:
+        answer = await ask(target, messages, seconds=settings.KEYWORDS_SECONDS, request_id=context.request_id)
+        words = parse_keywords(answer.text)
+    except UpstreamTimeout:
         return extract_keywords(context.user_text), {"keywords": {"strategy": "llm", "fallback": "timeout"}}
     except (DomainError, ValueError) as error:
         kind = getattr(error, "code", "unusable_answer")
@@ -169,12 +165,9 @@ async def _keywords(context: TurnContext) -> tuple[list[str], dict[str, Any]]:
     return words, {"keywords": {"strategy": "llm", "found": len(words)}}
 
 
-def parse_keywords(answer: dict[str, Any]) -> list[str]:
-    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for an unusable one."""
-    content = answer["choices"][0].get("message", {}).get("content")
-    if content is None:
-        raise ValueError("no text")
-    words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(str(content))]
+def parse_keywords(answer: str) -> list[str]:
+    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for prose."""
+    words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(answer)]
     found = list(dict.fromkeys(word for word in words if word))
     if len(found) > _MOST_KEYWORDS:
         raise ValueError("prose instead of keywords")

@@ -1,20 +1,16 @@
 """Requests that are no turn (client_chores, or nobody says anything): one model step, without session, memory or
 counting, and without the agent's instructions, which are for conversations."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
-
+from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_find, agent_settings
 from gateway.agents.settings import AgentSettings
-from gateway.steps import next_chunk
 from gateway.upstream import ModelRequest, model
 from memories.caller import Caller
-from memories.errors import UpstreamTimeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +27,10 @@ class PlainRequest:
 def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
     """The model request of it. Synchronous: looks at agent and key. Raises ModelNotFound, Unauthorized."""
     checked: AgentSettings = agent_settings(agent_find(caller, request.agent))
+    target = agent_target(checked)
     return ModelRequest(
-        upstream=checked.upstream,
-        model=checked.model or settings.DAYBOOK_MODEL,
+        upstream=target.upstream,
+        model=target.model,
         messages=request.messages,
         tools=request.tools,
         parameters=request.parameters,
@@ -43,19 +40,11 @@ def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
 
 async def plain_completion(request: ModelRequest) -> dict[str, Any]:
     """The upstream's chat.completion. Raises DomainErrors."""
-    try:
-        async with asyncio.timeout(settings.RUN_SECONDS):
-            return await model().complete(request)
-    except TimeoutError:
-        raise UpstreamTimeout("The model server took too long to answer.") from None
+    return await model().complete(request)
 
 
 async def plain_chunks(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
     """The upstream's chunks. Raises DomainErrors."""
-    deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     async with aclosing(model().stream(request)) as stream:
-        while True:
-            chunk = await next_chunk(stream, deadline)
-            if chunk is None:
-                return
+        async for chunk in stream:
             yield chunk

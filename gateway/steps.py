@@ -5,21 +5,20 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.conf import settings
-
 from gateway.errors import UpstreamUnreachable
-from gateway.upstream import Chunk, ModelRequest, model
-from memories.errors import TooLarge, UpstreamTimeout
+from gateway.upstream import ModelRequest, model
+from memories.errors import TooLarge
 from memories.storable import storable_text
 from memories.tools import ToolCall
 
-_MARGIN = 5.0
+MOST_CALLS = 128  # tool calls of one step
 _MOST_TOKENS = 1_000_000_000  # no answer has more; larger figures are nonsense
 _COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
+_TOLD_APART = frozenset({"role", "tool_calls", "content"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,42 +33,55 @@ class StepResult:
     choice: dict[str, Any]
 
 
+@dataclass(slots=True)
+class GatheredCall:
+    """A tool call whose name and arguments arrive in pieces."""
+
+    id: str = ""
+    name: str = ""
+    arguments: list[str] = field(default_factory=list)
+
+
 @dataclass(slots=True, kw_only=True)
 class Step:
-    """A step that is under way. `deadline` is in the event loop's time."""
+    """A step that is under way. `deadline` is in the event loop's time; `bytes_left` counts down with what the model
+    writes, text and tool calls alike."""
 
     deadline: float
     bytes_left: int
     texts: list[str] = field(default_factory=list)
-    calls: dict[int, dict[str, str]] = field(default_factory=dict)
+    calls: list[GatheredCall] = field(default_factory=list)
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
+    _numbered: dict[int, GatheredCall] = field(default_factory=dict)
 
-    def take(self, choice: dict[str, Any], part: dict[str, Any]) -> str:
-        """Take in a choice's delta or message; returns its text. Raises TooLarge."""
+    def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
+        """Take in a choice's delta, or with `whole` its complete message; returns its text. Raises TooLarge."""
         if reason := choice.get("finish_reason"):
             self.finish_reason = reason
         calls = part.get("tool_calls")
-        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+        for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
-                self._take_call(call, position)
+                self._take_call(call, whole=whole)
         text = said_in(part.get("content"))
         if text:
             text = storable_text(text)
             self.texts.append(text)
-            self.bytes_left -= len(text.encode())
-            if self.bytes_left < 0:
-                raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+            self._count(text)
         return text
+
+    def limited(self, request: ModelRequest) -> ModelRequest:
+        """The request with the time that is left for this step."""
+        return replace(request, seconds=max(self.deadline - asyncio.get_running_loop().time(), 0.001))
 
     def result(self) -> StepResult:
         """What the step came to."""
         calls = [
-            ToolCall(id=call["id"] or f"call_{index}", name=call["name"], arguments=call["arguments"])
-            for index, call in sorted(self.calls.items())
-            if call["name"]
+            ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
+            for index, call in enumerate(self.calls)
+            if call.name
         ]
         return StepResult(
             text="".join(self.texts),
@@ -80,64 +92,76 @@ class Step:
             choice=self.choice,
         )
 
-    def _take_call(self, call: dict[str, Any], position: int) -> None:
-        gathered = self.calls.setdefault(call.get("index", position), {"id": "", "name": "", "arguments": ""})
+    def _take_call(self, call: dict[str, Any], *, whole: bool) -> None:
         function = call.get("function")
-        if not isinstance(function, dict):
-            return
-        arguments = function.get("arguments") or ""
-        gathered["id"] = storable_text(str(call.get("id") or gathered["id"]))
-        gathered["name"] += storable_text(str(function.get("name") or ""))
-        gathered["arguments"] += storable_text(arguments if isinstance(arguments, str) else json.dumps(arguments))
+        function = function if isinstance(function, dict) else {}
+        call_id = storable_text(str(call.get("id") or ""))
+        name = storable_text(str(function.get("name") or ""))
+        given = function.get("arguments") or ""
+        arguments = storable_text(given if isinstance(given, str) else json.dumps(given))
+        self._count(call_id, name, arguments)
+        index = call.get("index")
+        gathered: GatheredCall | None = None
+        if not whole:
+            gathered = self._numbered.get(index) if isinstance(index, int) else self._unnumbered(call_id, name)
+        if gathered is None:
+            gathered = GatheredCall()
+            self.calls.append(gathered)
+            if isinstance(index, int) and not whole:
+                self._numbered[index] = gathered
+            if len(self.calls) > MOST_CALLS:
+                raise TooLarge(f"The model made more than {MOST_CALLS} tool calls in one step.")
+        gathered.id = gathered.id or call_id
+        gathered.name += name
+        gathered.arguments.append(arguments)
+
+    def _unnumbered(self, call_id: str, name: str) -> GatheredCall | None:
+        """The call that a piece without an index goes on with; None where a new one begins, as its name says."""
+        for known in reversed(self.calls):
+            if call_id and known.id == call_id:
+                return known
+        last = self.calls[-1] if self.calls else None
+        return None if last is None or (name and last.name) else last
+
+    def _count(self, *texts: str) -> None:
+        for text in texts:
+            self.bytes_left -= len(text.encode())
+        if self.bytes_left < 0:
+            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
 
 
 async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
-    async with aclosing(model().stream(request)) as stream:
-        while True:
-            chunk = await next_chunk(stream, step.deadline)
-            if chunk is None:
-                return
+    async with aclosing(model().stream(step.limited(request))) as stream:
+        async for chunk in stream:
             step.model = chunk.get("model") or step.model
             step.usage = usage_of(chunk) or step.usage
             for choice in chunk.get("choices") or ():
                 if not isinstance(choice, dict):
                     continue
-                delta = choice.get("delta") or {}
+                given = choice.get("delta")
+                delta = given if isinstance(given, dict) else {}
                 if choice.get("index"):
                     yield choice, ""  # further choices that a client asked for are its own affair
                     continue
                 text = step.take(choice, delta)
-                if text or any(value for key, value in delta.items() if key not in {"role", "tool_calls", "content"}):
+                if text or any(value for key, value in delta.items() if key not in _TOLD_APART):
                     yield choice, text
 
 
-async def next_chunk(stream: AsyncGenerator[Chunk], deadline: float) -> Chunk | None:
-    """The next chunk, or None at the end. `deadline` is in the event loop's time. Raises UpstreamTimeout."""
-    if deadline - asyncio.get_running_loop().time() > settings.UPSTREAM_IDLE_SECONDS + _MARGIN:
-        # The longest silence ends before the deadline: no timer of our own for each chunk.
-        return await anext(stream, None)
-    try:
-        async with asyncio.timeout_at(deadline):
-            return await anext(stream, None)
-    except TimeoutError:
-        raise UpstreamTimeout("The model server took too long to answer.") from None
-
-
 async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-    """The same in one piece. Raises DomainErrors."""
-    try:
-        async with asyncio.timeout_at(step.deadline):
-            answer = await model().complete(request)
-    except TimeoutError:
-        raise UpstreamTimeout("The model server took too long to answer.") from None
+    """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
+    stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
+    begins. Raises DomainErrors."""
+    answer = await model().complete(step.limited(request))
     step.model = answer.get("model") or ""
     step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
     if not isinstance(choice, dict):
         raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
-    yield choice, step.take(choice, choice.get("message") or {})
+    message = choice.get("message")
+    yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 
 
 def usage_of(answer: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@ counters that are behind, and memories without search words or vectors."""
 
 from django.utils import timezone
 
-from gateway import embeddings, found_by
+from gateway import embeddings, keyword_generation
 from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
 from gateway.usage import count_usage
@@ -15,5 +15,5 @@ def runs_sweep() -> None:
     stop_lapsed(now)
     complete_waiting(now)
     count_usage()
-    found_by.enqueue_missing()
+    keyword_generation.enqueue_missing()
     embeddings.enqueue_missing()

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway.agents.model_choice import agent_target
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded
 from gateway.injection import build_messages, prepare, provider_scope
@@ -202,10 +203,10 @@ class Turn:
         return tuple(tool for tool in ours if tool["function"]["name"] not in taken)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
-        agent = self.context.agent.settings
+        target = agent_target(self.context.agent.settings)
         return ModelRequest(
-            upstream=agent.upstream,
-            model=agent.model or settings.DAYBOOK_MODEL,
+            upstream=target.upstream,
+            model=target.model,
             messages=tuple(messages),
             tools=(*self.options.client_tools, *tools),
             parameters=self.options.parameters,

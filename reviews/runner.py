@@ -10,8 +10,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.steps import Step, add_usage, complete_step
-from gateway.upstream import ModelRequest
+from gateway.agents.model_choice import ModelTarget, review_target
+from gateway.model_call import ask
+from gateway.steps import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.models import Memory
@@ -23,7 +24,6 @@ from reviews.existing import choose_existing
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
-from reviews.selectors import review_model
 from reviews.staged import StagedBook
 
 logger = logging.getLogger("daybook.reviews")
@@ -37,7 +37,7 @@ class Reflection:
 
     book: StagedBook
     conversation: FrozenConversation
-    upstream: str = "default"
+    target: ModelTarget
     model: str = ""
     request_id: str = ""
     usage: dict[str, int] = field(default_factory=dict)
@@ -89,6 +89,7 @@ def _attempt(claim: services.Claim, runner: asyncio.Runner) -> None:
 def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
     """Read everything a review needs: the book as it is now, and the frozen conversation."""
     rows = Memory.objects.filter(owner_id=review.owner_id, book_id=review.book_id, deleted_at__isnull=True)
+    target = review_target(review.settings)
     return Reflection(
         book=StagedBook.of(
             list(rows.order_by("number")),
@@ -96,8 +97,8 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
             max_writes=review.settings["memory_review_max_writes"],
         ),
         conversation=read_frozen(review, reviewed_through=reviewed_through),
-        upstream=review.settings.get("upstream", "default"),
-        model=review_model(review),
+        target=target,
+        model=target.model,
         request_id=str(review.pk),
     )
 
@@ -114,21 +115,17 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
     if not reflection.conversation.has_news:
         return
     messages = list(build_messages(reflection))
-    asked = reflection.model
     for number in range(1, settings.REVIEW_STEPS + 1):
-        step = Step(deadline=deadline, bytes_left=_ANSWER_BYTES)
-        request = ModelRequest(
-            upstream=reflection.upstream,
-            model=asked,
-            messages=tuple(messages),
+        reflection.steps = number
+        result = await ask(
+            reflection.target,
+            messages,
+            seconds=deadline - asyncio.get_running_loop().time(),
             tools=memory_tools.definitions(memory_tools.WRITING),
             request_id=reflection.request_id,
+            answer_bytes=_ANSWER_BYTES,
         )
-        reflection.steps = number
-        async for _ in complete_step(request, step):
-            pass
-        result = step.result()
-        reflection.model = result.model or asked
+        reflection.model = result.model or reflection.target.model
         reflection.usage = add_usage(reflection.usage, result.usage)
         if not result.calls:
             return

@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from django.conf import settings
-
+from gateway.agents.model_choice import review_target
 from memories.errors import NotFound
 from reviews.models import ReviewRun
 from reviews.undo import review_undo as review_undo  # one door for the edges
@@ -20,5 +19,5 @@ def review_get(owner_id: UUID, review_id: UUID | None) -> ReviewRun:
 
 
 def review_model(review: ReviewRun) -> str:
-    """The model a review asks: its own setting, else the agent's, else the default."""
-    return review.settings.get("memory_review_model") or review.settings.get("model") or settings.DAYBOOK_MODEL
+    """The name of the model a review asks."""
+    return review_target(review.settings).model

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.upstream import Chunk, ModelRequest
+from memories.errors import UpstreamTimeout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +25,7 @@ class Says:
 
 @dataclass(frozen=True, slots=True)
 class Hangs:
-    """A step that never answers, after some text."""
+    """A step that does not answer within the request's time, after some text."""
 
     pieces: tuple[str, ...] = ()
 
@@ -58,8 +59,7 @@ class ScriptedModel:
         for piece in step.pieces:
             yield _chunk({"content": piece})
         if isinstance(step, Hangs):
-            await asyncio.Event().wait()
-            return
+            await _nothing_until(request)
         for index, (name, arguments) in enumerate(step.calls):
             call = {"index": index, "id": f"call_{index}", "function": {"name": name, "arguments": arguments}}
             yield _chunk({"tool_calls": [call]})
@@ -69,7 +69,7 @@ class ScriptedModel:
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         step = self._next(request)
         if isinstance(step, Hangs):
-            await asyncio.Event().wait()
+            await _nothing_until(request)
         assert isinstance(step, Says)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(step.pieces) or None}
         if step.calls:
@@ -107,6 +107,12 @@ class ScriptedModel:
         if isinstance(step, Exception):
             raise step
         return step
+
+
+async def _nothing_until(request: ModelRequest) -> None:
+    """Say nothing until the request's time is over, as a model server within its limits does."""
+    await asyncio.sleep(request.limits.total)
+    raise UpstreamTimeout("The model server took too long to answer.")
 
 
 def _chunk(delta: dict[str, Any], finish: str | None = None) -> Chunk:

@@ -23,6 +23,8 @@ A step is an object; all keys are optional:
 | `hang` | `before` the answer or in the `middle` (after the text): says nothing until the client hangs up, or /reset |
 | `break_off` | drops the connection `before` the answer or in the `middle` |
 | `chunk_seconds` | pause before each chunk |
+| `think_seconds` | silence before the answer; in a stream after its head and its first chunk, which only names the role |
+| `whole` | answers a streamed request with one JSON document all the same |
 | `usage`, `finish_reason`, `model` | as they are in an answer |
 | `delta` | more keys for the delta of each chunk and the message, e.g. `{"reasoning_content": "Hm."}` |
 | `raw` | lines that are sent as they are instead of chunks (or, not streamed, as the body) |
@@ -163,9 +165,10 @@ class _Answer:
         if step.get("status", 200) != 200:
             error = {"message": step.get("error", "scripted error"), "type": "scripted", "param": None, "code": None}
             await _write_json(self.writer, step["status"], {"error": error}, step.get("headers"))
-        elif self.request.stream:
+        elif self.request.stream and not step.get("whole"):
             await self._stream()
         else:
+            await asyncio.sleep(step.get("think_seconds", 0))
             await _pause(step)
             body = "".join(step["raw"]) if "raw" in step else json.dumps(self._completion())
             half = len(body) // 2 if "middle" in {step.get("hang"), step.get("break_off")} else len(body)
@@ -181,6 +184,8 @@ class _Answer:
             self.writer.write(b"%x\r\n%s\r\n" % (len(data), data))
             await self.writer.drain()
             self.request.sent += 1
+            if self.request.sent == 1:
+                await asyncio.sleep(self.step.get("think_seconds", 0))
             if ends_text:
                 await self._maybe_stop("middle")
         self.writer.write(b"0\r\n\r\n")

@@ -3,8 +3,6 @@
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
-
 from gateway.agents.settings import MemorySettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
@@ -34,11 +32,9 @@ def price_of(model: str) -> Price | None:
     return prices().get(model)
 
 
-def model_of_role(role: str) -> str:
-    """The upstream model of `default` or `smol`; smol falls back to default, default to DAYBOOK_MODEL. One query."""
-    roles = ModelRoles.model_validate(_section("model_roles"))
-    own = roles.smol if role == "smol" else ""
-    return own or roles.default or settings.DAYBOOK_MODEL
+def model_roles() -> ModelRoles:
+    """The models of background work as they are now. One query."""
+    return ModelRoles.model_validate(_section("model_roles"))
 
 
 def _section(name: str) -> dict[str, Any]:

@@ -49,7 +49,11 @@ class AgentSettings(_Strict):
     memory_review_interval: int = Field(
         0, ge=0, le=1000, description="User turns between background reviews; 0 = no automatic review."
     )
-    memory_review_model: str = Field("", max_length=200, description="Model of the reviews; empty: the agent's.")
+    memory_review_model: str = Field(
+        "",
+        max_length=200,
+        description="Model of the reviews, on the agent's upstream unless written upstream/model; empty: the agent's.",
+    )
     memory_review_timeout: int = Field(30, ge=1, le=3000, description="Seconds for one attempt of a review.")
     memory_review_max_writes: int = Field(5, ge=0, le=100, description="Most accepted writes of one review.")
     memory_review_verbose: bool = Field(False, description="Tell the person when a review saved something.")
@@ -100,6 +104,11 @@ class MemorySettings(_Strict):
     )
 
     enabled: bool = Field(False, description="Consolidate past sessions; off: nothing runs and nothing is injected.")
+    upstream: Name | Literal[""] = Field(
+        "",
+        description="Upstream that consolidates books which agents of different upstreams share; empty: these books "
+        "are not consolidated.",
+    )
     max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Sessions older than this are left alone.")
     min_rollout_idle_hours: float = Field(
         12,
@@ -151,10 +160,17 @@ class MemorySettings(_Strict):
 
 
 class ModelRoles(_Strict):
-    """Models of background work by role."""
+    """Models of background work by role, written model or upstream/model. They hold for agents on the default upstream,
+    and for agents on the upstream they name; an agent on another upstream keeps its own model."""
 
-    default: str = Field("", description="Empty: DAYBOOK_MODEL.")
-    smol: str = Field("", description="Empty: the default role.")
+    default: str = Field(
+        "", max_length=300, description="Reads past sessions; model or upstream/model. Empty: DAYBOOK_MODEL."
+    )
+    smol: str = Field(
+        "",
+        max_length=300,
+        description="Writes documents and search words; model or upstream/model. Empty: the default role.",
+    )
 
 
 class Price(_Strict):

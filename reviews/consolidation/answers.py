@@ -4,7 +4,6 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from gateway.steps import said_in
 from memories.artifact_paths import is_skill_name
 from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
@@ -34,11 +33,6 @@ class SynthesisAnswer:
     memory_summary: str
     skills: tuple[tuple[str, str], ...]
     refused: int = 0
-
-
-def answer_text(answer: dict[str, Any]) -> str:
-    """The text of a chat completion, "" for none."""
-    return said_in((answer["choices"][0].get("message") or {}).get("content"))
 
 
 def parse_extraction(text: str) -> ExtractionAnswer:

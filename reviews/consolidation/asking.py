@@ -7,16 +7,14 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.steps import usage_of
-from gateway.upstream import ModelRequest, model
+from gateway import model_call
+from gateway.agents.model_choice import ModelTarget, UpstreamUndecided
 from memories.database import in_thread
 from memories.documents import tokens_of
-from memories.errors import DomainError, UpstreamError, UpstreamTimeout
-from reviews.consolidation.answers import answer_text
+from memories.errors import DomainError, UpstreamError
 from reviews.consolidation.ceilings import Meter, Spent, book_usage
 from reviews.consolidation.runs import Claim
 
-UPSTREAM = "default"
 ANSWER_TOKENS = 2000
 """What an answer is estimated at before it is there."""
 
@@ -38,26 +36,22 @@ async def ask(
     meter: Meter,
     messages: tuple[dict[str, Any], ...],
     *,
-    model_name: str,
+    target: ModelTarget,
     leave: Spent | None = None,
 ) -> Answer:
     """Ask, and book the request. Raises CeilingReached before anything is sent, and DomainErrors."""
     estimate = estimated_tokens(messages)
     meter.reserve(estimate, leave=leave)
-    request = ModelRequest(upstream=UPSTREAM, model=model_name, messages=messages, request_id=str(claim.run.pk))
     taken = 0
     try:
-        async with asyncio.timeout(claim.limits.request_seconds):
-            answer = await model().complete(request)
-        text = answer_text(answer)
-        usage = usage_of(answer)
-        taken = int(usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(text)
-    except TimeoutError:
-        raise UpstreamTimeout("The model server took too long to answer.") from None
+        result = await model_call.ask(
+            target, messages, seconds=claim.limits.request_seconds, request_id=str(claim.run.pk)
+        )
+        taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(result.text)
     finally:
         run, day = await asyncio.shield(in_thread(_book, claim.run.pk, claim.run.owner_id, taken))
         meter.settle(estimate, run, day)
-    return Answer(text=text, model=str(answer.get("model") or model_name), tokens=taken, usage=usage)
+    return Answer(text=result.text, model=result.model or target.model, tokens=taken, usage=result.usage)
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
@@ -66,7 +60,9 @@ def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
 
 
 def is_lasting(error: DomainError) -> bool:
-    """Whether the upstream's refusal will be the same for every request: a wrong key, an unknown model."""
+    """Return True if a refusal will be the same for every request: a wrong key, an unknown model, no upstream."""
+    if isinstance(error, UpstreamUndecided):
+        return True
     return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
 
 

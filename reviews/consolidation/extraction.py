@@ -11,7 +11,9 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from gateway.agents.configuration import model_of_role
+from gateway.agents.model_choice import BackgroundModels, ModelTarget
+from gateway.agents.rows import agent_settings
+from gateway.upstream import retry_after_seconds
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
@@ -27,7 +29,6 @@ from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 Unit = Extraction.State
 _RETRY_FACTOR = 4
-_MAX_RETRY_AFTER = 3600.0
 
 
 @dataclass(slots=True)
@@ -68,9 +69,9 @@ def choose_sessions(claim: Claim) -> int:
 async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
     """Read the run's sessions until none is left, something stops it, or the loop's clock passes `until`.
 
-    Raises LeaseLost, RunCancelled, and an upstream's refusal that would be the same for every session."""
+    Raises LeaseLost, RunCancelled, UpstreamUndecided, and a refusal of an upstream that would be the same for every
+    session."""
     await in_thread(choose_sessions, claim)
-    model_name = await in_thread(model_of_role, "default")
     outcome = Extracted()
     while not outcome.stops:
         due, waiting = await in_thread(_queued, claim.run.pk)
@@ -82,28 +83,28 @@ async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
         outcome._left.extend(due)
         async with asyncio.TaskGroup() as group:
             for _ in range(min(claim.limits.concurrency, len(due))):
-                group.create_task(_reader(claim, meter, outcome, model_name, until))
+                group.create_task(_reader(claim, meter, outcome, until))
     return outcome
 
 
-async def _reader(claim: Claim, meter: Meter, outcome: Extracted, model_name: str, until: float) -> None:
+async def _reader(claim: Claim, meter: Meter, outcome: Extracted, until: float) -> None:
     while outcome._left and not outcome.stops:
         if asyncio.get_running_loop().time() >= until:
             outcome.resume_at = timezone.now()
             return
-        await _read_one(claim, meter, outcome, outcome._left.popleft(), model_name)
+        await _read_one(claim, meter, outcome, outcome._left.popleft())
 
 
-async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUID, model_name: str) -> None:
+async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUID) -> None:
     unit = await in_thread(_prepare, claim, unit_id)
     if unit is None:
         return
-    extraction, record = unit
+    extraction, record, target = unit
     # What the synthesis will need of the run is left for it.
     leave = Spent(requests=1, tokens=min(claim.limits.synthesis_token_limit, claim.limits.max_tokens_per_run // 4))
     messages = extraction_messages(thread_id=str(extraction.session_id), items=record.items)
     try:
-        answer = await ask(claim, meter, messages, model_name=model_name, leave=leave)
+        answer = await ask(claim, meter, messages, target=target, leave=leave)
         found = parse_extraction(answer.text)
         cleaned = await asyncio.to_thread(_clean, found, claim.limits.max_secrets)
     except CeilingReached as reached:
@@ -127,10 +128,11 @@ def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
     return due, None if due else rows.order_by("not_before").first()
 
 
-def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord] | None:
-    """The unit and its conversation, or None where there is nothing to ask: the session was deleted, somebody goes on
-    with it, or nothing is left to read."""
-    unit = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED).first()
+def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
+    """The unit, its conversation and the model that reads it, or None where there is nothing to ask: the session was
+    deleted, somebody goes on with it, or nothing is left to read. Raises UpstreamUndecided."""
+    units = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED)
+    unit = units.select_related("session__agent").first()
     if unit is None:
         return None
     if not rested(claim.limits, timezone.now()).filter(pk=unit.session_id).exists():
@@ -142,7 +144,9 @@ def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord] | 
     if not record.items:
         _let_go(claim, unit, through_seq=record.through_seq)
         return None
-    return unit, record
+    book = claim.run.book.name
+    target = BackgroundModels.now(book).of_session(book, agent_settings(unit.session.agent), "default")
+    return unit, record, target
 
 
 def _clean(found: ExtractionAnswer, most_secrets: int) -> tuple[Cleaned, Cleaned]:
@@ -236,8 +240,4 @@ def retry_pause(attempts: int, seconds: float) -> timedelta:
 
 def rate_pause(error: RateLimited, seconds: float) -> timedelta:
     """How long a rate-limited upstream is left alone: as long as it says, an hour at most, at least a retry's pause."""
-    try:
-        asked = float(error.details.get("retry_after", 0))
-    except ValueError:
-        asked = 0.0
-    return timedelta(seconds=min(max(seconds, asked), _MAX_RETRY_AFTER))
+    return timedelta(seconds=max(seconds, retry_after_seconds(error)))

@@ -1,11 +1,16 @@
 """What a run would read and about what it would cost, before anything is asked or written."""
 
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings, model_of_role, price_of
+from gateway.agents.configuration import memory_settings, prices
+from gateway.agents.model_choice import BackgroundModels
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import MemorySettings
 from memories.artifacts import live_artifacts
 from memories.documents import tokens_of
 from memories.models import Book
@@ -22,7 +27,8 @@ _NOTE_TOKENS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """What would be read, and the estimate. `cost` is None where a model has no price."""
+    """What would be read, and the estimate. `cost` is None where a model has no price; `obstacle` says why nothing
+    would be read at all, because no upstream may be given the book."""
 
     book: str
     enabled: bool
@@ -33,6 +39,7 @@ class Preview:
     max_requests: int
     max_tokens: int
     cost: float | None
+    obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -48,11 +55,14 @@ class Preview:
             "max_requests": self.max_requests,
             "max_tokens": self.max_tokens,
             "cost": self.cost,
+            "obstacle": self.obstacle or None,
         }
 
     @property
     def text(self) -> str:
         """The sentence of the page and the command."""
+        if self.obstacle:
+            return f"A rebuild would read nothing. {self.obstacle}"
         count = len(self.sessions)
         cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
         return (
@@ -65,21 +75,33 @@ class Preview:
 def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = False) -> Preview:
     """Nothing is written and no model is asked. `rebuild`: as if asked for, without the cool-down."""
     limits = memory_settings()
+    models = BackgroundModels.now(book.name)
+    if obstacle := models.obstacle(book.name):
+        return _nothing(book, limits, obstacle)
     now = timezone.now()
     sessions = []
     extraction_tokens = 0
+    spent: Counter[str] = Counter()  # tokens by model
+    answers: Counter[str] = Counter()
     for session in sessions_of(book, limits, now, force=force):
         known = getattr(session, "extraction", None)
         floor = known.floor_seq if known else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
         tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
         extraction_tokens += tokens
+        model = models.of_session(book.name, agent_settings(session.agent), "default").model
+        spent[model] += tokens
+        answers[model] += 1
         sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
     state = ConsolidationState.objects.filter(book=book).first()
     changed = bool(sessions) or needs_synthesis(state, current_versions(book))
     wanted = force or (changed and (rebuild or has_cooled(state, limits, now)))
     due = wanted and (bool(sessions) or _has_something_to_write(book, state))
     synthesis_tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit) if due else 0
+    if due:
+        model = models.of_book(book.name, "smol").model
+        spent[model] += synthesis_tokens
+        answers[model] += 1
     return Preview(
         book=book.name,
         enabled=limits.enabled,
@@ -89,7 +111,7 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
         tokens=extraction_tokens + synthesis_tokens,
         max_requests=limits.max_requests_per_run,
         max_tokens=limits.max_tokens_per_run,
-        cost=_cost(extraction_tokens, len(sessions), synthesis_tokens),
+        cost=_cost(spent, answers, models.of_book(book.name, "default").model),
     )
 
 
@@ -109,14 +131,30 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
     return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
 
 
-def _cost(extraction_tokens: int, requests: int, synthesis_tokens: int) -> float | None:
+def _nothing(book: Book, limits: MemorySettings, obstacle: str) -> Preview:
+    """The preview of a book that no upstream may be given."""
+    return Preview(
+        book=book.name,
+        enabled=limits.enabled,
+        sessions=(),
+        synthesis=False,
+        requests=0,
+        tokens=0,
+        max_requests=limits.max_requests_per_run,
+        max_tokens=limits.max_tokens_per_run,
+        cost=None,
+        obstacle=obstacle,
+    )
+
+
+def _cost(tokens: Mapping[str, int], answers: Mapping[str, int], reader: str) -> float | None:
+    """Money for tokens and answers by model; None where one of the models, or the reader of none, has no price."""
+    known = prices()
     total = 0.0
-    for role, tokens, answers in (("default", extraction_tokens, requests), ("smol", synthesis_tokens, 1)):
-        price = price_of(model_of_role(role))
+    for model in tokens or (reader,):
+        price = known.get(model)
         if price is None:
-            if tokens or not (extraction_tokens or synthesis_tokens):
-                return None
-            continue
-        written = min(tokens, answers * ANSWER_TOKENS)
-        total += ((tokens - written) * price.input + written * price.output) / _MILLION
+            return None
+        written = min(tokens.get(model, 0), answers.get(model, 0) * ANSWER_TOKENS)
+        total += ((tokens.get(model, 0) - written) * price.input + written * price.output) / _MILLION
     return round(total, 4)

@@ -18,6 +18,7 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from gateway.agents.configuration import memory_settings
+from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import MemorySettings
 from memories import leases
 from memories.background import redis_calls
@@ -66,9 +67,12 @@ def consolidation_request(
 ) -> ConsolidationRun:
     """Schedule a run of the book, or answer the one that is open already. A run that was asked for knows no cool-down
     and goes to the queue at once; the others wait for the sweep, which lets a few at a time in. `force`: also when
-    nothing changed. Raises Conflict when consolidation is off."""
+    nothing changed. Raises Conflict when consolidation is off, or
+    no upstream may be given the book."""
     if not memory_settings().enabled:
         raise Conflict(OFF)
+    if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
+        raise UpstreamUndecided(obstacle)
     asked = trigger == Trigger.REQUEST
     present = Book.objects.get(pk=book.pk)
     now = timezone.now()
@@ -129,6 +133,8 @@ def claim(run_id: UUID) -> Claim | None:
         cancel(run, OFF)
     elif run.book.epoch != run.book_epoch:
         cancel(run, "The book was cleared meanwhile.")
+    elif obstacle := BackgroundModels.now(run.book.name).obstacle(run.book.name):
+        cancel(run, obstacle)
     elif run.attempts > MAX_ATTEMPTS:
         fail(found, DomainError("The worker went away again and again."), code="worker_lost")
     else:

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
+from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import MemorySettings
 from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
@@ -56,14 +57,17 @@ def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: boo
 
 
 def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:
-    """Books with sessions to read or documents to write, the cool-down observed, and no run under way."""
+    """Books with sessions to read or documents to write, the cool-down observed, no run under way, and an upstream
+    that may be given them."""
+    models = BackgroundModels.now()
     under_way = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
     sessions = eligible(limits, now).annotate(floor=_FLOOR).filter(_said_by_person(), ~Exists(under_way))
+    sessions = models.given(sessions, "agent__book")
     waiting = sessions.order_by().values_list("owner_id", "agent__book").distinct()[:most]
     found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name in waiting)}
-    for state in _synthesis_due(limits, now, most=most):
+    for state in _synthesis_due(models, limits, now, most=most):
         found.setdefault(state.book_id, state.book)
     return list(found.values())[:most]
 
@@ -98,12 +102,15 @@ def _said_by_person() -> Exists:
     return Exists(_said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
 
 
-def _synthesis_due(limits: MemorySettings, now: datetime, *, most: int) -> Iterable[ConsolidationState]:
+def _synthesis_due(
+    models: BackgroundModels, limits: MemorySettings, now: datetime, *, most: int
+) -> Iterable[ConsolidationState]:
     cooled = Q(last_synthesis_at__isnull=True) | Q(
         last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)
     )
     under_way = ConsolidationRun.objects.filter(book_id=OuterRef("book_id"), state__in=ConsolidationRun.OPEN)
-    states = list(ConsolidationState.objects.filter(cooled, ~Exists(under_way)).select_related("book"))
+    rested_states = ConsolidationState.objects.filter(cooled, ~Exists(under_way)).select_related("book")
+    states = list(models.given(rested_states, "book__name"))
     rows = Artifact.objects.filter(book__in=[state.book_id for state in states], deleted_at__isnull=True)
     versions: dict[UUID, dict[str, int]] = {state.book_id: {} for state in states}
     for book_id, path, version in rows.values_list("book_id", "path", "version"):

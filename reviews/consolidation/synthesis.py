@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from gateway.agents.configuration import model_of_role
+from gateway.agents.model_choice import BackgroundModels, ModelTarget
 from memories import scanning
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts import (
@@ -156,9 +156,15 @@ async def _write(claim: Claim, meter: Meter, sources: Sources) -> Written:
     if not sources.notes:
         # Everything that was noted was forgotten: what people wrote is what is left, and no model is needed.
         return Written(documents={document.path: document.content for document in sources.documents})
-    model_name = await in_thread(model_of_role, "smol")
-    answer = await ask(claim, meter, sources.messages, model_name=model_name)
+    target = await in_thread(_target, claim)
+    answer = await ask(claim, meter, sources.messages, target=target)
     return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
+
+
+def _target(claim: Claim) -> ModelTarget:
+    """The model that writes the book's documents. Raises UpstreamUndecided."""
+    book = claim.run.book.name
+    return BackgroundModels.now(book).of_book(book, "smol")
 
 
 def _clean(answer: SynthesisAnswer, most_secrets: int) -> Written:

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from gateway.agents.configuration import memory_settings
+from gateway.agents.model_choice import BackgroundModels
 from memories.artifacts import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
@@ -12,10 +14,13 @@ from reviews.models import ConsolidationRun, Extraction
 
 
 def consolidation_facts(book: Book, now: datetime) -> Facts:
-    """Where the book's newest run stands, and its progress in words while it is open."""
+    """Where the book's newest run stands, its progress in words while it is open, and why nothing runs where no
+    upstream may be given the book."""
+    obstacle = obstacle_of(book)
+    sentences = ((WARNING, f"It is not consolidated. {obstacle}"),) if obstacle else ()
     run = ConsolidationRun.objects.filter(owner_id=book.owner_id, book=book).order_by("-id").first()
     if run is None:
-        return Facts(figures={"consolidation": None})
+        return Facts(figures={"consolidation": None, "consolidation_obstacle": obstacle or None}, sentences=sentences)
     figures = {
         "id": str(run.pk),
         "state": run.state,
@@ -25,7 +30,15 @@ def consolidation_facts(book: Book, now: datetime) -> Facts:
         "finished_at": run.finished_at,
     }
     words = progress_words(run)
-    return Facts(figures={"consolidation": figures}, sentences=((WARNING, words),) if words else ())
+    return Facts(
+        figures={"consolidation": figures, "consolidation_obstacle": obstacle or None},
+        sentences=(*sentences, (WARNING, words)) if words else sentences,
+    )
+
+
+def obstacle_of(book: Book) -> str:
+    """Why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the way."""
+    return BackgroundModels.now(book.name).obstacle(book.name) if memory_settings().enabled else ""
 
 
 def progress_words(run: ConsolidationRun) -> str:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.agents.configuration import memory_settings, model_of_role, price_of
+from gateway.agents.configuration import memory_settings, price_of
+from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import MemorySettings
 from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
@@ -12,6 +13,7 @@ from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
 from memories.readers import Reader
 from reviews.consolidation.asking import ANSWER_TOKENS
 from reviews.consolidation.runs import finished_text
+from reviews.consolidation.telling import obstacle_of
 from reviews.models import ConsolidationRun
 
 State = ConsolidationRun.State
@@ -42,7 +44,7 @@ class Document:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panel:
     """How a book's consolidation stands. `idle`: how long sessions rest before they are read, ` for 12 hours`;
-    `said`: how the last run ended, or why the open one waits."""
+    `said`: how the last run ended, or why the open one waits; `obstacle`: why none can begin."""
 
     book: str
     books: Sequence[str]
@@ -53,6 +55,7 @@ class Panel:
     steps: Sequence[Step] = field(default_factory=tuple)
     ceilings: Sequence[tuple[str, str]] = field(default_factory=tuple)
     said: str = ""
+    obstacle: str = ""
     documents: Sequence[Document] = field(default_factory=tuple)
 
 
@@ -76,6 +79,7 @@ def panel_of(reader: Reader, name: str) -> Panel:
         steps=_steps(run) if run and open_ else (),
         ceilings=_ceilings(run, limits) if run and open_ else (),
         said=_said(run, reader) if run else "",
+        obstacle=obstacle_of(book),
         documents=_documents(reader, book),
     )
 
@@ -111,13 +115,19 @@ def _steps(run: ConsolidationRun) -> list[Step]:
 
 def _ceilings(run: ConsolidationRun, limits: MemorySettings) -> list[tuple[str, str]]:
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
-    price = price_of(model_of_role("default"))
+    price = price_of(_reader_model(run))
     if price is not None:
         written = min(run.tokens, run.requests * ANSWER_TOKENS)
         cost = ((run.tokens - written) * price.input + written * price.output) / _MILLION
         most = limits.max_tokens_per_run * max(price.input, price.output) / _MILLION
         rows.append(("Cost", f"about ${cost:.2f} of at most ${most:.2f}"))
     return rows
+
+
+def _reader_model(run: ConsolidationRun) -> str:
+    """The name of the model that reads the book's sessions; "" where no upstream may be given the book."""
+    models = BackgroundModels.now(run.book.name)
+    return "" if models.obstacle(run.book.name) else models.of_book(run.book.name, "default").model
 
 
 def _said(run: ConsolidationRun, reader: Reader) -> str:

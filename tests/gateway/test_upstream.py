@@ -1,5 +1,6 @@
 """The seam to the model server, against a real one that misbehaves as told."""
 
+import json
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest_asyncio
 from pytest_django.fixtures import Settings
 
 from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
-from gateway.upstream import ModelRequest, OpenAIModel
-from memories.errors import DomainError, InvalidRequest, RateLimited
+from gateway.upstream import ModelRequest, OpenAIModel, is_demo
+from gateway.upstream.answer import Lines
+from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge, UpstreamTimeout
 from tests.conftest import free_port
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually_async
@@ -120,14 +122,137 @@ async def test_a_connection_that_breaks_off_is_unreachable(
 
 
 @pytest.mark.parametrize("stream", [True, False])
-@pytest.mark.parametrize("place", ["before", "middle"])
-async def test_silence_is_a_time_out(
-    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, place: str, stream: bool
+async def test_silence_within_an_answer_is_a_time_out(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
 ) -> None:
     settings.UPSTREAM_IDLE_SECONDS = 0.2
-    upstream.script({"text": ["Hel", "lo."], "hang": place})
-    assert isinstance(await failure(wire, request(), stream=stream), UpstreamSilent)
+    upstream.script({"text": ["Hel", "lo."], "hang": "middle"})
+    error = await failure(wire, request(), stream=stream)
+    assert isinstance(error, UpstreamSilent)
+    assert error.details == {"limit": "idle"}
     await eventually_async(lambda: upstream.last()["state"] == "hung_up", within=5)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("step", [{"hang": "before"}, {"think_seconds": 30}])
+async def test_a_request_ends_when_its_own_time_is_over(
+    wire: OpenAIModel, upstream: UpstreamServer, step: dict[str, Any], stream: bool
+) -> None:
+    upstream.script({"text": "Hello.", **step})
+    error = await failure(wire, request(seconds=0.3), stream=stream)
+    assert isinstance(error, UpstreamTimeout)
+    assert not isinstance(error, UpstreamSilent)
+    assert error.details == {"limit": "total"}
+    await eventually_async(lambda: upstream.last()["state"] == "hung_up", within=5)
+
+
+async def test_signs_of_life_do_not_stretch_a_request(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"raw": [": still there"] * 500, "chunk_seconds": 0.05})
+    error = await failure(wire, request(seconds=0.3), stream=True)
+    assert error.details == {"limit": "total"}
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_model_may_think_for_longer_than_it_may_be_silent_later(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
+) -> None:
+    settings.UPSTREAM_IDLE_SECONDS = 0.3
+    upstream.script({"text": "Hello.", "think_seconds": 1})
+    if stream:
+        deltas = [choice["delta"] for chunk in await streamed(wire, request()) for choice in chunk["choices"]]
+        assert "".join(delta.get("content") or "" for delta in deltas) == "Hello."
+    else:
+        assert (await wire.complete(request()))["choices"][0]["message"]["content"] == "Hello."
+
+
+@pytest.mark.parametrize("step", [{"hang": "before"}, {"think_seconds": 30}])
+async def test_the_beginning_of_a_stream_has_a_limit_of_its_own(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, step: dict[str, Any]
+) -> None:
+    settings.UPSTREAM_FIRST_BYTE_SECONDS = 0.3
+    upstream.script({"text": "Hello.", **step})
+    error = await failure(wire, request(), stream=True)
+    assert isinstance(error, UpstreamSilent)
+    assert error.details == {"limit": "first_byte"}
+    upstream.script({"text": "Hello.", "think_seconds": 1})
+    assert await wire.complete(request()), "an answer in one piece begins when it is complete"
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        {"whole": True},
+        {"raw": [json.dumps({"model": "m", "choices": [{"message": {"content": "Hello."}}]}, indent=1)]},
+    ],
+)
+async def test_a_whole_answer_to_a_streamed_request_is_its_only_chunk(
+    wire: OpenAIModel, upstream: UpstreamServer, step: dict[str, Any]
+) -> None:
+    upstream.script({"text": "Hello.", **step})
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"]["content"] == "Hello."
+    assert chunk["choices"][0]["finish_reason"] == "stop"
+
+
+async def test_a_whole_answer_keeps_its_calls_and_usage(wire: OpenAIModel, upstream: UpstreamServer) -> None:
+    upstream.script({"calls": [{"name": "a"}, {"name": "b"}], "whole": True})
+    (chunk,) = await streamed(wire, request())
+    calls = chunk["choices"][0]["delta"]["tool_calls"]
+    assert [(call["index"], call["function"]["name"]) for call in calls] == [(0, "a"), (1, "b")]
+    assert chunk["usage"]["total_tokens"] == 10
+
+
+async def test_an_upstream_that_does_not_stream_is_asked_for_the_whole_answer(
+    wire: OpenAIModel, upstream: UpstreamServer
+) -> None:
+    upstream.script({"status": 400, "error": "Streaming is not supported by this model."}, "Hello.")
+    (chunk,) = await streamed(wire, request())
+    assert chunk["choices"][0]["delta"]["content"] == "Hello."
+    assert [row["stream"] for row in upstream.requests()] == [True, False]
+
+
+async def test_a_line_without_an_end_is_cut_off(
+    wire: OpenAIModel, upstream: UpstreamServer, settings: Settings
+) -> None:
+    settings.ANSWER_BYTES = 1000
+    upstream.script({"raw": ["data: " + "x" * 100_000]})
+    assert isinstance(await failure(wire, request(), stream=True), TooLarge)
+
+
+@pytest.mark.parametrize("size", [1, 7, 10_000])
+def test_lines_are_cut_the_same_however_the_bytes_arrive(size: int) -> None:
+    text = b"data: {}\n\ndata: [DONE]\r\n: note\nrest"
+    lines = Lines()
+    found = [line for at in range(0, len(text), size) for line in lines.feed(text[at : at + size])]
+    assert (found, lines.rest()) == ([b"data: {}", b"", b"data: [DONE]\r", b": note"], b"rest")
+
+
+def test_a_long_line_in_small_packets_costs_as_much_as_in_large_ones(settings: Settings) -> None:
+    copied = 0
+
+    class Counting(bytearray):
+        def __iadd__(self, other: Any) -> "Counting":
+            nonlocal copied
+            copied += len(other)
+            return super().__iadd__(other)  # type: ignore[return-value]
+
+    lines = Lines()
+    lines._waiting = Counting()
+    for _ in range(50_000):
+        assert lines.feed(b"x" * 20) == []
+    assert copied == 1_000_000, "each byte is taken in once"
+    assert len(lines.rest()) == 1_000_000
+
+
+async def test_only_no_upstream_at_all_is_the_demo_model(wire: OpenAIModel, settings: Settings) -> None:
+    settings.DAYBOOK_UPSTREAMS = {}
+    assert is_demo()
+    assert (await streamed(wire, request()))[0]["model"] == "demo"
+    settings.DAYBOOK_UPSTREAMS = {"local": {"url": f"http://127.0.0.1:{free_port()}/v1", "key": ""}}
+    assert not is_demo()
+    await wire.close()
+    error = await failure(wire, request(), stream=True)
+    assert str(error) == "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
 
 
 @pytest.mark.parametrize(

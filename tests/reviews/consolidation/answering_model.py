@@ -4,10 +4,9 @@ with what the test chose. Concurrent requests come in any order, so answers are 
 import asyncio
 import json
 import re
-from collections.abc import Callable
-from typing import Any
+from collections.abc import AsyncGenerator, Callable
 
-from gateway.upstream import ModelRequest
+from gateway.upstream import Chunk, ModelRequest
 from memories.database import in_thread
 
 SESSION = re.compile(r"The record of session (\S+), as JSON")
@@ -40,7 +39,7 @@ class AnsweringModel:
         self.most_at_once = self._at_once = 0
         self.usage = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
 
-    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         self.calls.append(request)
         session = session_of(request)
         if session and self.wait_for:
@@ -51,8 +50,9 @@ class AnsweringModel:
         )
         if isinstance(answer, Exception):
             raise answer
-        message = {"role": "assistant", "content": answer}
-        return {"model": "answering", "choices": [{"index": 0, "message": message}], "usage": self.usage}
+        delta = {"role": "assistant", "content": answer}
+        choice = {"index": 0, "delta": delta, "finish_reason": "stop"}
+        yield {"model": "answering", "choices": [choice], "usage": self.usage}
 
     async def _company(self) -> None:
         self._at_once += 1

@@ -1,7 +1,6 @@
 """Search words for memories that were written without them (by a person, by import): a background job asks the model
 in batches, when an upstream is configured. The words are indexed beside the content and never injected."""
 
-import asyncio
 import json
 import logging
 import time
@@ -12,30 +11,32 @@ from django.conf import settings
 from django.db.models import F
 from django_q.tasks import async_task
 
-from gateway.agents.configuration import model_of_role
-from gateway.upstream import ModelRequest, is_demo, model
+from gateway.agents.model_choice import BackgroundModels, ModelTarget, UpstreamUndecided
+from gateway.model_call import ask
+from gateway.upstream import is_demo
 from gateway.worker_loop import run_async
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
 from prompts.found_by import found_by_prompt
 
-logger = logging.getLogger("daybook.found_by")
+logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
 PAUSE_SECONDS = 60.0  # between two looks of one process; the sweep comes more often than such a job is done
 _looked_at: float | None = None
-TASK = "gateway.found_by.fill_book"
+TASK = "gateway.keyword_generation.fill_book"
 
 
 def enqueue_missing() -> int:
     """Hand books to the queue that hold memories nobody asked search words for. Returns how many. Nothing without an
-    upstream: the demo model knows no synonyms."""
+    upstream (the demo model knows no synonyms), and no book whose upstream nobody has decided."""
     global _looked_at
     if is_demo() or (_looked_at is not None and time.monotonic() - _looked_at < PAUSE_SECONDS):
         return 0
     _looked_at = time.monotonic()
-    books = list(_missing().order_by().values_list("book_id", flat=True).distinct()[:BATCH])
+    rows = BackgroundModels.now().given(_missing(), "book__name")
+    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:BATCH])
     for book_id in books:
         async_task(TASK, str(book_id), q_options={"save": False})
     return len(books)
@@ -47,14 +48,19 @@ def fill_book(book_id: str) -> int:
     book = Book.objects.filter(pk=UUID(book_id)).first()
     if book is None:
         return 0
+    try:
+        target = BackgroundModels.now(book.name).of_book(book.name, "smol")
+    except UpstreamUndecided as undecided:
+        logger.info("no search words for book %s: %s", book.pk, undecided)
+        return 0
     claimed = [row for row in _missing().filter(book=book).order_by("number")[:BATCH] if keywords_claim(row)]
     if not claimed:
         return 0
     try:
-        words = parse_answer(run_async(_ask(claimed, model_of_role("smol"))))
-    except (DomainError, TimeoutError, ValueError) as error:
+        words = parse_answer(run_async(_words_for(claimed, target)))
+    except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
-        if isinstance(error, DomainError | TimeoutError):
+        if isinstance(error, DomainError):
             keywords_release(claimed)
         return 0
     return _store(book, claimed, words)
@@ -73,16 +79,10 @@ def parse_answer(answer: str) -> dict[int, list[str]]:
     }
 
 
-async def _ask(rows: list[Memory], name: str) -> str:
-    request = ModelRequest(
-        upstream="default",
-        model=name,
-        messages=({"role": "user", "content": found_by_prompt([(row.number, row.content) for row in rows])},),
-        request_id="found-by",
-    )
-    async with asyncio.timeout(settings.COMPACTION_SECONDS):
-        answer = await model().complete(request)
-    return str(answer["choices"][0].get("message", {}).get("content") or "")
+async def _words_for(rows: list[Memory], target: ModelTarget) -> str:
+    prompt = found_by_prompt([(row.number, row.content) for row in rows])
+    messages = ({"role": "user", "content": prompt},)
+    return (await ask(target, messages, seconds=settings.COMPACTION_SECONDS, request_id="found-by")).text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

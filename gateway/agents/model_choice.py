@@ -1,0 +1,181 @@
+"""Which upstream and which model answer: for turns, reviews and every job in the background.
+
+A conversation goes to the upstream of its agent. `model_roles` name the models of background work: a plain model name
+is one of the home upstream and means nothing on another one, `upstream/model` names both. An agent that was put on an
+upstream other than the home upstream keeps its work there, and its own model unless a role names that upstream. What is
+made of a book that agents of different upstreams share goes to the upstream that `memories.upstream` names, and is not
+made while none is named (docs/decisions/0011-which-upstream-answers.md)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from django.conf import settings
+from django.db.models import Model, QuerySet
+
+from gateway.agents.configuration import memory_settings, model_roles
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import AgentSettings, ModelRoles
+from gateway.models import Agent
+from gateway.upstream import missing_upstream
+from memories.errors import Conflict
+
+DEFAULT = "default"
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """A model of an upstream."""
+
+    upstream: str
+    model: str
+
+
+class UpstreamUndecided(Conflict):
+    """Nobody has said which upstream may be given a book. The message says why and what to set."""
+
+
+def home_upstream() -> str:
+    """The upstream to which plain model names belong: the default one, or the only one that is configured."""
+    configured = settings.DAYBOOK_UPSTREAMS
+    return next(iter(configured)) if len(configured) == 1 else DEFAULT
+
+
+def named_target(name: str, upstream: str) -> ModelTarget:
+    """The model of that name on `upstream`, unless the name is `upstream/model` with an upstream that is configured.
+    Model names may contain slashes themselves."""
+    found = _qualified(name)
+    return found or ModelTarget(upstream, name)
+
+
+def agent_target(agent: AgentSettings) -> ModelTarget:
+    """The model that answers an agent's turns, also its compactions and its keywords."""
+    return ModelTarget(agent.upstream, agent.model or settings.DAYBOOK_MODEL)
+
+
+def review_target(kept: Mapping[str, Any]) -> ModelTarget:
+    """The model of a review, from the settings it was scheduled with: `memory_review_model`, else the agent's."""
+    upstream = str(kept.get("upstream") or DEFAULT)
+    name = kept.get("memory_review_model")
+    if name:
+        return named_target(str(name), upstream)
+    return ModelTarget(upstream, str(kept.get("model") or settings.DAYBOOK_MODEL))
+
+
+def embedding_upstream() -> str:
+    """The upstream of the embedding model."""
+    return str(settings.EMBEDDING_UPSTREAM or home_upstream())
+
+
+def may_embed(agent_upstream: str) -> bool:
+    """Return True if texts of agents on this upstream may be sent to the embedding model: on every upstream where an
+    administrator named that of the embedding model, else only on its own."""
+    return bool(settings.EMBEDDING_UPSTREAM) or agent_upstream == home_upstream()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundModels:
+    """The choice for jobs in the background, by agents and settings as they were read. `agents` are by book."""
+
+    roles: ModelRoles
+    shared_upstream: str
+    agents: Mapping[str, tuple[AgentSettings, ...]] = field(default_factory=dict)
+
+    @classmethod
+    def now(cls, book: str | None = None) -> "BackgroundModels":
+        """As the rows are now, with the agents of one book or of all. Three queries."""
+        rows = Agent.objects.order_by("name")
+        agents: dict[str, tuple[AgentSettings, ...]] = {}
+        for row in rows.filter(book=book) if book is not None else rows:
+            agents[row.book] = (*agents.get(row.book, ()), agent_settings(row))
+        return cls(roles=model_roles(), shared_upstream=memory_settings().upstream, agents=agents)
+
+    def of_agent(self, agent: AgentSettings, role: str) -> ModelTarget:
+        """The model of a role for what was said to an agent."""
+        named = self._role(role)
+        if agent.upstream == DEFAULT == home_upstream():
+            return named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL)
+        return named if named and named.upstream == agent.upstream else agent_target(agent)
+
+    def of_session(self, book: str, agent: AgentSettings, role: str) -> ModelTarget:
+        """The model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
+        if self._upstreams(book) | {agent.upstream} == {agent.upstream}:
+            return self.of_agent(agent, role)
+        return self._of_shared(book, role)
+
+    def of_book(self, book: str, role: str) -> ModelTarget:
+        """The model of a role for a book as a whole: that of its first agent, by name. Raises UpstreamUndecided."""
+        if len(self._upstreams(book)) == 1:
+            return self.of_agent(self.agents[book][0], role)
+        if not self._upstreams(book) and len(settings.DAYBOOK_UPSTREAMS) <= 1:
+            return self.of_agent(AgentSettings(upstream=home_upstream()), role)  # nothing else could answer
+        return self._of_shared(book, role)
+
+    def obstacle(self, book: str) -> str:
+        """Why no upstream may be given a book, as a sentence; "" where one may."""
+        try:
+            self.of_book(book, DEFAULT)
+        except UpstreamUndecided as undecided:
+            return str(undecided)
+        return ""
+
+    def obstacles(self) -> dict[str, str]:
+        """The books of agents that no upstream may be given, each with the reason."""
+        return {book: reason for book in sorted(self.agents) if (reason := self.obstacle(book))}
+
+    def given(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
+        """The rows of books that an upstream may be given; `field` leads to the book's name."""
+        if self.obstacle(""):  # so it is for every book that no agent uses
+            rows = rows.filter(**{f"{field}__in": list(self.agents)})
+        refused = list(self.obstacles())
+        return rows.exclude(**{f"{field}__in": refused}) if refused else rows
+
+    def embeddable(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
+        """The rows of books whose texts may be sent to the embedding model; `field` leads to the book's name."""
+        if settings.EMBEDDING_UPSTREAM:
+            return rows
+        if len(settings.DAYBOOK_UPSTREAMS) > 1:
+            rows = rows.filter(**{f"{field}__in": list(self.agents)})
+        refused = [book for book in self.agents if not all(map(may_embed, self._upstreams(book)))]
+        return rows.exclude(**{f"{field}__in": refused}) if refused else rows
+
+    def _of_shared(self, book: str, role: str) -> ModelTarget:
+        """On the upstream that was named for shared books, and on no other."""
+        upstream, named = self._shared_upstream(book), self._role(role)
+        if named and named.upstream == upstream:
+            return named
+        own = [agent for agent in self.agents.get(book, ()) if agent.upstream == upstream]
+        return agent_target(own[0]) if own and upstream != DEFAULT else ModelTarget(upstream, settings.DAYBOOK_MODEL)
+
+    def _shared_upstream(self, book: str) -> str:
+        upstream = self.shared_upstream
+        if not upstream:
+            raise UpstreamUndecided(
+                f"{self._why(book)} It is left alone until `memories.upstream` names the upstream that may be given it."
+            )
+        if upstream not in (settings.DAYBOOK_UPSTREAMS or {DEFAULT}):
+            raise UpstreamUndecided(
+                f"{self._why(book)} `memories.upstream` is {upstream}. {missing_upstream(upstream)}"
+            )
+        return upstream
+
+    def _upstreams(self, book: str) -> set[str]:
+        return {agent.upstream for agent in self.agents.get(book, ())}
+
+    def _why(self, book: str) -> str:
+        upstreams = ", ".join(sorted(self._upstreams(book)))
+        if upstreams:
+            return f"The book {book} is shared by agents of different upstreams ({upstreams})."
+        return f"No agent uses the book {book}, so no upstream is known that may be given it."
+
+    def _role(self, role: str) -> ModelTarget | None:
+        """The model a role names; smol falls back to default. None where neither names one."""
+        name = (self.roles.smol if role == "smol" else "") or self.roles.default
+        return named_target(name, home_upstream()) if name else None
+
+
+def _qualified(name: str) -> ModelTarget | None:
+    upstream, slash, model = name.partition("/")
+    known = upstream == DEFAULT or upstream in settings.DAYBOOK_UPSTREAMS
+    return ModelTarget(upstream, model) if slash and model and known else None

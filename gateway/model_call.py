@@ -1,0 +1,40 @@
+"""Asking a model outside the main conversation: keywords, compaction, reviews, consolidation, trials of an agent."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+from django.conf import settings
+
+from gateway.agents.model_choice import ModelTarget
+from gateway.steps import Step, StepResult, stream_step
+from gateway.upstream import ModelRequest
+
+
+async def ask(
+    target: ModelTarget,
+    messages: Sequence[dict[str, Any]],
+    *,
+    seconds: float,
+    tools: Sequence[dict[str, Any]] = (),
+    request_id: str = "",
+    answer_bytes: int = 0,
+) -> StepResult:
+    """One answer of a model: its text, tool calls, usage and the model that gave it. It is streamed from the upstream,
+    so that the limit of silence does not end a long answer. `seconds` is the longest time in all; `answer_bytes` the
+    largest answer, DAYBOOK_ANSWER_BYTES where it is 0.
+
+    Raises DomainErrors: UpstreamTimeout when the time is over, UpstreamSilent after too long a silence, RateLimited,
+    TooLarge and the other errors of the upstream."""
+    request = ModelRequest(
+        upstream=target.upstream,
+        model=target.model,
+        messages=tuple(messages),
+        tools=tuple(tools),
+        request_id=request_id,
+    )
+    deadline = asyncio.get_running_loop().time() + seconds
+    step = Step(deadline=deadline, bytes_left=answer_bytes or settings.ANSWER_BYTES)
+    async for _ in stream_step(request, step):
+        pass
+    return step.result()

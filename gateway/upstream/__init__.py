@@ -1,0 +1,52 @@
+"""The model servers of this installation, and the model that answers in this process. The tests put their double at
+this place with `install`."""
+
+from collections.abc import Sequence
+
+from gateway.errors import UpstreamUnreachable
+from gateway.upstream.faults import retry_after_seconds
+from gateway.upstream.request import Chunk, Model, ModelRequest, TimeLimits
+from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
+
+__all__ = [
+    "Chunk",
+    "Model",
+    "ModelRequest",
+    "OpenAIModel",
+    "TimeLimits",
+    "disconnect",
+    "embed",
+    "install",
+    "is_demo",
+    "missing_upstream",
+    "model",
+    "retry_after_seconds",
+]
+
+_model: Model = OpenAIModel()
+
+
+def model() -> Model:
+    """The model that answers in this process."""
+    return _model
+
+
+async def disconnect() -> None:
+    """Close the connections that the running event loop holds; the next request makes new ones."""
+    if isinstance(_model, OpenAIModel):
+        await _model.close()
+
+
+async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+    """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
+    found = await _model.embed(upstream, name, texts)
+    if len(found) != len(texts):
+        raise UpstreamUnreachable("The model server gave another number of vectors than it was asked for.")
+    return found
+
+
+def install(replacement: Model) -> Model:
+    """Put another model in the place of the present one (tests); returns the one that was there."""
+    global _model
+    previous, _model = _model, replacement
+    return previous

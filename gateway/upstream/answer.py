@@ -1,0 +1,135 @@
+"""The body of a model server's answer: server-sent events cut into lines, or one JSON document.
+
+Both are bounded, and the work for each byte is constant however the bytes are cut into packets."""
+
+import json
+from typing import Any
+
+from django.conf import settings
+
+from gateway.errors import UpstreamUnreachable
+from gateway.upstream.request import Chunk
+from memories.errors import TooLarge
+
+DONE: Chunk = {}
+"""The chunk that stands for `data: [DONE]`."""
+
+# A line or a body may be larger than the text it carries: escaped characters, log probabilities, several choices.
+_BODY_FACTOR = 8
+
+
+def longest_body() -> int:
+    """Most bytes of one line of a stream, and of one answer that does not stream."""
+    return int(settings.ANSWER_BYTES) * _BODY_FACTOR
+
+
+class Lines:
+    """Cuts bytes into lines. What follows the last newline waits for its rest. Raises TooLarge for an endless line."""
+
+    def __init__(self) -> None:
+        self._waiting = bytearray()
+        self._most = longest_body()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are complete with these bytes."""
+        first, newline, rest = data.partition(b"\n")
+        self._waiting += first
+        if len(self._waiting) > self._most:
+            raise TooLarge("The model server sent a line that is longer than the gateway reads.")
+        if not newline:
+            return []
+        *lines, last = rest.split(b"\n")
+        complete = [bytes(self._waiting), *lines]
+        self._waiting = bytearray(last)
+        return complete
+
+    def rest(self) -> bytes:
+        """What came after the last newline."""
+        return bytes(self._waiting)
+
+
+class Body:
+    """Collects an answer that is one JSON document. Raises TooLarge."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+        self._most = longest_body()
+
+    def feed(self, data: bytes) -> None:
+        """Take in the next bytes."""
+        self._bytes += data
+        if len(self._bytes) > self._most:
+            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+
+    @property
+    def begun(self) -> bool:
+        """Return True if anything was taken in."""
+        return bool(self._bytes)
+
+    def maybe(self, line: bytes) -> None:
+        """Take in a line of a stream that carries no event, from the line on which a JSON object begins."""
+        if self.begun or line.lstrip().startswith(b"{"):
+            self.feed(line + b"\n")
+
+    def completion(self) -> dict[str, Any]:
+        """The chat.completion that was read. Raises ValueError, UpstreamUnreachable."""
+        return checked_completion(json.loads(self._bytes))
+
+
+def checked_completion(answer: Any) -> dict[str, Any]:
+    """The answer as it came, if it holds a choice. Raises UpstreamUnreachable."""
+    if isinstance(answer, dict) and answer.get("error"):
+        raise UpstreamUnreachable("The model server broke off with an error.")
+    if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
+        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+    return answer
+
+
+def chunk_of_line(line: bytes) -> Chunk | None:
+    """The chunk of one line of a stream, DONE at its end, None for a line without data. Raises ValueError."""
+    if not line.startswith(b"data:"):
+        return None
+    payload = line[5:].strip()
+    if payload == b"[DONE]":
+        return DONE
+    chunk = json.loads(payload)
+    if not isinstance(chunk, dict):
+        raise ValueError("a chunk that is not an object")
+    return chunk
+
+
+def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
+    """A whole answer as the only chunk of a stream, for servers that do not stream."""
+    choices = []
+    for choice in answer["choices"]:
+        if not isinstance(choice, dict):
+            raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+        message = choice.get("message")
+        delta = dict(message) if isinstance(message, dict) else {}
+        if isinstance(calls := delta.get("tool_calls"), list):
+            delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
+        rest = {name: value for name, value in choice.items() if name != "message"}
+        choices.append(rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or "stop"})
+    return answer | {"object": "chat.completion.chunk", "choices": choices}
+
+
+def says_something(chunk: Chunk) -> bool:
+    """Return True if a chunk holds words, reasoning, a tool call or an end: a role alone, which some servers send
+    before the model has thought, is not the beginning of an answer."""
+    for choice in choices_of(chunk):
+        delta = choice.get("delta")
+        said = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
+        if said or choice.get("finish_reason"):
+            return True
+    return False
+
+
+def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
+    """The choices of a chunk; whatever is not an object is left out."""
+    choices = chunk.get("choices")
+    return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
+
+
+def is_finished(chunk: Chunk) -> bool:
+    """Return True if the first choice of a chunk says why the model stopped."""
+    return any(choice.get("finish_reason") for choice in choices_of(chunk)[:1])

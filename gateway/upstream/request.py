@@ -1,0 +1,109 @@
+"""A request to a model server: what is sent, how long it may take, and what answers it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from django.conf import settings
+
+from gateway.errors import UpstreamSilent
+from memories.errors import DomainError, UpstreamTimeout
+
+Chunk = dict[str, Any]
+_TOO_LONG = "The model server took too long to answer."
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLimits:
+    """Seconds a request may take: to begin its answer, between two pieces of the answer, and in all. The time to
+    connect is the client's own limit."""
+
+    first_byte: float
+    idle: float
+    total: float
+
+    @classmethod
+    def within(cls, total: float) -> "TimeLimits":
+        """The configured limits of a request that may take `total` seconds in all."""
+        first_byte = settings.UPSTREAM_FIRST_BYTE_SECONDS or total
+        return cls(first_byte=min(first_byte, total), idle=settings.UPSTREAM_IDLE_SECONDS, total=total)
+
+
+class Deadlines:
+    """The time limits of one request that is under way, in the event loop's time."""
+
+    def __init__(self, limits: TimeLimits) -> None:
+        self.limits = limits
+        self.begun = False  # whether the model has said anything yet
+        self._loop = asyncio.get_running_loop()
+        self._start = self._loop.time()
+
+    @property
+    def total(self) -> float:
+        """The moment at which the request ends whatever it is doing."""
+        return self._start + self.limits.total
+
+    def next(self) -> float:
+        """The moment by which the next bytes must have come."""
+        if self.begun:
+            return min(self.total, self._loop.time() + self.limits.idle)
+        return min(self.total, self._start + self.limits.first_byte)
+
+    def fault(self) -> DomainError:
+        """The error for the limit that was just passed."""
+        if self._loop.time() >= self.total:
+            return UpstreamTimeout(_TOO_LONG, limit="total")
+        return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One model step. `parameters` are the client's own (temperature, …), passed through as they came. `seconds` is
+    the longest time the request may take; 0 stands for the longest time of a run."""
+
+    upstream: str
+    model: str
+    messages: tuple[dict[str, Any], ...]
+    tools: tuple[dict[str, Any], ...] = ()
+    parameters: dict[str, Any] = field(default_factory=dict)
+    request_id: str = ""
+    seconds: float = 0.0
+
+    @property
+    def limits(self) -> TimeLimits:
+        """How long this request may take."""
+        return TimeLimits.within(self.seconds or settings.RUN_SECONDS)
+
+    def body(self, *, stream: bool) -> dict[str, Any]:
+        """The request as it goes over the wire."""
+        body = {**self.parameters, "model": self.model, "messages": list(self.messages)}
+        if self.tools:
+            body["tools"] = list(self.tools)
+        else:  # servers refuse these where no tool is offered
+            body.pop("tool_choice", None)
+            body.pop("parallel_tool_calls", None)
+        if stream:
+            body["stream"] = True
+            body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
+        else:
+            body.pop("stream_options", None)
+        return body
+
+
+class Model(Protocol):
+    """Answers a model step within the request's own time limits. Implemented by OpenAIModel, and by the scripted
+    double of the tests."""
+
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
+        """OpenAI chat.completion.chunk dictionaries as they arrive. Raises DomainErrors; UpstreamTimeout when the
+        request's time is over, UpstreamSilent when the server is silent for longer than it may be."""
+        ...
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        """One OpenAI chat.completion dictionary. Raises DomainErrors, as `stream` does."""
+        ...
+
+    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
+        ...

@@ -1,0 +1,226 @@
+"""The way to a model server: one request in, OpenAI chunks (or one completion) out, as plain dictionaries.
+
+The openai SDK carries the request; its typed objects are passed by, since a pydantic model per chunk costs more than
+the rest of a turn. One client per upstream and process. Everything that goes wrong is one of the gateway's errors."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+from django.conf import settings
+
+from gateway.demo.transport import DemoTransport
+from gateway.errors import UpstreamUnreachable
+from gateway.upstream.answer import (
+    DONE,
+    Body,
+    Lines,
+    chunk_of_completion,
+    chunk_of_line,
+    is_finished,
+    says_something,
+)
+from gateway.upstream.faults import WIRE_ERRORS, domain_error, refuses_to_stream
+from gateway.upstream.request import Chunk, Deadlines, ModelRequest
+from memories.errors import InvalidRequest
+
+# Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
+_KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
+_MODELS_SECONDS = 10.0
+
+
+class _Opened(openai.AsyncStream[Chunk]):
+    """How the SDK hands out a response whose body was not read yet: only its `response` is used."""
+
+
+class OpenAIModel:
+    """A model behind an OpenAI-compatible server, or the demo model behind the same wire protocol in process."""
+
+    def __init__(self) -> None:
+        self._clients: dict[str, tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI]] = {}
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
+        deadlines = Deadlines(request.limits)
+        try:
+            async with (
+                self._opened(request, deadlines, stream=True) as response,
+                aclosing(_chunks(response, deadlines)) as chunks,
+            ):
+                async for chunk in chunks:
+                    yield chunk
+            return
+        except WIRE_ERRORS as error:
+            fault = domain_error(error)
+            if not refuses_to_stream(fault):
+                raise fault from error
+        # It was refused before anything was answered.
+        yield chunk_of_completion(await self._completion(request, deadlines))
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        return await self._completion(request, Deadlines(request.limits))
+
+    async def models(self, upstream: str = "default") -> list[str]:
+        """Names of the models an upstream offers. Raises DomainErrors."""
+        try:
+            response = await self._client(upstream).get(
+                "/models", cast_to=httpx2.Response, options={"timeout": _MODELS_SECONDS}
+            )
+            return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
+
+    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+        """Vectors of texts from an embedding model, in their order; the caller sets the time limit.
+
+        Raises DomainErrors."""
+        body = {"model": name, "input": list(texts), "encoding_format": "float"}
+        try:
+            response = await self._client(upstream).post("/embeddings", body=body, cast_to=httpx2.Response)
+            rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
+            return [[float(value) for value in row["embedding"]] for row in rows]
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
+        except (KeyError, TypeError):
+            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
+
+    async def close(self) -> None:
+        """Close the connections of this loop's clients; the next request makes new ones."""
+        loop = asyncio.get_running_loop()
+        for name, (owner, client) in list(self._clients.items()):
+            if owner is loop:
+                del self._clients[name]
+                await client.close()
+
+    async def _completion(self, request: ModelRequest, deadlines: Deadlines) -> dict[str, Any]:
+        body = Body()
+        # Such an answer begins when it is complete: until then only the total limit holds.
+        deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
+        try:
+            async with (
+                self._opened(request, deadlines, stream=False) as response,
+                aclosing(_pieces(response, deadlines)) as pieces,
+            ):
+                async for data in pieces:
+                    deadlines.begun = True
+                    body.feed(data)
+            return body.completion()
+        except WIRE_ERRORS as error:
+            raise domain_error(error) from error
+
+    @asynccontextmanager
+    async def _opened(
+        self, request: ModelRequest, deadlines: Deadlines, *, stream: bool
+    ) -> AsyncGenerator[httpx2.Response]:
+        """The answer to a request, its body not yet read; closed in the end."""
+        client = self._client(request.upstream)
+        asked = client.post(
+            "/chat/completions", body=request.body(stream=stream), cast_to=dict, stream=True, stream_cls=_Opened
+        )
+        try:
+            async with asyncio.timeout_at(deadlines.next()):
+                response = (await asked).response
+        except TimeoutError:
+            raise deadlines.fault() from None
+        try:
+            yield response
+        finally:
+            await response.aclose()
+
+    def _client(self, upstream: str) -> openai.AsyncOpenAI:
+        loop = asyncio.get_running_loop()
+        found = self._clients.get(upstream)
+        if found is None or found[0] is not loop:
+            found = self._clients[upstream] = (loop, _make_client(upstream))
+        return found[1]
+
+
+async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
+    """The bytes of a body as they arrive. Raises UpstreamSilent, UpstreamTimeout."""
+    body = response.aiter_bytes()
+    while True:
+        try:
+            async with asyncio.timeout_at(deadlines.next()):
+                data = await anext(body, None)
+        except TimeoutError:
+            raise deadlines.fault() from None
+        if data is None:
+            return
+        yield data
+
+
+async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
+    """The chunks of a streamed answer. Some servers answer with one JSON document all the same: then it is the only
+    chunk. Raises DomainErrors, ValueError."""
+    lines, document, finished = Lines(), Body(), False
+    async with aclosing(_pieces(response, deadlines)) as pieces:
+        async for data in pieces:
+            for line in lines.feed(data):
+                chunk = chunk_of_line(line)
+                if chunk is None:
+                    document.maybe(line)
+                    continue
+                if chunk is DONE:
+                    return
+                if chunk.get("error"):
+                    raise UpstreamUnreachable("The model server broke off with an error.")
+                deadlines.begun = deadlines.begun or says_something(chunk)
+                finished = finished or is_finished(chunk)
+                yield chunk
+    document.maybe(lines.rest())
+    if finished:
+        return
+    if not document.begun:
+        raise UpstreamUnreachable("The model server broke off in the middle of its answer.")
+    yield chunk_of_completion(document.completion())
+
+
+def is_demo() -> bool:
+    """Return True if the built-in demo model answers: only while no upstream at all is configured."""
+    return not settings.DAYBOOK_UPSTREAMS
+
+
+def _make_client(upstream: str) -> openai.AsyncOpenAI:
+    if is_demo() and upstream == "default":
+        return openai.AsyncOpenAI(
+            base_url="http://demo.invalid/v1",
+            api_key="demo",
+            http_client=openai.DefaultAsyncHttpxClient(transport=DemoTransport()),
+            max_retries=0,
+        )
+    address = settings.DAYBOOK_UPSTREAMS.get(upstream)
+    if address is None:
+        raise InvalidRequest(missing_upstream(upstream))
+    if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
+        raise RuntimeError("A test called a model server that is not on this machine.")
+    # Reading has no limit here: each request brings its own (Deadlines).
+    timeout = openai.Timeout(None, connect=settings.UPSTREAM_CONNECT_SECONDS)
+    # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
+    return openai.AsyncOpenAI(
+        base_url=address["url"],
+        api_key=address["key"] or "none",
+        timeout=timeout,
+        max_retries=0,
+        http_client=openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE),
+    )
+
+
+def missing_upstream(upstream: str) -> str:
+    """What an administrator is told about an upstream that an agent names and nobody configured."""
+    if upstream == "default":
+        return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
+    return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."
+
+
+def _is_loopback(url: str) -> bool:
+    host = urlsplit(url).hostname or ""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
