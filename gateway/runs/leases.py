@@ -62,6 +62,7 @@ def expire_runs(now: datetime) -> int:
         lease_token=None,
         lease_expires_at=None,
         finished_at=now,
+        injected=None,
         error={"code": "upstream_error", "message": "The process that answered this turn went away."},
     )
 

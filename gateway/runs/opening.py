@@ -37,6 +37,6 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     except DomainError:
         return  # it was refused: there is nothing to close
     try:
-        await in_thread(closing.close, context, closing.Said(text=context.resumed_text), state=Run.State.STOPPED)
+        await in_thread(closing.close, context, closing.said_before(context), state=Run.State.STOPPED)
     except RunSuperseded:
         logger.info("run %s was given up before its client's going was noticed", context.run_id)
