@@ -1,9 +1,12 @@
 """What a run is given from memory: its session's snapshot, the recall of this turn, and the messages built from both.
-With a warm snapshot nothing here touches the database."""
+With a warm snapshot nothing here touches the database. Each step is contained: what fails is an empty result with its
+kind in the run's trace, and the turn goes on. All of it happens once per run: a run that waits for its client's tools
+keeps what it was given (`kept`) and is given the same again."""
 
 import asyncio
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -11,45 +14,61 @@ from django.conf import settings
 from gateway.agents.model_choice import agent_target
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
-from gateway.runs import identity
 from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.identity import text_of
+from memories.counts import recall_lanes
 from memories.database import in_read_thread
 from memories.documents import cut_to_tokens
 from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
-from memories.recall import NO_INJECTION, Injection, RecallSettings, recall
+from memories.read_tool import NAME as READ_TOOL
+from memories.recall import Injection, RecallSettings, contained, log_failure, recall, searches_book
 from memories.search.keywords import extract_keywords
-from memories.snapshot import BookState, SessionSnapshot, snapshots
+from memories.snapshot import BookState, SessionSnapshot, empty_snapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
 from prompts.consolidation import guidance
 from prompts.conversation import earlier_block
 from prompts.files import prompt_file
 
-_SEPARATORS = re.compile(r"[,\s]+")
+_SEPARATORS = re.compile(r"[,，、\s]+")
 _MOST_KEYWORDS = 24
 
 
-async def prepare(context: TurnContext) -> Injection:
-    """Everything of memory for this run, once; its steps reuse it. Injection off: nothing, and no work."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keywords:
+    """Search words for the long-term lane. `none_matter`: a model was asked and said that no memory could matter.
+    `trace` is what the run's trace says of it, `usage` the tokens it took."""
+
+    words: Sequence[str] = ()
+    none_matter: bool = False
+    trace: dict[str, Any] = field(default_factory=dict)
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+async def prepare(context: TurnContext, *, read_tool: str = READ_TOOL) -> Injection:
+    """Everything of memory for this run; its steps reuse it. Injection off: nothing, and no work. `read_tool` is the
+    name by which the guidance calls the tool that reads documents. Never raises."""
+    if context.injected is not None:
+        given = {name: context.injected[name] for name in _KEPT}
+        return Injection(**given, trace=context.resumed_trace.get("recall", {}))
     agent = context.agent.settings
     if context.book is None or not (agent.inject_memories or context.agent.memories.enabled):
-        return NO_INJECTION
-    snapshot = await _snapshot(context)
+        return Injection()
+    trace: dict[str, Any] = {}
+    snapshot = await _snapshot(context, context.book, trace)
+    told = ""
+    with contained("guidance", trace):
+        told = snapshot.guidance(read_tool)
     if not agent.inject_memories:
-        return Injection(guidance=snapshot.guidance, trace={"snapshot": _as_of(snapshot)})
-    thread = await _thread(context)
-    vector, vector_trace = None, {}
-    if settings.EMBEDDING_MODEL and not snapshot.frozen.holds_all:
-        asked = asyncio.gather(_keywords(context), query_vector(context.user_text, upstream=agent.upstream))
-        (keywords, trace), (vector, vector_trace) = await asked
-    else:
-        keywords, trace = await _keywords(context)
+        return Injection(guidance=told, trace=trace)
+    thread = await _thread(context, trace)
+    keywords, vector = await _search_terms(context, snapshot, trace)
     injection = await recall(
         snapshot=snapshot,
         thread=thread,
         query=context.user_text,
-        keywords=keywords,
+        keywords=keywords.words,
         limits=RecallSettings(
             max_memories=agent.max_inject_memories,
             search=agent.memory_search,
@@ -57,9 +76,25 @@ async def prepare(context: TurnContext) -> Injection:
         ),
         scope=provider_scope(context),
         query_vector=vector,
+        long_term=not keywords.none_matter,
     )
-    injection.trace.update(trace | vector_trace | {"snapshot": _as_of(snapshot)})
-    return injection
+    return replace(injection, guidance=told, trace=injection.trace | trace, usage=keywords.usage)
+
+
+_KEPT = ("frozen", "guidance", "recall")
+
+
+def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
+    """What a run that waits for its client's tools keeps, so that its next request begins with the same bytes in
+    whichever process it arrives: see `Run.injected`. Without a book (`epoch` None) there is nothing of memory in it."""
+    agent = context.agent.settings
+    return {
+        "epoch": context.book.epoch if context.book else None,
+        "instructions": agent.instructions,
+        "recall_role": agent.recall_role,
+        "read_tool": read_tool,
+        **{name: getattr(injection, name) for name in _KEPT},
+    }
 
 
 def provider_scope(context: TurnContext) -> Scope | None:
@@ -79,8 +114,9 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = "\n\n".join(part for part in parts if part)
     messages = [{"role": "system", "content": system}] if system else []
-    if context.summary:
-        messages.append({"role": context.agent.settings.recall_role, "content": earlier_block(context.summary)})
+    with contained("earlier_conversation", injection.trace):
+        if earlier := earlier_block(context.summary):
+            messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
         last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
@@ -88,21 +124,23 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     return messages
 
 
-async def _snapshot(context: TurnContext) -> SessionSnapshot:
-    assert context.book is not None
+async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]) -> SessionSnapshot:
     version, agent = (context.agent.version, context.compaction_epoch), context.agent.settings
-    warm = snapshots.warm(context.session_id, context.book, version)
-    if warm is not None:
-        return warm
-    return await in_read_thread(
-        snapshots.build,
-        context.session_id,
-        context.book,
-        version,
-        max_memories=agent.max_inject_memories,
-        char_limit=agent.frozen_char_limit,
-        guidance_tokens=guidance_tokens(context.agent),
-    )
+    with contained("snapshot", trace):
+        found = snapshots.warm(context.session_id, book, version)
+        if found is None:
+            found = await in_read_thread(
+                snapshots.build,
+                context.session_id,
+                book,
+                version,
+                max_memories=agent.max_inject_memories,
+                char_limit=agent.frozen_char_limit,
+                guidance_tokens=guidance_tokens(context.agent),
+            )
+        trace["snapshot"] = _as_of(found)
+        return found
+    return empty_snapshot(book)
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
@@ -134,21 +172,66 @@ def injected_blocks(book: BookState, agent: AgentConfig) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-async def _thread(context: TurnContext) -> ThreadView | None:
-    if context.newest_record is None:
+async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | None:
+    """What was said in this session and is no longer in the request; None where nothing was recorded."""
+    newest = context.newest_record
+    if newest is None:
         return None
-    turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, context.newest_record)
-    if turns is None:
-        turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id)
-    window = {identity.fold(identity.text_of(message.get("content"))) for message in context.messages}
-    # A turn that is being replaced, and what followed it, has left the conversation.
-    return outside_window([turn for turn in turns if turn.turn < context.turn], window)
+    with contained("thread", trace):
+        turns: Sequence[ThreadTurn] | None = thread_cache.known(context.session_id, newest)
+        if turns is None:
+            turns = await in_read_thread(thread_cache.read, context.owner_id, context.session_id, newest)
+        # A turn that is being replaced, and what followed it, has left the conversation.
+        return outside_window([turn for turn in turns if turn.turn < context.turn], _window(context.messages))
+    return None
 
 
-async def _keywords(context: TurnContext) -> tuple[list[str], dict[str, Any]]:
+def _window(messages: Sequence[dict[str, Any]]) -> list[tuple[str, list[str]]]:
+    """Each user message's text with the texts of the assistant messages that follow it."""
+    found: list[tuple[str, list[str]]] = [("", [])]
+    for message in messages:
+        if message.get("role") == "user":
+            found.append((text_of(message.get("content")), []))
+        elif message.get("role") == "assistant":
+            found[-1][1].append(text_of(message.get("content")))
+    return found
+
+
+async def _search_terms(
+    context: TurnContext, snapshot: SessionSnapshot, trace: dict[str, Any]
+) -> tuple[Keywords, Sequence[float] | None]:
+    """Keywords and vector of the message; none, and no request, where the book is not searched anyway."""
+    agent = context.agent.settings
+    if not searches_book(snapshot, agent.max_inject_memories):
+        if agent.inject_memories_strategy == "llm":
+            trace["keywords"] = {"strategy": "llm", "skipped": "nothing_to_search"}
+        return Keywords(), None
+    if not settings.EMBEDDING_MODEL:
+        keywords, vector = await _keywords(context), None
+    else:
+        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, trace))
+    if keywords.trace:
+        trace["keywords"] = keywords.trace
+        fallback = keywords.trace.get("fallback", "ok")
+        recall_lanes["keywords", fallback if fallback in {"ok", "timeout"} else "failed"] += 1
+    return keywords, vector
+
+
+async def _vector(context: TurnContext, trace: dict[str, Any]) -> Sequence[float] | None:
+    with contained("embedding", trace):
+        vector, outcome = await query_vector(context.user_text, upstream=context.agent.settings.upstream)
+        trace |= outcome
+        state = outcome["embedding"]
+        recall_lanes["embedding", state if state in {"ok", "timeout"} else "failed"] += 1
+        return vector
+    return None
+
+
+async def _keywords(context: TurnContext) -> Keywords:
     """Search words of the last user message: by rule, or from one extra request that falls back to the rule."""
     if context.agent.settings.inject_memories_strategy == "local":
-        return extract_keywords(context.user_text), {}
+        return Keywords(words=extract_keywords(context.user_text))
+    usage: dict[str, Any] = {}
     messages = (
         {"role": "system", "content": prompt_file("keywords").text},
         {"role": "user", "content": context.user_text},
@@ -156,19 +239,31 @@ async def _keywords(context: TurnContext) -> tuple[list[str], dict[str, Any]]:
     target = agent_target(context.agent.settings)
     try:
         answer = await ask(target, messages, seconds=settings.KEYWORDS_SECONDS, request_id=context.request_id)
-        words = parse_keywords(answer.text)
+        usage = answer.usage
+        words = parse_keywords(answer.text, finished=answer.finish_reason == "stop")
     except UpstreamTimeout:
-        return extract_keywords(context.user_text), {"keywords": {"strategy": "llm", "fallback": "timeout"}}
-    except (DomainError, ValueError) as error:
-        kind = getattr(error, "code", "unusable_answer")
-        return extract_keywords(context.user_text), {"keywords": {"strategy": "llm", "fallback": kind}}
-    return words, {"keywords": {"strategy": "llm", "found": len(words)}}
+        fallback = "timeout"
+    except DomainError as error:
+        fallback = error.code
+    except ValueError:
+        fallback = "unusable_answer"
+    except Exception as error:  # noqa: BLE001 - memory never breaks a turn
+        fallback = f"failed:{type(error).__name__}"
+        log_failure("keywords", error)
+    else:
+        trace = {"strategy": "llm", "found": len(words), "usage": usage}
+        return Keywords(words=words, none_matter=not words, trace=trace, usage=usage)
+    trace = {"strategy": "llm", "fallback": fallback, "usage": usage}
+    return Keywords(words=extract_keywords(context.user_text), trace=trace, usage=usage)
 
 
-def parse_keywords(answer: str) -> list[str]:
-    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for prose."""
+def parse_keywords(answer: str, *, finished: bool = True) -> list[str]:
+    """Keywords separated by commas or white space; an empty answer is none. Raises ValueError for prose, and for an
+    empty answer that was cut off or never came."""
     words = [word.strip(".;:\"'`()[]").casefold() for word in _SEPARATORS.split(answer)]
     found = list(dict.fromkeys(word for word in words if word))
+    if not found and not finished:
+        raise ValueError("no answer")
     if len(found) > _MOST_KEYWORDS:
         raise ValueError("prose instead of keywords")
     return found

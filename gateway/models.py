@@ -140,6 +140,9 @@ class Run(models.Model):
     recalled = models.JSONField(default=list)
     usage_counted = models.BooleanField(default=False, help_text="What it recalled was added to the usage counters.")
     trace = models.JSONField(default=dict, help_text="What recall and the model steps did, without content.")
+    injected = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What it was given from memory, while it waits for its client."
+    )
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
+from django.db.models import Q
+
 from gateway.models import Message, Run, Session
 
 
@@ -34,5 +36,6 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """What runs noted of memory: what was recalled, and why. The transcript stays."""
-    return {"traces": Run.objects.filter(owner_id=owner_id).exclude(recalled=[]).update(recalled=[], trace={})}
+    """What runs noted of memory: what was recalled, and why, and what waiting runs were given. The transcript stays."""
+    noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
+    return {"traces": noted.update(recalled=[], trace={}, injected=None)}

@@ -4,8 +4,8 @@ from gateway.upstream, runs our tools, and hands what was said to gateway.runs.c
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +13,7 @@ from django.conf import settings
 from gateway.agents.model_choice import agent_target
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded
-from gateway.injection import build_messages, prepare, provider_scope
+from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
@@ -27,7 +27,7 @@ from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
-from memories.recall import TOTAL_BYTES, Injection
+from memories.recall import TOTAL_BYTES, Injection, contained
 from memories.tools import ToolCall, ToolScope
 
 logger = logging.getLogger("daybook.turns")
@@ -91,12 +91,16 @@ class Turn:
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.context = context
         self.options = options
-        self.said = closing.Said(text=context.resumed_text, usage=dict(context.resumed_usage))
+        self.said = closing.said_before(context)
         self._noted = len(self.said.text)  # how much of the text is in said.messages already
         self._told_from = len(self.said.text)  # where what this request is told begins
         self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
+        self._client_tools = frozenset(_names(options.client_tools))
+        self._read_tool = (context.injected or {}).get("read_tool") or read_tool.free_name(self._client_tools)
+        self._injection = Injection()
         self._closed = False
+        self._stored = False
         self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
 
@@ -108,13 +112,10 @@ class Turn:
         self._held = mine = held.hold(self.context, self.said)
         try:
             await asyncio.sleep(0)  # a stop that came before the first step is heard here
-            trace = await self._fit()
-            injection = await prepare(self.context)
-            self.said.recalled = [item.as_json() for item in injection.recalled]
-            self.said.trace = {"recall": injection.trace, "steps": 0, **trace}
-            if injection.recalled:
-                yield Recalled(injection)
-            messages = build_messages(self.context, injection)
+            self._injection = await self._prepare()
+            if self._injection.recalled:
+                yield Recalled(self._injection)
+            messages = build_messages(self.context, self._injection)
             async for event in self._run_steps(messages):
                 yield event
         except asyncio.CancelledError:
@@ -136,6 +137,15 @@ class Turn:
             finally:
                 held.release(mine)
 
+    async def _prepare(self) -> Injection:
+        fitted = await self._fit()
+        injection = await prepare(self.context, read_tool=self._read_tool)
+        if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
+            self.said.recalled = [item.as_json() for item in injection.recalled]
+            self.said.trace = {"recall": injection.trace, "steps": 0, **fitted}
+            self.said.usage = add_usage(self.said.usage, injection.usage)
+        return injection
+
     async def _fit(self) -> dict[str, Any]:
         """Make a long native conversation fit its limit, before recall looks for what has left the window."""
         agent = self.context.agent.settings
@@ -149,11 +159,12 @@ class Turn:
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         tools = self._our_tools()
         ours = {tool["function"]["name"] for tool in tools}
+        steps_before = self.said.trace.get("steps", 0)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
             step = Step(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.said.text.encode()))
-            self.said.trace["steps"] = number
+            self.said.trace["steps"] = steps_before + number
             async for choice, text in self._step(request, step):
                 if text and self.options.stream:
                     self._clock.text()
@@ -198,9 +209,9 @@ class Turn:
             return ()  # of several answers at once, which one's calls would be run?
         if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
             return ()
-        ours = (*(memory_tools.definitions() if agent.settings.memory_tools else ()), read_tool.definition())
-        taken = {(tool.get("function") or {}).get("name") for tool in self.options.client_tools}
-        return tuple(tool for tool in ours if tool["function"]["name"] not in taken)
+        memory = memory_tools.definitions() if agent.settings.memory_tools else ()
+        ours = (*memory, read_tool.definition(self._read_tool))
+        return tuple(tool for tool in ours if tool["function"]["name"] not in self._client_tools)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         target = agent_target(self.context.agent.settings)
@@ -221,7 +232,8 @@ class Turn:
             session_id=self.context.session_id,
             run_id=self.context.run_id,
         )
-        step = await in_thread(memory_tools.run_calls, calls, scope)
+        named = [replace(call, name=read_tool.NAME) if call.name == self._read_tool else call for call in calls]
+        step = await in_thread(memory_tools.run_calls, named, scope)
         self.changes.extend(step.changes)
         return step.results
 
@@ -247,16 +259,13 @@ class Turn:
         self._noted = len(self.said.text)
 
     async def _finish(self, result: StepResult, client_calls: list[ToolCall]) -> Done:
-        state = Run.State.AWAITING_CLIENT_TOOLS if client_calls else Run.State.COMPLETED
+        state = Run.State.COMPLETED
+        if client_calls:
+            state = Run.State.AWAITING_CLIENT_TOOLS
+            self.said.injected = kept(self.context, self._injection, self._read_tool)
         turns_since_review = await asyncio.shield(self._close(state))
-        if state == Run.State.COMPLETED and (scope := provider_scope(self.context)):
-            record_later(
-                scope,
-                user=self.context.user_text,
-                assistant=self.said.text,
-                run_id=self.context.run_id,
-                metadata={"agent": self.context.agent.name, "turn": self.context.turn},
-            )
+        if state == Run.State.COMPLETED:
+            self._tell_providers()
         return Done(
             state=state,
             said=self.said,
@@ -267,6 +276,19 @@ class Turn:
             choice=result.choice,
             finish_reason=result.finish_reason,
         )
+
+    def _tell_providers(self) -> None:
+        with contained("providers", self.said.trace):
+            scope = provider_scope(self.context)
+            if scope is None:
+                return
+            record_later(
+                scope,
+                user=self.context.user_text,
+                assistant=self.said.text,
+                run_id=self.context.run_id,
+                metadata={"agent": self.context.agent.name, "turn": self.context.turn},
+            )
 
     def _next_call(self) -> int:
         """A number for the next client call that no earlier one of this run has."""
@@ -284,6 +306,8 @@ class Turn:
             logger.info("run %s was ended by another process before it was stopped here", self.context.run_id)
 
     async def _close_failed(self, error: DomainError) -> None:
+        if self._stored:
+            return  # the answer is complete; what went wrong after it does not undo it
         self.said.messages = []
         problem = {"code": error.code, "message": str(error)}
         try:
@@ -296,7 +320,19 @@ class Turn:
         if self._held is not None:
             self._held.closing = True
         self._clock.closed(state, self.said.usage)
-        return await held.in_closing_thread(closing.close, self.context, self.said, state=state, error=error)
+        turns_since_review = await held.in_closing_thread(
+            closing.close, self.context, self.said, state=state, error=error
+        )
+        self._stored = True
+        return turns_since_review
+
+
+def _names(tools: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The names of a client's tools, of whichever type they are."""
+    for tool in tools:
+        for described in (tool, tool.get("function"), tool.get("custom")):
+            if isinstance(described, dict) and isinstance(described.get("name"), str):
+                yield described["name"]
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:

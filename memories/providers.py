@@ -3,6 +3,7 @@ their own, and told of each completed run after its answer is delivered. The nat
 lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
 
 import asyncio
+import inspect
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -44,22 +45,54 @@ class MemoryProvider:
         return None
 
 
-@cache
-def _load(paths: tuple[str, ...]) -> tuple[MemoryProvider, ...]:
-    return tuple(import_string(path)() for path in paths)
+class ProviderUnusable(Exception):
+    """A configured provider that cannot be used. The message is one line: the path, and why."""
 
 
 def providers() -> tuple[MemoryProvider, ...]:
-    """The configured providers, one instance per process. Raises ImportError for a path that names nothing."""
+    """The configured providers, one instance per process. Raises ProviderUnusable; config.apps calls this at start, so
+    that a wrong path stops the process there."""
     return _load(tuple(settings.MEMORY_PROVIDERS))
 
+
+@cache
+def _load(paths: tuple[str, ...]) -> tuple[MemoryProvider, ...]:
+    loaded: dict[str, MemoryProvider] = {}
+    for path in paths:
+        provider = _load_one(path)
+        name = getattr(provider, "name", None)
+        if not isinstance(name, str) or not name or name in RESERVED_NAMES or name in loaded:
+            raise ProviderUnusable(f"{path!r}; its name {name!r} is empty, taken or reserved")
+        loaded[name] = provider
+    return tuple(loaded.values())
+
+
+def _load_one(path: str) -> MemoryProvider:
+    try:
+        provider: MemoryProvider = import_string(path)()
+    except ImportError as error:
+        raise ProviderUnusable(f"{path!r}; it cannot be imported ({' '.join(str(error).split())})") from error
+    except Exception as error:
+        # Somebody else's code; the text of its error may hold an address or a key.
+        raise ProviderUnusable(f"{path!r}; it cannot be made ({type(error).__name__})") from error
+    for method in ("retrieve_context", "record_interaction"):
+        if not inspect.iscoroutinefunction(getattr(provider, method, None)):
+            raise ProviderUnusable(f"{path!r}; it is not a memory provider ({method} is not an async method of it)")
+    return provider
+
+
+RESERVED_NAMES = frozenset(
+    {"short_term", "long_term", "snapshot", "thread", "guidance", "keywords", "embedding", "providers", "blocks"}
+)
+"""What a run's trace and the metrics call parts of our own."""
 
 failures: Counter[str] = Counter()
 _pending: set["asyncio.Task[None]"] = set()
 
 
 def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metadata: Mapping[str, Any]) -> None:
-    """Tell every provider of a completed run, without anybody waiting for it. Blank exchanges are not told."""
+    """Tell every provider of a completed run, without anybody waiting for it. Blank exchanges are not told.
+    Raises ProviderUnusable."""
     if not user.strip() or not assistant.strip():
         return
     messages = ({"role": "user", "content": user}, {"role": "assistant", "content": assistant})

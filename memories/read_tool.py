@@ -1,6 +1,7 @@
 """The `read` tool: the documents of the run's book at `memory://root…`, in pages. Every reading counts as usage.
 A wrong address is a result the model can act on, never an exception, and never touches a file system."""
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from memories.models import Artifact
 from memories.snapshot import BookState
 
 NAME = "read"
+_OTHER_NAME = "read_memory"
 PAGE_CHARACTERS = 12_000
 _ABOUT = (
     f"Read what is known from past sessions: {ROOT} is the summary, {ROOT}/MEMORY.md the handbook, "
@@ -26,14 +28,20 @@ class Read(BaseModel):
     offset: int = Field(0, ge=0, description="Where to go on: next_offset of the page before.")
 
 
+def free_name(taken: Collection[str]) -> str:
+    """The name that the tool is offered by, beside tools of these names: ours, or else one like it."""
+    names = (NAME, _OTHER_NAME, *(f"{_OTHER_NAME}_{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)
+
+
 @cache
-def definition() -> dict[str, Any]:
+def definition(name: str = NAME) -> dict[str, Any]:
     """The tool as an OpenAI function definition."""
     schema = Read.model_json_schema()
     schema.pop("title", None)
     for value in schema["properties"].values():
         value.pop("title", None)
-    return {"type": "function", "function": {"name": NAME, "description": _ABOUT, "parameters": schema}}
+    return {"type": "function", "function": {"name": name, "description": _ABOUT, "parameters": schema}}
 
 
 def read_document(arguments: str, book: BookState) -> dict[str, Any]:
@@ -45,7 +53,7 @@ def read_document(arguments: str, book: BookState) -> dict[str, Any]:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
         return _refused(
-            "invalid_arguments", f"{where}: {first['msg']}. Call read again with the arguments of its schema."
+            "invalid_arguments", f"{where}: {first['msg']}. Call it again with the arguments of its schema."
         )
     except DomainError as error:
         return _refused(error.code, str(error))

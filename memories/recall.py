@@ -2,12 +2,15 @@
 
 Two lanes, disjoint and concurrent, each with its own deadline: short-term (this session's record that is no longer in
 the context window) and long-term (the book, what is not in the frozen block). A failing lane is an empty result with
-its kind in the run's trace; it never fails the turn and never takes the other lane with it."""
+its kind in the run's trace; it never fails the turn and never takes the other lane with it. The steps around the lanes
+(gateway.injection) are contained in the same way."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+import traceback
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
@@ -52,16 +55,15 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Injection:
-    """What a run's requests carry from memory: the frozen block and the recall message, "" where there is none."""
+    """What a run's requests carry from memory: the frozen block and the recall message, "" where there is none.
+    `usage` is what the model was asked for to find it, in tokens by kind."""
 
     frozen: str = ""
     guidance: str = ""
     recall: str = ""
     recalled: tuple[Recalled, ...] = ()
     trace: dict[str, Any] = field(default_factory=dict)
-
-
-NO_INJECTION = Injection()
+    usage: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,27 @@ class RecallSettings:
     lane_seconds: float
 
 
+@contextmanager
+def contained(name: str, trace: dict[str, Any]) -> Iterator[None]:
+    """What goes wrong inside ends here: in the run's trace under `name`, in the metrics and in the log."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - memory never breaks a turn
+        _note(name, "failed", trace, kind=type(error).__name__)
+        log_failure(name, error)
+
+
+def log_failure(name: str, error: Exception) -> None:
+    """Log that a part of recall failed: of which kind and where, never its text, which may quote what people said."""
+    places = [f"{frame.filename}:{frame.lineno}" for frame in traceback.extract_tb(error.__traceback__)[-3:]]
+    logger.error("recall: %s failed with %s at %s", name, type(error).__name__, " > ".join(places))
+
+
+def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
+    """Whether the long-term lane has anything to search: entries beyond the frozen block, and room for them."""
+    return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
+
+
 async def recall(
     *,
     snapshot: SessionSnapshot,
@@ -82,15 +105,17 @@ async def recall(
     limits: RecallSettings,
     scope: Scope | None = None,
     query_vector: Sequence[float] | None = None,
+    long_term: bool = True,
 ) -> Injection:
     """Run the lanes and cut what they found to the limits. No database query: indexes came with the snapshot.
-    With a `scope` other providers are asked too; what they give follows ours in the long-term lane."""
+    With a `scope` other providers are asked too; what they give follows ours. Without `long_term` the book is not
+    searched."""
     left = limits.max_memories - len(snapshot.frozen.entries)
     trace: dict[str, Any] = {}
     lanes: dict[str, Awaitable[list[Recalled]]] = {}
     if thread is not None and thread.outside:
         lanes["short_term"] = _lane("short_term", lambda: _short_term(thread, query, limits), limits, trace)
-    if left > 0 and not snapshot.frozen.holds_all:
+    if long_term and searches_book(snapshot, limits.max_memories):
         search = limits.search
         lanes["long_term"] = _lane(
             "long_term",
@@ -100,22 +125,30 @@ async def recall(
             small=len(snapshot.view.entries) <= SMALL_BOOK,
         )
     if scope is not None:
-        lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in providers()}
+        lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = dict(zip(lanes, await _together(lanes.values()), strict=True))
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
     short, long = share(short, long)
     frozen = [_frozen(snapshot, entry.number) for entry in snapshot.frozen.entries]
+    blocks = ""
+    with contained("blocks", trace):
+        blocks = _blocks(short, long)
+    if not blocks:
+        short, long = [], []
+    return Injection(frozen=snapshot.frozen.text, recall=blocks, recalled=(*frozen, *short, *long), trace=trace)
+
+
+def _blocks(short: Sequence[Recalled], long: Sequence[Recalled]) -> str:
     snippets = [Snippet(turn=item.turn or 0, text=item.text) for item in short]
     lines = [MemoryLine(number=item.number or item.source, category=item.category, content=item.text) for item in long]
-    blocks = [block for block in (thread_block(snippets), memory_block(lines)) if block]
-    return Injection(
-        frozen=snapshot.frozen.text,
-        guidance=snapshot.guidance,
-        recall="\n\n".join(blocks),
-        recalled=(*frozen, *short, *long),
-        trace=trace,
-    )
+    return "\n\n".join(block for block in (thread_block(snippets), memory_block(lines)) if block)
+
+
+def _providers(trace: dict[str, Any]) -> Sequence[MemoryProvider]:
+    with contained("providers", trace):
+        return providers()
+    return ()
 
 
 def share(short: Sequence[Recalled], long: Sequence[Recalled]) -> tuple[list[Recalled], list[Recalled]]:
@@ -178,19 +211,20 @@ async def _guarded(
 ) -> list[Recalled]:
     """A lane within its deadline; whatever it does, the turn goes on, and the trace names what went wrong."""
     started = time.perf_counter()
-    entry: dict[str, Any] = {"state": "ok"}
-    trace[name] = entry
     found: list[Recalled] = []
-    try:
-        found = await asyncio.wait_for(search, seconds)
-    except TimeoutError:
-        entry["state"] = "timeout"
-    except Exception as error:
-        entry |= {"state": "failed", "kind": type(error).__name__}
-        logger.exception("recall lane %s failed", name)
-    recall_lanes[name, entry["state"]] += 1
-    entry |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
+    with contained(name, trace):
+        try:
+            found = await asyncio.wait_for(search, seconds)
+            _note(name, "ok", trace)
+        except TimeoutError:
+            _note(name, "timeout", trace)
+    trace[name] |= {"found": len(found), "ms": round((time.perf_counter() - started) * 1000, 2)}
     return found
+
+
+def _note(name: str, state: str, trace: dict[str, Any], **more: str) -> None:
+    trace[name] = {"state": state, **more}
+    recall_lanes[name, state] += 1
 
 
 def _short_term(thread: ThreadView | None, query: str, limits: RecallSettings) -> list[Recalled]:

@@ -33,6 +33,7 @@ from memories.vectors import vectors_of_book
 from prompts.consolidation import guidance
 
 _ENTRY_OVERHEAD = 400
+_MOST_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free
 Vectors = Mapping[int, Vector]
 
 
@@ -89,7 +90,17 @@ class SessionSnapshot:
     view: BookView
     version: tuple[int, ...]  # of what else it depends on: the agent's settings, the session's compactions
     frozen: FrozenBlock
-    guidance: str = ""
+    summary: str = ""  # as far as the session carries it
+    _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+
+    def guidance(self, read_tool: str) -> str:
+        """The Memory Guidance block that names this tool, "" for none. The same name gives the same bytes."""
+        told = self._guidance.get(read_tool)
+        if told is None:
+            told = guidance(self.summary, read_tool=read_tool)
+            if len(self._guidance) < _MOST_TOOL_NAMES:
+                self._guidance[read_tool] = told
+        return told
 
     def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Whether nothing that may be injected has changed since."""
@@ -134,8 +145,8 @@ class Snapshots:
         how much of the summary it carries; 0 = no Memory Guidance."""
         view = self.view(state)
         frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
-        told = guidance(cut_to_tokens(view.summary, guidance_tokens)) if guidance_tokens else ""
-        snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, guidance=told)
+        summary = cut_to_tokens(view.summary, guidance_tokens) if guidance_tokens else ""
+        snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, summary=summary)
         with self._lock:
             self._sessions[session_id] = (time.monotonic(), snapshot)
             self._sessions.move_to_end(session_id)
@@ -201,6 +212,11 @@ class Snapshots:
 
 
 snapshots = Snapshots()
+
+
+def empty_snapshot(state: BookState) -> SessionSnapshot:
+    """What a run injects from when its snapshot cannot be made: a book without entries. Kept nowhere."""
+    return SessionSnapshot(view=BookView(state, ()), version=(0, 0), frozen=freeze((), max_memories=0, char_limit=0))
 
 
 def load_view(state: BookState) -> BookView:

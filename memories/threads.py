@@ -5,9 +5,11 @@ when Django starts. The index lives in process beside the session's snapshot and
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
 from uuid import UUID
 
 from django.conf import settings
@@ -15,22 +17,36 @@ from django.conf import settings
 from memories.models import ThreadRecord
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
+from memories.search.keywords import extract_keywords
+from memories.search.tokens import tokens_of
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ThreadTurn:
-    """One recorded turn: what the person and the agent said."""
+    """One recorded turn: what the person and the agent said. `assistant` is the text of all model steps, `answer` that
+    of the last one that said something ("" if it is not known)."""
 
     record_id: UUID
     run_id: UUID
     turn: int
     user: str
     assistant: str
+    answer: str = ""
     said_at: datetime
+
+    @cached_property
+    def user_key(self) -> int:
+        """Compares the user message with messages of a request."""
+        return hash(_squeeze(self.user))
+
+    @cached_property
+    def answer_keys(self) -> frozenset[int]:
+        """Compares the answer with messages of a request: the whole text, and the last step alone."""
+        return frozenset(hash(text) for text in map(_squeeze, (self.assistant, self.answer)) if text)
 
 
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
-# runs are left out. Synchronous; one query.
+# runs are left out. Synchronous; three queries.
 ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
 _reader: ThreadReader | None = None
 
@@ -56,91 +72,129 @@ class ThreadHit:
 
 
 class ThreadView:
-    """The recorded turns of a session that the context window no longer shows, searchable."""
+    """The recorded turns of a session that the context window no longer shows, searchable. A side of a turn that the
+    window still shows is "" in it."""
 
     def __init__(self, outside: Sequence[ThreadTurn]) -> None:
         self.outside = tuple(outside)
 
     def search(self, query: str, *, limit: int) -> list[ThreadHit]:
-        """The best parts, best first; one part per side of a turn."""
+        """The best parts, best first; one part per side of a turn. A query without content words ("ok", "go on") finds
+        the newest turns, newest first."""
         parts = [
-            part for turn in self.outside for part in ((turn, turn.user, "user"), (turn, turn.assistant, "assistant"))
+            (turn, text, speaker)
+            for turn in self.outside
+            for text, speaker in ((turn.user, "user"), (turn.assistant, "assistant"))
+            if text
         ]
+        if not (extract_keywords(query) and tokens_of(query)):
+            newest = sorted(parts, key=lambda part: -part[0].turn)  # stable: a turn's question stays before its answer
+            return [_hit(turn, text) for turn, text, _ in newest[:limit]]
         index = BookIndex.build(
             [
                 Entry(number=number, content=text, session_id="thread", speaker=speaker, said_at=turn.said_at)
                 for number, (turn, text, speaker) in enumerate(parts)
             ]
         )
-        hits = index.search(query, limit=limit)
-        return [
-            ThreadHit(run_id=parts[h.number][0].run_id, turn=parts[h.number][0].turn, text=parts[h.number][1])
-            for h in hits
-        ]
+        return [_hit(*parts[hit.number][:2]) for hit in index.search(query, limit=limit)]
+
+
+def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
+    return ThreadHit(run_id=turn.run_id, turn=turn.turn, text=text)
+
+
+class HeldThread(NamedTuple):
+    """What the cache holds of a session: its turns, and the newest record that they were read with. The run of that
+    record may have been superseded and be missing among the turns."""
+
+    newest: UUID | None
+    turns: tuple[ThreadTurn, ...]
 
 
 @dataclass(slots=True)
 class ThreadCache:
     """Recorded turns of sessions in use, by session, bounded. Thread-safe."""
 
-    _turns: "OrderedDict[UUID, tuple[ThreadTurn, ...]]" = field(default_factory=OrderedDict)
+    _threads: "OrderedDict[UUID, HeldThread]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
-        """The session's turns if nothing newer than `newest` exists; no query."""
+        """The session's turns if `newest` is the newest record they were read with; no query. They may hold turns that
+        were superseded since: those numbered like the turn that is being run, or higher."""
+        if newest is None:
+            return ()
         with self._lock:
-            turns = self._turns.get(session_id)
-            if newest is None:
-                return ()
-            if turns is None or not turns or turns[-1].record_id != newest:
+            held = self._threads.get(session_id)
+            if held is None or held.newest != newest:
                 return None
-            self._turns.move_to_end(session_id)
-            return turns
+            self._threads.move_to_end(session_id)
+            return held.turns
 
-    def read(self, owner_id: UUID, session_id: UUID) -> tuple[ThreadTurn, ...]:
-        """All recorded turns, the missing ones from their rows."""
-        turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
+    def held(self, session_id: UUID) -> HeldThread | None:
+        """What is held of a session, current or not; looking at it does not keep it."""
         with self._lock:
-            self._turns[session_id] = turns
-            self._turns.move_to_end(session_id)
-            self._trim()
+            return self._threads.get(session_id)
+
+    def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
+        """All recorded turns, from their rows. `newest` is the session's newest record, also where its run was
+        superseded; without it, that of the last turn."""
+        turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
+        if newest is None and turns:
+            newest = turns[-1].record_id
+        with self._lock:
+            self._keep(session_id, HeldThread(newest, turns))
         return turns
 
     def append(self, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
-        """Add the turn that was just recorded, if what is kept ends with the record `after` (None: the session had no
-        record). A turn that replaces an earlier one takes its place, and that of what followed it."""
+        """Add the turn that was just recorded, if what is kept was read with the record `after` (None: the session had
+        no record). A turn that replaces an earlier one takes its place, and that of what followed it."""
         with self._lock:
-            turns = self._turns.get(session_id, ()) if after else ()
-            if after and (not turns or turns[-1].record_id != after):
+            held = self._threads.get(session_id) if after else HeldThread(None, ())
+            if held is None or held.newest != after:
                 return
-            self._turns[session_id] = (*(known for known in turns if known.turn < turn.turn), turn)
-            self._turns.move_to_end(session_id)
-            self._trim()
+            turns = (*(known for known in held.turns if known.turn < turn.turn), turn)
+            self._keep(session_id, HeldThread(turn.record_id, turns))
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
-            self._turns.clear()
+            self._threads.clear()
 
     def drop(self, session_id: UUID) -> None:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:
-            self._turns.pop(session_id, None)
+            self._threads.pop(session_id, None)
 
-    def _trim(self) -> None:
-        while len(self._turns) > settings.SNAPSHOT_SESSIONS:
-            self._turns.popitem(last=False)
+    def _keep(self, session_id: UUID, held: HeldThread) -> None:
+        self._threads[session_id] = held
+        self._threads.move_to_end(session_id)
+        while len(self._threads) > settings.SNAPSHOT_SESSIONS:
+            self._threads.popitem(last=False)
 
 
 thread_cache = ThreadCache()
 
 
-def outside_window(turns: Sequence[ThreadTurn], window_texts: Collection[str]) -> ThreadView:
-    """The turns of which not both sides are among the folded texts of the request."""
-    return ThreadView(
-        [turn for turn in turns if not (_fold(turn.user) in window_texts and _fold(turn.assistant) in window_texts)]
-    )
+def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequence[str]]]) -> ThreadView:
+    """What a request no longer shows of these turns, message by message. `window` is the request's conversation: each
+    user message's text with the texts of the assistant messages that follow it."""
+    users: set[int] = set()
+    answers: set[int] = set()
+    for user, steps in window:
+        users.add(hash(_squeeze(user)))
+        texts = [_squeeze(text) for text in steps]
+        # Clients resend the steps of an answer as they came, or joined.
+        answers.update(map(hash, texts))
+        answers.add(hash("".join(texts)))
+    outside = []
+    for turn in turns:
+        user_shown, answer_shown = turn.user_key in users, not answers.isdisjoint(turn.answer_keys)
+        if not (user_shown and answer_shown):
+            user, assistant = "" if user_shown else turn.user, "" if answer_shown else turn.assistant
+            outside.append(replace(turn, user=user, assistant=assistant))
+    return ThreadView(outside)
 
 
-def _fold(text: str) -> str:
-    return " ".join(text.split())
+def _squeeze(text: str) -> str:
+    """Text without white space: clients trim and join messages each in their way."""
+    return "".join(text.split())

@@ -61,9 +61,12 @@ def synthesis_messages(
     return ({"role": "user", "content": text},)
 
 
-def guidance(summary: str) -> str:
-    """The Memory Guidance block around a summary, or "" for none; nothing in it can end the tag."""
-    return fill(prompt_file(_GUIDANCE), memory_summary=escape(summary)) if summary.strip() else ""
+def guidance(summary: str, *, read_tool: str = "read") -> str:
+    """The Memory Guidance block around a summary, or "" for none; nothing in it can end the tag. `read_tool` is the
+    name of the tool that reads documents."""
+    if not summary.strip():
+        return ""
+    return fill(prompt_file(_GUIDANCE), memory_summary=escape(summary), read_tool=read_tool)
 
 
 def prompts_sha256() -> dict[str, str]:

@@ -1,8 +1,10 @@
 """Closing a run: what was said is stored, the turn counted and recorded and the hook told, in one transaction."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +24,7 @@ from gateway.runs.window import as_openai
 from gateway.tokens import estimate, estimate_text
 from memories.background import redis_calls
 from memories.database import only_row
+from memories.recall import contained
 from memories.threads import ThreadTurn, record_run, thread_cache
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
@@ -40,6 +43,17 @@ class Said:
     model: str = ""
     recalled: list[dict[str, Any]] = field(default_factory=list)
     trace: dict[str, Any] = field(default_factory=dict)
+    injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
+
+
+def said_before(context: TurnContext) -> Said:
+    """What a run has said when it opens: nothing, unless it is taken up again."""
+    return Said(
+        text=context.resumed_text,
+        usage=dict(context.resumed_usage),
+        recalled=list(context.resumed_recalled),
+        trace=dict(context.resumed_trace),
+    )
 
 
 def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
@@ -54,16 +68,29 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
-        turn = ThreadTurn(
-            record_id=record_id,
-            run_id=context.run_id,
-            turn=context.turn,
-            user=context.user_text,
-            assistant=said.text,
-            said_at=context.started_at,
-        )
-        thread_cache.append(context.session_id, turn, after=context.newest_record)
+        with contained("thread", said.trace):  # the turn is stored: nothing may fail it now
+            turn = ThreadTurn(
+                record_id=record_id,
+                run_id=context.run_id,
+                turn=context.turn,
+                user=context.user_text,
+                assistant=said.text,
+                answer=_last_text(context.messages, said.messages),
+                said_at=context.started_at,
+            )
+            thread_cache.append(context.session_id, turn, after=context.newest_record)
     return turns_since_review
+
+
+def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
+    """The text of the last assistant message of a turn that has one."""
+    for message in chain.from_iterable(map(reversed, reversed(parts))):
+        if message["role"] == Message.Role.USER:
+            break
+        text = identity.text_of(message.get("content"))
+        if message["role"] == Message.Role.ASSISTANT and text.strip():
+            return text
+    return ""
 
 
 @transaction.atomic
@@ -82,6 +109,7 @@ def _close(
         model=said.model,
         recalled=said.recalled,
         trace=said.trace,
+        injected=None if ended else said.injected,
         error=error,
         chain_after=chain_after,
         lease_token=None,

@@ -46,6 +46,9 @@ class TurnContext:
     chain_before: str = ""
     request_id: str
     started_at: datetime
-    # What an earlier part of this run said before it waited for the client's tools.
+    # What an earlier part of this run said and noted before it waited for the client's tools.
     resumed_text: str = ""
     resumed_usage: dict[str, Any] = field(default_factory=dict)
+    resumed_recalled: list[dict[str, Any]] = field(default_factory=list)
+    resumed_trace: dict[str, Any] = field(default_factory=dict)
+    injected: dict[str, Any] | None = None  # what that part was given from memory: the rest is given the same

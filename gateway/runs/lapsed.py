@@ -78,6 +78,7 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
     )
     stopped = held.update(
         state=Run.State.STOPPED,
+        injected=None,
         trace={**run.trace, "stopped_by": "process"},
         lease_token=None,
         lease_expires_at=None,

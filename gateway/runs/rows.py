@@ -21,6 +21,7 @@ from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import ThreadRecord
+from memories.snapshot import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
@@ -133,6 +134,9 @@ def turn_context(
     agent = session.agent
     checked = agent_settings(agent)
     book = None if run.temporary else book_state(session.owner_id, agent.book)
+    injected = _still_given(run, book)
+    if injected is not None:  # settings that changed while the run waited hold from its session's next run on
+        checked = checked.model_copy(update={name: injected[name] for name in ("instructions", "recall_role")})
     remembers = book is not None and checked.inject_memories and session.turns
     assert run.lease_token is not None
     return TurnContext(
@@ -159,7 +163,18 @@ def turn_context(
         started_at=run.started_at,
         resumed_text=run.text,
         resumed_usage=run.usage,
+        resumed_recalled=run.recalled,
+        resumed_trace=run.trace,
+        injected=injected,
     )
+
+
+def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:
+    """What a run that waited was given from memory, unless its book was cleared or forgotten meanwhile."""
+    injected: dict[str, Any] | None = run.injected
+    if injected is None or injected["epoch"] != (book.epoch if book else None):
+        return None
+    return injected
 
 
 def _newest_record(session: Session) -> UUID | None:
