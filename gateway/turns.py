@@ -21,7 +21,6 @@ from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
-from memories import read_tool
 from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
@@ -188,7 +187,7 @@ class Turn:
             return ()  # of several answers at once, which one's calls would be run?
         if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
             return ()
-        ours = (*(memory_tools.definitions() if agent.settings.memory_tools else ()), read_tool.definition())
+        ours = memory_tools.definitions(memory_tools.tools_of_turn(memory=agent.settings.memory_tools))
         taken = {(tool.get("function") or {}).get("name") for tool in self.options.client_tools}
         return tuple(tool for tool in ours if tool["function"]["name"] not in taken)
 

@@ -121,7 +121,7 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
             upstream=reflection.upstream,
             model=asked,
             messages=tuple(messages),
-            tools=memory_tools.definitions(memory_tools.WRITING),
+            tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
             request_id=reflection.request_id,
         )
         reflection.steps = number

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from gateway.command_words import COMMAND
-from gateway.commands import Command, CommandCall, CommandReply, register_command
+from gateway.commands import CommandCall, CommandReply, register_handler
 from memories.errors import Conflict
 from memories.models import Book
 from reviews.consolidation.clearing import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
@@ -14,12 +14,9 @@ _TEMPORARY = "Temporary session. No memory is read and none is saved, so there i
 
 
 def register_commands() -> None:
-    """Fill the table; called from the AppConfig's ready()."""
-    about = "Delete all memory data of this book, after you confirm; it can be undone for a time."
-    register_command(Command(verb="clear", about=about, handler=_clear))
-    register_command(Command(verb="reset", about="The same as clear.", handler=_clear))
-    register_command(Command(verb="enqueue", about="Consolidate past sessions now.", handler=_rebuild))
-    register_command(Command(verb="rebuild", about="The same as enqueue.", handler=_rebuild))
+    """Say what carries these verbs out; called from the AppConfig's ready()."""
+    for verb, handler in (("clear", _clear), ("reset", _clear), ("enqueue", _rebuild), ("rebuild", _rebuild)):
+        register_handler(verb, handler)
 
 
 def _clear(call: CommandCall) -> CommandReply:

@@ -1,62 +1,39 @@
 """The `read` tool: the documents of the run's book at `memory://root…`, in pages. Every reading counts as usage.
 A wrong address is a result the model can act on, never an exception, and never touches a file system."""
 
-from functools import cache
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from memories.artifact_paths import ROOT, resolve_uri
 from memories.artifacts import artifact_get, artifact_read, renewed_rule
 from memories.errors import DomainError
 from memories.models import Artifact
-from memories.snapshot import BookState
+from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
 
-NAME = "read"
 PAGE_CHARACTERS = 12_000
-_ABOUT = (
-    f"Read what is known from past sessions: {ROOT} is the summary, {ROOT}/MEMORY.md the handbook, "
-    f"{ROOT}/skills/<name>/SKILL.md a procedure. Long documents come in pages."
-)
 
 
-class Read(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True)
+class Read(Arguments):
     path: str = Field(description=f"{ROOT}, {ROOT}/MEMORY.md or {ROOT}/skills/<name>/SKILL.md.")
     offset: int = Field(0, ge=0, description="Where to go on: next_offset of the page before.")
 
 
-@cache
-def definition() -> dict[str, Any]:
-    """The tool as an OpenAI function definition."""
-    schema = Read.model_json_schema()
-    schema.pop("title", None)
-    for value in schema["properties"].values():
-        value.pop("title", None)
-    return {"type": "function", "function": {"name": NAME, "description": _ABOUT, "parameters": schema}}
-
-
-def read_document(arguments: str, book: BookState) -> dict[str, Any]:
+def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
     """The result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
+    book = run.scope.book
     try:
-        wanted = Read.model_validate_json(arguments or "{}")
         artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "arguments"
-        return _refused(
-            "invalid_arguments", f"{where}: {first['msg']}. Call read again with the arguments of its schema."
-        )
     except DomainError as error:
-        return _refused(error.code, str(error))
+        return failure(error.code, str(error))
     return _page(artifact, wanted.offset)
 
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
     if rule := renewed_rule(artifact):
-        return _refused("blocked_by_scan", f"This document is blocked by rule {rule} until a person mends it.")
+        return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person mends it.")
     if offset and offset >= len(artifact.content):
-        return _refused("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
+        return failure("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
     artifact_read(artifact)
     end = _page_end(artifact.content, offset)
     return {
@@ -76,5 +53,17 @@ def _page_end(content: str, offset: int) -> int:
     return line_end + 1 if line_end > 0 else end
 
 
-def _refused(code: str, message: str) -> dict[str, Any]:
-    return {"ok": False, "error": code, "message": message}
+READ = Tool(
+    name="read",
+    title="Read documents",
+    description=(
+        f"Read what is known from past sessions: {ROOT} is the summary, {ROOT}/MEMORY.md the handbook, "
+        f"{ROOT}/skills/<name>/SKILL.md a procedure. Long documents come in pages."
+    ),
+    arguments=Read,
+    handler=_read,
+    stages=frozenset({Stage.DOCUMENTS, Stage.MCP}),
+    words=Words("Reading a document…", "Read a document."),
+    detail="path",
+    detailed=Words("Reading {}…", "Read {}."),
+)

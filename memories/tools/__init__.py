@@ -1,0 +1,25 @@
+"""The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
+their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
+
+from memories.tools.calls import parse_arguments, run_calls, unknown_tool
+from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
+from memories.tools.tool import Stage, StepResult, Tool, ToolCall, ToolScope, failure
+from memories.tools.writing import change_json, memory_number
+
+__all__ = [
+    "TOOLS",
+    "Stage",
+    "StepResult",
+    "Tool",
+    "ToolCall",
+    "ToolScope",
+    "change_json",
+    "definitions",
+    "failure",
+    "memory_number",
+    "parse_arguments",
+    "run_calls",
+    "tools_at",
+    "tools_of_turn",
+    "unknown_tool",
+]
