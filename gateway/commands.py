@@ -31,8 +31,10 @@ from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.books import book_state
 from memories.caller import Caller
+from memories.frozen import freeze
 from memories.ids import uuid7
-from memories.snapshot import BookState
+from memories.recall import TOTAL_BYTES
+from memories.snapshot import BookState, snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +214,31 @@ def fenced(text: str) -> str:
 def _view(call: CommandCall) -> CommandReply:
     if call.temporary:
         return CommandReply(text="Temporary session. No memory is read and none is saved.")
-    blocks = injected_blocks(call.book, call.agent)
-    if not blocks:
-        return CommandReply(text=f"Nothing of book {call.book.name} is given to the agent at present.")
-    return CommandReply(text=f"Given to the agent with every message, from book {call.book.name}:\n\n{fenced(blocks)}")
+    blocks, book = injected_blocks(call.book, call.agent), call.book.name
+    recalled = _recalled_words(call)
+    if blocks:
+        text = f"Given to the agent with every message, from book {book}:\n\n{fenced(blocks)}"
+        return CommandReply(text="\n\n".join(filter(None, [text, recalled])))
+    if recalled:
+        return CommandReply(text=f"Nothing of book {book} is given to the agent with every message. {recalled}")
+    return CommandReply(text=f"Nothing of book {book} is given to the agent at present.")
+
+
+def _recalled_words(call: CommandCall) -> str:
+    """What is said of the memories that are not in the frozen block but may be recalled; "" where there are none."""
+    agent = call.agent.settings
+    if not agent.inject_memories:
+        return ""
+    entries = snapshots.view(call.book).entries
+    frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).entries
+    others, most = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
+    if not others or not most:
+        return ""
+    which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
+    return (
+        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {most} "
+        f"are given with it, as far as they fit within {TOTAL_BYTES // 1024} KiB."
+    )
 
 
 def _help(call: CommandCall) -> CommandReply:

@@ -13,6 +13,7 @@ from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.asking import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.selection import current_versions, has_cooled, needs_synthesis, sessions_of
+from reviews.consolidation.standing import Standing, standing_of
 from reviews.models import ConsolidationState, Extraction
 
 _MILLION = 1_000_000
@@ -33,6 +34,7 @@ class Preview:
     max_requests: int
     max_tokens: int
     cost: float | None
+    standing: Standing
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -48,17 +50,20 @@ class Preview:
             "max_requests": self.max_requests,
             "max_tokens": self.max_tokens,
             "cost": self.cost,
+            "standing": self.standing.as_json(),
         }
 
     @property
     def text(self) -> str:
         """The sentence of the page and the command."""
+        if not self.requests:
+            return f"A rebuild would read and write nothing. {self.standing.text}"
         count = len(self.sessions)
         cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
         return (
             f"A rebuild would read {count} {'session' if count == 1 else 'sessions'}: "
             f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. "
-            "Your edits to the documents are kept."
+            f"Your edits to the documents are kept. {self.standing.text}"
         )
 
 
@@ -90,6 +95,7 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
         max_requests=limits.max_requests_per_run,
         max_tokens=limits.max_tokens_per_run,
         cost=_cost(extraction_tokens, len(sessions), synthesis_tokens),
+        standing=standing_of(book, force=force),
     )
 
 

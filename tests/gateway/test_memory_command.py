@@ -27,7 +27,7 @@ from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
 from memories.services import Source, book_get_or_create
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
-from tests.factories import key_make, memory_make
+from tests.factories import agent_make, key_make, memory_make, session_make
 from tests.gateway.v1 import stream
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
@@ -157,6 +157,37 @@ async def test_view_shows_the_injection_exactly(
 
 async def test_view_says_when_there_is_nothing(alice_api: Api, session: Session) -> None:
     assert "Nothing of book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
+
+
+async def test_view_says_what_recall_may_find_where_nothing_is_frozen(alice: Owner, alice_api: Api) -> None:
+    def prepare() -> list[Session]:
+        settings = {"frozen_char_limit": 0, "max_inject_memories": 3}
+        memory_make(alice, "Likes tea.")
+        sessions = [session_make(alice, agent_make("unfrozen", **settings))]
+        sessions.append(session_make(alice, agent_make("off", inject_memories=False)))
+        return sessions
+
+    session, off = await in_thread(prepare)
+    assert (await turn(alice_api, session, "/memory view"))["content"] == (
+        "Nothing of book main is given to the agent with every message. The 1 memory of the book is searched for what "
+        "bears on a message: at most 3 are given with it, as far as they fit within 4 KiB."
+    )
+    nothing = "Nothing of book main is given to the agent at present."
+    assert (await turn(alice_api, off, "/memory view"))["content"] == nothing
+
+
+async def test_view_says_what_recall_may_add_to_the_frozen_block(alice: Owner, alice_api: Api) -> None:
+    def prepare() -> Session:
+        for number in range(5):
+            memory_make(alice, f"Likes tea number {number}.")
+        return session_make(alice, agent_make(max_inject_memories=4))
+
+    shown = (await turn(alice_api, await in_thread(prepare), "/memory view"))["content"]
+    assert shown.count("<memory ") == 2
+    assert shown.endswith(
+        "Another 3 memories of the book are searched for what bears on a message: at most 2 are given with it, as far "
+        "as they fit within 4 KiB."
+    )
 
 
 async def test_it_is_stored_as_a_command_and_not_counted_recorded_or_reviewed(
@@ -360,7 +391,11 @@ async def test_a_wrong_code_deletes_nothing(alice: Owner, alice_api: Api, sessio
 async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) -> None:
     assert "Consolidation is off" in (await turn(alice_api, session, "/memory rebuild"))["content"]
     await in_thread(settings_make)
-    assert "is scheduled" in (await turn(alice_api, session, "/memory enqueue"))["content"]
+    answer = (await turn(alice_api, session, "/memory enqueue"))["content"]
+    assert answer == (
+        "Consolidation of book main is scheduled. No session can be read now, so it works with the notes there are. "
+        "The book has no sessions to read. Memories shows its progress."
+    )
     run = await in_thread(ConsolidationRun.objects.get)
     assert (run.force, run.trigger, run.state) == (True, "request", "scheduled")
     await turn(alice_api, session, "/memory rebuild")
