@@ -101,8 +101,8 @@ def _text(book: Book, limits: MemorySettings, first: datetime | None, found: dic
         sentences.append(f"{_sessions(found['unchanged'])} {was}.")
     if found["given_up"]:
         one = found["given_up"] == 1
-        left = "it changes or a rebuild" if one else "they change or a rebuild"
-        sentences.append(f"{_sessions(found['given_up'])} could not be read and wait until {left} is forced.")
+        waits, left = ("waits", "it changes or a rebuild") if one else ("wait", "they change or a rebuild")
+        sentences.append(f"{_sessions(found['given_up'])} could not be read and {waits} until {left} is forced.")
     if found["too_old"]:
         sentences.append(
             f"{_sessions(found['too_old'])} {'is' if found['too_old'] == 1 else 'are'} older than "
