@@ -1,7 +1,11 @@
 from django.apps import AppConfig
+from django.conf import settings
+from django.core import checks
 
+from config.checks import prompt_warnings
 from config.environment import ConfigurationError
 from memories.providers import ProviderUnusable, providers
+from prompts.files import use_folder
 
 
 class ConfigConfig(AppConfig):
@@ -10,6 +14,8 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         """Load what the environment names and the settings could not load yet. Raises ConfigurationError."""
+        use_folder(settings.DAYBOOK_PROMPTS)
+        checks.register(prompt_warnings)
         try:
             providers()
         except ProviderUnusable as error:

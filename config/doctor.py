@@ -17,11 +17,13 @@ from django.utils import timezone
 from django_q.brokers import get_broker
 
 from config import heartbeat
+from config.checks import MEANWHILE
 from config.health import pending_migrations
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
+from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
 _UPSTREAM_SECONDS = 5.0
@@ -46,6 +48,7 @@ class Finding:
 def findings() -> Iterator[Finding]:
     """Every check in turn. Those that need a database are left out where there is none."""
     yield _configuration()
+    yield _prompts()
     yield _disk()
     database = _database()
     yield database
@@ -64,6 +67,13 @@ def _configuration() -> Finding:
     kind = "PostgreSQL" if connection.vendor == "postgresql" else "SQLite"
     queue = "Redis" if settings.REDIS_URL else "the database"
     return Finding("configuration", Level.OK, f"{settings.DAYBOOK_SERVER}, {kind}, queue on {queue}")
+
+
+def _prompts() -> Finding:
+    problems = prompt_problems()
+    if problems:
+        return Finding("prompts", Level.WARNING, f"{' '.join(problems)} {MEANWHILE}")
+    return Finding("prompts", Level.OK, f"can be used; your own would be in {settings.DAYBOOK_PROMPTS}")
 
 
 def _disk() -> Finding:

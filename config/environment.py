@@ -35,6 +35,7 @@ class Environment(BaseSettings):
     openai_api_key: SecretStr = Field(SecretStr(""), alias="OPENAI_API_KEY", description="Key of the default upstream.")
     model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
     agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
+    prompts: Path | None = Field(None, description="Folder of your own prompt files; empty: prompts in the home.")
     secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; made and kept in the home if unset.")
     secret_key_fallbacks: str = Field("", description="Older secret keys, separated by commas.")
     admin_user: str = Field("admin", min_length=1, description="Name of the first administrator.")

@@ -221,6 +221,9 @@ DAYBOOK_HOST = ENV.host
 DAYBOOK_PORT = ENV.port
 DAYBOOK_MODEL = ENV.model
 DAYBOOK_AGENTS = ENV.agents
+DAYBOOK_PROMPTS = ENV.prompts or DAYBOOK_HOME / "prompts"
+if ENV.prompts and not ENV.prompts.is_dir():
+    raise ConfigurationError(f"DAYBOOK_PROMPTS is '{ENV.prompts}'; it must be a folder.")
 DAYBOOK_PACKAGED_AGENTS = BASE_DIR / "agents.yaml"
 DAYBOOK_ADMIN_USER = ENV.admin_user
 DAYBOOK_ADMIN_PASSWORD = ENV.admin_password.get_secret_value()

@@ -1,5 +1,5 @@
-"""What counts as a `/memory` command: the whole message, nothing around it; anything else that begins so is talk about
-one and goes to the model."""
+"""The `/memory` commands: their table, and what counts as one. A command is the whole message, nothing around it;
+anything else that begins so is talk about one and goes to the model. What they do is registered in gateway.commands."""
 
 import re
 from collections.abc import Sequence
@@ -7,28 +7,69 @@ from dataclasses import dataclass
 from typing import Any
 
 COMMAND = "/memory"
-VERBS = ("view", "clear", "reset", "enqueue", "rebuild", "help")
+# People try this one in the chat; on /v1 it may be a command of the client's own.
+NATIVE_HELP = "/help"
+_MOST_VERB = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One verb, and what it does, in words for people. `confirmed`: it takes the code of a confirmation."""
+
+    verb: str
+    about: str
+    confirmed: bool = False
+
+    @property
+    def line(self) -> str:
+        """What a person types."""
+        return f"{COMMAND} {self.verb}"
+
+
+COMMANDS = (
+    Command(verb="view", about="Show exactly what the agent is given."),
+    Command(verb="rebuild", about="Consolidate past sessions now."),
+    Command(verb="enqueue", about="The same as rebuild."),
+    Command(
+        verb="clear",
+        about="Delete all memory data of this book, after you confirm; it can be undone for a time.",
+        confirmed=True,
+    ),
+    Command(verb="reset", about="The same as clear.", confirmed=True),
+    Command(verb="help", about="Show this list."),
+)
+VERBS = tuple(command.verb for command in COMMANDS)
+_CONFIRMED = "|".join(command.verb for command in COMMANDS if command.confirmed)
 _WHOLE = re.compile(
-    rf"{COMMAND}(?:[ \t]+(?P<verb>{'|'.join(VERBS)}))?"
-    r"(?:(?<=clear|reset)[ \t]+confirm[ \t]+(?P<code>[A-Za-z0-9]{4,32}))?",
+    rf"{COMMAND}(?:[ \t]+(?:(?P<confirmed>{_CONFIRMED})[ \t]+confirm(?:[ \t]+(?P<code>[A-Za-z0-9]{{4,32}}))?"
+    rf"|(?P<verb>\S{{1,{_MOST_VERB}}})))?",
     re.IGNORECASE,
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedCommand:
-    """A command as it was typed: its verb in small letters, and the code of a confirmation, "" for none."""
+    """A command as it was typed: its verb in small letters, and the code of a confirmation, "" for none.
+    `known` is False for a word that is not in the table; it is answered with the help."""
 
     verb: str
     code: str = ""
+    known: bool = True
 
 
-def parse_command(text: str) -> ParsedCommand | None:
-    """The command that a message is, or None. `/memory` alone asks for help."""
-    match = _WHOLE.fullmatch(text.strip())
+def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
+    """The command that a message is, or None. `/memory` alone, and with a word that is no verb, asks for help.
+    `native`: said on the page or to the native API, where `/help` does, too."""
+    text = text.strip()
+    if native and text.lower() == NATIVE_HELP:
+        return ParsedCommand(verb="help")
+    match = _WHOLE.fullmatch(text)
     if match is None:
         return None
-    return ParsedCommand(verb=(match["verb"] or "help").lower(), code=match["code"] or "")
+    verb = (match["confirmed"] or match["verb"] or "help").lower()
+    if verb not in VERBS:
+        return ParsedCommand(verb="help", known=False)
+    return ParsedCommand(verb=verb, code=match["code"] or "")
 
 
 def is_command(text: str) -> bool:

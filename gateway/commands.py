@@ -1,6 +1,7 @@
 """The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
-not counted, recorded, reviewed or extracted. The table of verbs is filled here and by the floors above when Django
-starts. A handler works in transactions of its own; its words are stored after it."""
+not counted, recorded, reviewed or extracted. The table of verbs is gateway.command_words.COMMANDS; what carries them
+out is registered here and by the layers above when Django starts. A handler works in transactions of its own; its words
+are stored after it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +13,15 @@ from django.utils import timezone
 
 from gateway.agents.configuration import memory_settings_of
 from gateway.agents.rows import agent_find, agent_settings, require_agent, require_key
-from gateway.command_words import COMMAND, VERBS, ParsedCommand, command_text, parse_command, without_commands
+from gateway.command_words import (
+    COMMAND,
+    COMMANDS,
+    VERBS,
+    ParsedCommand,
+    command_text,
+    parse_command,
+    without_commands,
+)
 from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Session
 from gateway.runs import identity
@@ -22,8 +31,10 @@ from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.books import book_state
 from memories.caller import Caller
+from memories.frozen import freeze
 from memories.ids import uuid7
-from memories.snapshot import BookState
+from memories.recall import TOTAL_BYTES
+from memories.snapshot import BookState, snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,23 +87,20 @@ class CommandTurn:
 
 
 Handler = Callable[[CommandCall], CommandReply]
+_handlers: dict[str, Handler] = {}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
-    """One verb: what it does, in words for `/memory help`, and who does it."""
-
-    verb: str
-    about: str
-    handler: Handler
-
-
-_commands: dict[str, Command] = {}
+def register_handler(verb: str, handler: Handler) -> None:
+    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError for a verb that is
+    not in the table."""
+    if verb not in VERBS:
+        raise LookupError(f"{COMMAND} {verb} is not in the table of commands")
+    _handlers[verb] = handler
 
 
-def register_command(command: Command) -> None:
-    """Fill a verb of the table; called from an AppConfig's ready()."""
-    _commands[command.verb] = command
+def verbs_without_handler() -> list[str]:
+    """Verbs of the table that nothing carries out."""
+    return [verb for verb in VERBS if verb not in _handlers]
 
 
 def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
@@ -102,7 +110,7 @@ def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
     """Carry a command out in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
-    command = parse_command(content) or ParsedCommand(verb="help")
+    command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id)
     require_active(session)
@@ -122,7 +130,7 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
         before = without_commands(request.messages)
         # What was said before the command names the session, as if the next message stood in its place.
         conversation = identity.read_conversation(
-            caller.owner_id, agent.name, [*before, {"role": "user", "content": f"{COMMAND} {uuid7()}"}]
+            caller.owner_id, agent.name, [*before, {"role": "user", "content": f"A command stood here: {uuid7()}"}]
         )
         session = session_of(caller, agent, request, conversation)
         if session._state.adding:
@@ -143,12 +151,13 @@ def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None
 
 
 def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> CommandReply:
-    handler = _commands[command.verb].handler if command.verb in _commands else _help
     config = AgentConfig(
         name=agent.name, version=agent.version, settings=agent_settings(agent), memories=memory_settings_of(agent)
     )
     book = book_state(caller.owner_id, agent.book)
-    return handler(CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary))
+    return _handlers[command.verb](
+        CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
+    )
 
 
 @transaction.atomic
@@ -206,16 +215,38 @@ def fenced(text: str) -> str:
 def _view(call: CommandCall) -> CommandReply:
     if call.temporary:
         return CommandReply(text="Temporary session. No memory is read and none is saved.")
-    blocks = injected_blocks(call.book, call.agent)
-    if not blocks:
-        return CommandReply(text=f"Nothing of book {call.book.name} is given to the agent at present.")
-    return CommandReply(text=f"Given to the agent with every message, from book {call.book.name}:\n\n{fenced(blocks)}")
+    blocks, book = injected_blocks(call.book, call.agent), call.book.name
+    recalled = _recalled_words(call)
+    if blocks:
+        text = f"Given to the agent with every message, from book {book}:\n\n{fenced(blocks)}"
+        return CommandReply(text="\n\n".join(filter(None, [text, recalled])))
+    if recalled:
+        return CommandReply(text=f"Nothing of book {book} is given to the agent with every message. {recalled}")
+    return CommandReply(text=f"Nothing of book {book} is given to the agent at present.")
+
+
+def _recalled_words(call: CommandCall) -> str:
+    """What is said of the memories that are not in the frozen block but may be recalled; "" where there are none."""
+    agent = call.agent.settings
+    if not agent.inject_memories:
+        return ""
+    entries = snapshots.view(call.book).entries
+    frozen = freeze(entries, max_memories=agent.max_inject_memories, char_limit=agent.frozen_char_limit).entries
+    others, most = len(entries) - len(frozen), agent.max_inject_memories - len(frozen)
+    if not others or not most:
+        return ""
+    which = f"{'The' if not frozen else 'Another'} {others} {'memory' if others == 1 else 'memories'}"
+    return (
+        f"{which} of the book {'is' if others == 1 else 'are'} searched for what bears on a message: at most {most} "
+        f"are given with it, as far as they fit within {TOTAL_BYTES // 1024} KiB."
+    )
 
 
 def _help(call: CommandCall) -> CommandReply:
-    lines = [f"- `{COMMAND} {verb}`: {_commands[verb].about}" for verb in VERBS if verb in _commands]
-    return CommandReply(text="\n".join([f"Commands for book {call.book.name}:", *lines]))
+    unknown = [] if call.command.known else ["There is no such command."]
+    lines = [f"- `{command.line}`: {command.about}" for command in COMMANDS]
+    return CommandReply(text="\n".join([*unknown, f"Commands for book {call.book.name}:", *lines]))
 
 
-register_command(Command(verb="view", about="Show exactly what the agent is given.", handler=_view))
-register_command(Command(verb="help", about="Show this list.", handler=_help))
+register_handler("view", _view)
+register_handler("help", _help)

@@ -22,11 +22,11 @@ from memories.documents import cut_to_tokens
 from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
-from memories.read_tool import NAME as READ_TOOL
 from memories.recall import Injection, RecallSettings, contained, log_failure, recall, searches_book
 from memories.search.keywords import extract_keywords
 from memories.snapshot import BookState, SessionSnapshot, empty_snapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
+from memories.tools import READ
 from prompts.consolidation import guidance
 from prompts.conversation import earlier_block
 from prompts.files import prompt_file
@@ -46,7 +46,7 @@ class Keywords:
     usage: dict[str, Any] = field(default_factory=dict)
 
 
-async def prepare(context: TurnContext, *, read_tool: str = READ_TOOL) -> Injection:
+async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Injection:
     """Everything of memory for this run; its steps reuse it. Injection off: nothing, and no work. `read_tool` is the
     name by which the guidance calls the tool that reads documents. Never raises."""
     if context.injected is not None:

@@ -22,7 +22,6 @@ from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
-from memories import read_tool
 from memories import tools as memory_tools
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
@@ -97,7 +96,7 @@ class Turn:
         self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
         self._client_tools = frozenset(_names(options.client_tools))
-        self._read_tool = (context.injected or {}).get("read_tool") or read_tool.free_name(self._client_tools)
+        self._read_tool = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self._client_tools)
         self._injection = Injection()
         self._closed = False
         self._stored = False
@@ -209,9 +208,9 @@ class Turn:
             return ()  # of several answers at once, which one's calls would be run?
         if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
             return ()
-        memory = memory_tools.definitions() if agent.settings.memory_tools else ()
-        ours = (*memory, read_tool.definition(self._read_tool))
-        return tuple(tool for tool in ours if tool["function"]["name"] not in self._client_tools)
+        ours = memory_tools.tools_of_turn(memory=agent.settings.memory_tools)
+        named = [replace(tool, name=self._read_tool) if tool is memory_tools.READ else tool for tool in ours]
+        return memory_tools.definitions(tool for tool in named if tool.name not in self._client_tools)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         target = agent_target(self.context.agent.settings)
@@ -232,7 +231,7 @@ class Turn:
             session_id=self.context.session_id,
             run_id=self.context.run_id,
         )
-        named = [replace(call, name=read_tool.NAME) if call.name == self._read_tool else call for call in calls]
+        named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
         step = await in_thread(memory_tools.run_calls, named, scope)
         self.changes.extend(step.changes)
         return step.results

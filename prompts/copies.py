@@ -5,11 +5,9 @@ Compared by runs of three words, so case, punctuation, line breaks and a word ch
 import re
 import unicodedata
 from functools import cache
-from pathlib import Path
 
-from prompts.files import prompt_file
+from prompts.files import PROMPTS, packaged_texts, prompt_file
 
-_FOLDER = Path(__file__).parent
 _WORD = re.compile(r"[^\W_]+")
 _RUN = 3
 # A copy shares half of its runs with a prompt, or so many that a whole passage of it must be inside.
@@ -22,15 +20,19 @@ _PASSAGE = 25
 def is_prompt_copy(text: str) -> bool:
     """Whether a text is a close copy of a prompt of ours, of a part of one, or holds a passage of one."""
     runs = _runs(text)
-    shared = len(runs & _prompt_runs())
+    shared = len(runs & _runs_of(_texts()))
     needed = _SENTENCE if shared == len(runs) else max(_FEWEST, _SHARE * len(runs))
     return shared >= min(needed, _PASSAGE)
 
 
+def _texts() -> frozenset[str]:
+    """The prompts as they are used, and as they were shipped: a model may know those."""
+    return frozenset([*(prompt_file(name).text for name in PROMPTS), *packaged_texts().values()])
+
+
 @cache
-def _prompt_runs() -> frozenset[tuple[str, ...]]:
-    names = [path.relative_to(_FOLDER).with_suffix("").as_posix() for path in _FOLDER.rglob("*.md")]
-    return frozenset(run for name in names for run in _runs(prompt_file(name).text))
+def _runs_of(texts: frozenset[str]) -> frozenset[tuple[str, ...]]:
+    return frozenset(run for text in texts for run in _runs(text))
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:

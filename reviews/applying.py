@@ -67,4 +67,6 @@ def _write(writer: BookWriter, write: dict[str, Any], earlier: dict[str, Any] | 
     version = int(earlier["left_version"] if earlier else write["version"])
     if write["action"] == "update":
         return writer.update(number, fields, version=version)
-    return writer.delete(number, version=version)
+    if write["action"] == "delete":
+        return writer.delete(number, version=version)
+    raise LookupError(f"a staged write says {write['action']!r}")

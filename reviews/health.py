@@ -21,7 +21,7 @@ _LEFT_OUT = (*_OPEN, State.CANCELLED)
 def review_facts(book: Book, now: datetime) -> Facts:
     """Figures and sentences for memories.health."""
     agents = list(Agent.objects.filter(book=book.name))
-    on = any(agent_settings(agent).memory_review_interval for agent in agents)
+    on = any(agent_settings(agent).reviews_on for agent in agents)
     sessions = Session.objects.filter(owner_id=book.owner_id, agent__in=agents, temporary=False, turns__gt=0)
     total, open_ = sessions.count(), unreviewed(sessions).count()
     runs = ReviewRun.objects.filter(owner_id=book.owner_id, book=book)

@@ -141,6 +141,9 @@ class ConsolidationRun(models.Model):
     rebuild = models.BooleanField(default=False, help_text="Asked for: no cool-down.")
     force = models.BooleanField(default=False, help_text="Write the documents also when nothing changed.")
     book_epoch = models.PositiveIntegerField()
+    max_sessions = models.PositiveIntegerField(
+        null=True, blank=True, help_text="Its share of the sessions that one start may read; empty: all of them."
+    )
     selected = models.BooleanField(default=False, help_text="Its sessions were chosen.")
     sessions_total = models.PositiveIntegerField(default=0)
     sessions_done = models.PositiveIntegerField(default=0)

@@ -121,7 +121,7 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
             reflection.target,
             messages,
             seconds=deadline - asyncio.get_running_loop().time(),
-            tools=memory_tools.definitions(memory_tools.WRITING),
+            tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
             request_id=reflection.request_id,
             answer_bytes=_ANSWER_BYTES,
         )

@@ -118,8 +118,9 @@ def enqueue(run_id: UUID, *, timeout: int) -> None:
 
 
 def idle_since(agent: AgentSettings, now: datetime) -> datetime | None:
-    """Sessions of this agent that were last active before this moment are left; None = no idle reviews."""
-    if not agent.memory_review_interval or not agent.memory_review_idle_minutes:
+    """Sessions of this agent that were last active before this moment are left; None = no idle reviews.
+    Reviews after so many turns and reviews after a pause are chosen independently of each other."""
+    if not agent.memory_review_idle_minutes:
         return None
     return now - timedelta(minutes=agent.memory_review_idle_minutes)
 

@@ -2,7 +2,7 @@
 existence, what is staged already), so the model learns at once; nothing is written until the review is over."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,16 @@ from django.utils import timezone
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.models import Memory, Target
-from memories.tools import (
-    WRITING,
+from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
+from memories.tools.writing import (
+    ADD_MEMORY,
+    DELETE_MEMORY,
+    UPDATE_MEMORY,
     AddMemory,
-    ToolCall,
+    DeleteMemory,
     UpdateMemory,
-    failure,
-    memory_number,
-    parse_arguments,
 )
 
-NAMES = frozenset(tool.name for tool in WRITING)
 _MOST_REFUSED = 50
 
 
@@ -121,30 +120,27 @@ class StagedBook:
 
     def call(self, call: ToolCall) -> str:
         """Answer one tool call with the text of its result."""
-        if call.name not in NAMES:
+        verb = _VERBS.get(call.name)
+        if verb is None:
             # To the model it looks accepted; the audit names it.
             self.dropped[call.name] = self.dropped.get(call.name, 0) + 1
             return ""
-        arguments = parse_arguments(call)
+        arguments = parse_arguments(verb.tool, call)
         if isinstance(arguments, dict):
             return json.dumps(arguments, ensure_ascii=False)
         if len(self.accepted) >= self.max_writes:
             result = failure("write_limit", f"No more writes: a review makes at most {self.max_writes}. Stop here.")
-            self._note_refused(arguments, result["message"])
+            self._note_refused(verb.action, arguments, result["message"])
             return json.dumps(result)
         try:
-            result = self._stage(arguments)
+            result = verb.stage(self, arguments)
         except DomainError as error:
-            self._note_refused(arguments, str(error))
+            self._note_refused(verb.action, arguments, str(error))
             result = self._refusal(error)
         return json.dumps(result, ensure_ascii=False)
 
-    def _stage(self, arguments: Any) -> dict[str, Any]:
-        if isinstance(arguments, AddMemory):
-            return self._add(arguments)
+    def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
-        if isinstance(arguments, UpdateMemory):
-            return self._update(entry, arguments)
         del self.entries[entry.key]
         self.writes.append(
             StagedWrite(
@@ -196,7 +192,8 @@ class StagedBook:
         )
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
-    def _update(self, entry: StagedEntry, arguments: UpdateMemory) -> dict[str, Any]:
+    def _update(self, arguments: UpdateMemory) -> dict[str, Any]:
+        entry = self._entry(arguments.id)
         content = entry_rules.clean_content(arguments.content)
         keywords = entry.keywords if arguments.keywords is None else entry_rules.clean_keywords(arguments.keywords)
         category = entry.category if arguments.category is None else entry_rules.clean_category(arguments.category)
@@ -257,11 +254,10 @@ class StagedBook:
             result["entries"] = [{"id": entry.key, "content": entry.content} for entry in shown]
         return result
 
-    def _note_refused(self, arguments: Any, reason: str) -> None:
+    def _note_refused(self, action: str, arguments: Any, reason: str) -> None:
         """Keep a refused write for the audit, without its text: it may be refused for what it holds."""
         if len(self.writes) - len(self.accepted) >= _MOST_REFUSED:
             return  # a model that will not stop
-        action = str(type(arguments).name).removesuffix("_memory")
         write = StagedWrite(
             action=action,
             key=str(getattr(arguments, "id", "new")),
@@ -269,3 +265,28 @@ class StagedBook:
             refused=reason,
         )
         self.writes.append(write)
+
+
+@dataclass(frozen=True, slots=True)
+class _Verb:
+    """How a review stages the calls of one tool; `action` is what its writes are kept as."""
+
+    tool: Tool
+    action: str
+    stage: Callable[[StagedBook, Any], dict[str, Any]]
+
+
+def staging(*verbs: _Verb) -> dict[str, _Verb]:
+    """Verbs by the name of their tool. Raises LookupError unless their tools are exactly those offered to reviews."""
+    found = {verb.tool.name: verb for verb in verbs}
+    offered = {tool.name for tool in tools_at(Stage.REVIEW)}
+    if found.keys() != offered:
+        raise LookupError(f"reviews are offered {sorted(offered)} and can stage {sorted(found)}")
+    return found
+
+
+_VERBS = staging(
+    _Verb(ADD_MEMORY, "add", StagedBook._add),
+    _Verb(UPDATE_MEMORY, "update", StagedBook._update),
+    _Verb(DELETE_MEMORY, "delete", StagedBook._delete),
+)

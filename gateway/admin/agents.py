@@ -93,8 +93,11 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
 
     @admin.display(description="Reviews")
     def reviews(self, agent: Agent) -> str:
-        every = AgentSettings.model_validate(agent.settings).memory_review_interval
-        return "after every turn" if every == 1 else f"after every {every} turns" if every else "off"
+        settings = AgentSettings.model_validate(agent.settings)
+        every, pause = settings.memory_review_interval, settings.memory_review_idle_minutes
+        turns = ["after every turn" if every == 1 else f"after every {every} turns"] * bool(every)
+        idle = [f"after a pause of {pause} minute{'' if pause == 1 else 's'}"] * bool(pause)
+        return ", ".join([*turns, *idle]) or "off"
 
     @admin.display(description="Changed")
     def changed(self, agent: Agent) -> str:

@@ -40,14 +40,20 @@ class AgentSettings(_Strict):
         "ranked", description="How memories are searched: best first, or every keyword must occur."
     )
     max_inject_memories: int = Field(
-        20, ge=1, le=1000, description="Most distinct memories in one request, frozen and recalled together."
+        20,
+        ge=1,
+        le=1000,
+        description=(
+            "Most distinct memories in one request, frozen and recalled together. Recalled ones must fit within 4 KiB "
+            "of recall, so they may be fewer."
+        ),
     )
     recall_role: Literal["system", "user"] = Field(
         "system",
         description="Role of the recall message, for upstreams that refuse a system message in the middle.",
     )
     memory_review_interval: int = Field(
-        0, ge=0, le=1000, description="User turns between background reviews; 0 = no automatic review."
+        0, ge=0, le=1000, description="User turns between background reviews; 0 = none after turns."
     )
     memory_review_model: str = Field(
         "",
@@ -61,7 +67,7 @@ class AgentSettings(_Strict):
         0,
         ge=0,
         le=100_000,
-        description="Also review a session with unreviewed turns after this pause; 0 = never.",
+        description="Review a session with unreviewed turns after this pause, whatever the interval; 0 = never.",
     )
     memory_review_approval: bool = Field(False, description="Writes of a review wait for a person.")
     user_char_limit: int = Field(
@@ -85,6 +91,11 @@ class AgentSettings(_Strict):
     context_token_limit: int = Field(
         32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted."
     )
+
+    @property
+    def reviews_on(self) -> bool:
+        """Whether sessions are reviewed without anybody asking."""
+        return bool(self.memory_review_interval or self.memory_review_idle_minutes)
 
     @property
     def memory_tools(self) -> bool:
@@ -117,7 +128,15 @@ class MemorySettings(_Strict):
         strict=False,
         description="A session rests this long before it is read; 0 = at once.",
     )
-    max_rollouts_per_startup: int = Field(64, ge=1, le=1000, description="Most sessions read in one run.")
+    max_rollouts_per_startup: int = Field(
+        64,
+        ge=1,
+        le=1000,
+        description=(
+            "Most sessions read when a worker starts or the schedule comes round, over all books; a run that somebody "
+            "asks for may read as many by itself."
+        ),
+    )
     summary_injection_token_limit: int = Field(
         5000, ge=100, le=100_000, description="Most tokens of the summary in a request."
     )
@@ -190,5 +209,12 @@ class AgentsFile(_Strict):
 
 
 def agents_file_schema() -> dict[str, Any]:
-    """The JSON Schema of the agents file."""
-    return AgentsFile.model_json_schema(by_alias=False)
+    """The JSON Schema of the agents file. The memory settings are there by both names that are read: `scan_limit` and
+    `scanLimit`; a file that gives both of one setting is refused."""
+    schema = AgentsFile.model_json_schema(by_alias=False)
+    memories = schema["$defs"][MemorySettings.__name__]
+    twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}
+    for name, camel in twice.items():
+        memories["properties"][camel] = memories["properties"][name]
+    memories["allOf"] = [{"not": {"required": [name, camel]}} for name, camel in twice.items()]
+    return schema

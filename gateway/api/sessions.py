@@ -11,7 +11,7 @@ from ninja import Router, Schema, Status
 
 from gateway import commands, live, services, sse
 from gateway.agents.rows import agent_find
-from gateway.command_words import is_command
+from gateway.command_words import parse_command
 from gateway.models import Message, Session
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
@@ -101,7 +101,7 @@ async def message_list(
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     _check_content(body.content)
-    if is_command(body.content):
+    if parse_command(body.content, native=True):
         return await _command(request.auth, session_id, body)
     replaces = parse_uuid(body.replaces) if body.replaces else None
     if body.replaces and replaces is None:

@@ -13,18 +13,11 @@ from gateway.chat.pages import page
 from gateway.chat.session_list import place_of, session_page, title_of, titled
 from gateway.chat.transcript import Conversation, conversation, turn_of_run
 from gateway.chat.words import ERROR_WORDS, day_words, margin_day
+from gateway.command_words import COMMANDS
 from gateway.models import Agent, Run, Session
 from memories.readers import Reader, fragment_view, page_view
+from memories.tools import TOOLS
 
-# The page's own list; the answers come from whatever is registered for the command.
-COMMANDS = (
-    ("/memory view", "Show exactly what the agent is given"),
-    ("/memory rebuild", "Consolidate past sessions now"),
-    ("/memory enqueue", "Consolidate at the next opportunity"),
-    ("/memory clear", "Delete this book’s memories, after you confirm"),
-    ("/memory reset", "Delete memories and documents, after you confirm"),
-    ("/memory help", "All memory commands"),
-)
 EXAMPLES = (
     "I prefer short answers with the command first. Keep that in mind.",
     "Plan a vegetarian dinner for six, no hazelnuts.",
@@ -136,7 +129,8 @@ def _chat_page(request: HttpRequest, reader: Reader, session: Session | None) ->
         "today": margin_day(now),
         "day": day_words(now.date(), now.date()),
         "fill": context_fill(session),
-        "commands": COMMANDS,
+        "commands": [(command.line, command.about) for command in COMMANDS],
+        "tools": TOOLS.values(),
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
     }

@@ -10,6 +10,7 @@ from typing import Any
 from gateway.demo.consolidation import consolidation_answer
 from gateway.demo.review import add_call, review_calls
 from gateway.demo.statements import Listener
+from memories.tools import Stage, tools_at
 
 _LINE = re.compile(r'<memory id="(\d+)"[^>]*>(.*?)</memory>', re.DOTALL)
 _ASKED = re.compile(r"\b(what do you (know|remember)|about me|remember about)\b", re.IGNORECASE)
@@ -78,8 +79,8 @@ def _acknowledge(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def _is_review(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> bool:
-    # A review offers exactly the three writing tools; a conversation also those that read.
-    return set(tools) == {"add_memory", "update_memory", "delete_memory"} and bool(messages)
+    # A review offers exactly the tools that write; a conversation also those that read.
+    return set(tools) == {tool.name for tool in tools_at(Stage.REVIEW)} and bool(messages)
 
 
 def _tail(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

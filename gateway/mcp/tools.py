@@ -7,44 +7,34 @@ from typing import Any
 from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import valid_keys
 from gateway.models import Agent, ApiKey
-from memories import read_tool
 from memories import tools as memory_tools
 from memories.books import book_state
 from memories.caller import Caller
 from memories.errors import DomainError, Forbidden, NotFound, Unauthorized
-from memories.tools import ToolCall, ToolScope
+from memories.tools import Stage, Tool, ToolCall, ToolScope
 
 DEFAULT_BOOK = "main"
-_WRITING = frozenset(tool.name for tool in memory_tools.WRITING)
-_TITLES = {
-    "add_memory": "Remember",
-    "update_memory": "Correct a memory",
-    "delete_memory": "Forget a memory",
-    "search_memories": "Search memories",
-    "get_memories": "List memories",
-    "read": "Read documents",
-}
-NAMES = frozenset(_TITLES)
+_TOOLS = memory_tools.tools_at(Stage.MCP)
+NAMES = frozenset(tool.name for tool in _TOOLS)
 
 
 def offered(caller: Caller) -> list[dict[str, Any]]:
     """The tools of this key as MCP describes tools; a read-only key gets those that read."""
-    functions = [tool["function"] for tool in (*memory_tools.definitions(), read_tool.definition())]
-    return [
-        {
-            "name": function["name"],
-            "title": _TITLES[function["name"]],
-            "description": function["description"],
-            "inputSchema": function["parameters"],
-            "annotations": {
-                "readOnlyHint": function["name"] not in _WRITING,
-                "destructiveHint": function["name"] in {"update_memory", "delete_memory"},
-                "openWorldHint": False,
-            },
-        }
-        for function in functions
-        if not (caller.read_only and function["name"] in _WRITING)
-    ]
+    return [_described(tool) for tool in _TOOLS if not (caller.read_only and tool.writes)]
+
+
+def _described(tool: Tool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "inputSchema": tool.definition()["function"]["parameters"],
+        "annotations": {
+            "readOnlyHint": not tool.writes,
+            "destructiveHint": tool.destructive,
+            "openWorldHint": False,
+        },
+    }
 
 
 def call_tool(caller: Caller, book: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -67,7 +57,7 @@ def call_tool(caller: Caller, book: str, name: str, arguments: dict[str, Any]) -
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, Any]:
     if not caller.remembers:
         raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
-    if key.read_only and call.name in _WRITING:
+    if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
     scope = ToolScope(
         book=book_state(caller.owner_id, _book_name(key, book)),

@@ -8,6 +8,7 @@ function, `fold`; what is then compared are plain substrings.
 
 from __future__ import annotations
 
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
@@ -17,24 +18,64 @@ _TWENTY = "the a an and or but in on at to for of as by is was are were be been"
 STOP_WORDS = frozenset(_TWENTY.split())
 """The twenty words that are never keywords."""
 
-_SPACES = str.maketrans(dict.fromkeys(".,!?;:()[]{}\"'\n\t", " "))
+_PUNCTUATION = ".,!?;:()[]{}\"'\n\t"
+# The clause marks of other scripts; unlike brackets and quotation marks they share a category with marks that belong
+# inside words (the Hebrew gershayim, the Catalan middle dot, the Tibetan tsheg).
+_CLAUSE_MARKS = (
+    "\u3001\u3002\uff0c\uff0e\uff01\uff1f\uff1b\uff1a\uff61\uff64\u2025\u2026"  # East Asian, ellipses
+    "\u060c\u061b\u061f\u06d4\u0964\u0965\u104a\u104b\u1362\u17d4"  # Arabic, Indic, Burmese, Ethiopic, Khmer
+)
+_BRACKETS_AND_QUOTES = frozenset({"Ps", "Pe", "Pi", "Pf"})
+_AROUND_WORDS = frozenset({"Sk", "Sm"})
 _FEWEST_BYTES = 3
 _BETWEEN: Final = "\0"
+
+
+class _Separators(dict[int, str]):
+    """A table for `str.translate` that turns separators into spaces; characters are classified when first seen."""
+
+    def __missing__(self, code: int) -> str:
+        char = chr(code)
+        apart = char in _PUNCTUATION or char in _CLAUSE_MARKS
+        # The brackets of ASCII are among _PUNCTUATION already.
+        if not apart and not char.isascii():
+            apart = unicodedata.category(char) in _BRACKETS_AND_QUOTES
+        self[code] = " " if apart else char
+        return self[code]
+
+
+_SEPARATORS = _Separators()
 
 
 def extract_keywords(text: str) -> list[str]:
     """Return the keywords of `text` in order of first occurrence, without duplicates.
 
-    Lower-cases, turns punctuation into spaces, splits on white space, keeps tokens longer than
-    two bytes of UTF-8 (so Cyrillic "ты" stays and "my" goes) and drops the stop words.
+    Lower-cases, turns punctuation into spaces, splits on white space, strips the punctuation of any
+    script that is left around a word, keeps tokens longer than two bytes of UTF-8 (so Cyrillic "ты"
+    stays and "my" goes) and drops the stop words.
     """
-    tokens = text.lower().translate(_SPACES).split()
+    tokens = map(_strip_punctuation, text.lower().translate(_SEPARATORS).split())
     kept = (
         token
         for token in tokens
         if len(token.encode("utf-8", "surrogatepass")) >= _FEWEST_BYTES and token not in STOP_WORDS
     )
     return list(dict.fromkeys(kept))
+
+
+def _strip_punctuation(token: str) -> str:
+    """Return a token without the punctuation at its ends. "c++" and "asp#" keep their last character."""
+    first, end = 0, len(token)
+    while first < end and _is_around_words(token[first]):
+        first += 1
+    while end > first and token[end - 1] != "#" and _is_around_words(token[end - 1]):
+        end -= 1
+    return token[first:end]
+
+
+def _is_around_words(char: str) -> bool:
+    category = unicodedata.category(char)
+    return category[0] == "P" or (category in _AROUND_WORDS and char != "+")
 
 
 def fold(text: str) -> str:

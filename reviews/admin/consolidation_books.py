@@ -134,6 +134,7 @@ def _row(book: Book, preview: Preview) -> dict[str, Any]:
         "requests": f"{preview.requests:,} of at most {preview.max_requests:,}",
         "tokens": f"{preview.tokens:,} of at most {preview.max_tokens:,}",
         "money": _money(preview.cost),
+        "standing": preview.standing.text,
     }
 
 

@@ -13,6 +13,7 @@ from memories.lists import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
+from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 
 router = Router()
@@ -27,7 +28,8 @@ class ConsolidationIn(Schema):
 
 @router.post("/consolidations", response={202: Any})
 async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Status[Any]:
-    """Rebuild now, also before any cool-down; with `force` also when nothing changed; with `dry_run` only look."""
+    """Rebuild now, also before any cool-down and while an earlier run rests; with `force` also when nothing changed;
+    with `dry_run` only look. `standing` says which sessions may be read, which rest until when, which are unchanged."""
     return Status(202, await in_thread(_start, request.auth, body))
 
 
@@ -95,7 +97,7 @@ def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
         preview = consolidation_preview(book, force=body.force)
         return preview.as_json() | {"text": preview.text}
     run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor=caller.actor, force=body.force)
-    return run_json(run)
+    return run_json(run) | {"standing": standing_of(book, force=run.force).as_json()}
 
 
 def _list(caller: Caller, book: str | None, limit: int, after: str | None) -> dict[str, Any]:

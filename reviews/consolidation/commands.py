@@ -3,23 +3,21 @@
 from django.conf import settings
 
 from gateway.command_words import COMMAND
-from gateway.commands import Command, CommandCall, CommandReply, register_command
+from gateway.commands import CommandCall, CommandReply, register_handler
 from memories.errors import Conflict
 from memories.models import Book
 from reviews.consolidation.clearing import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
 from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 
 _TEMPORARY = "Temporary session. No memory is read and none is saved, so there is nothing to do here."
 
 
 def register_commands() -> None:
-    """Fill the table; called from the AppConfig's ready()."""
-    about = "Delete all memory data of this book, after you confirm; it can be undone for a time."
-    register_command(Command(verb="clear", about=about, handler=_clear))
-    register_command(Command(verb="reset", about="The same as clear.", handler=_clear))
-    register_command(Command(verb="enqueue", about="Consolidate past sessions now.", handler=_rebuild))
-    register_command(Command(verb="rebuild", about="The same as enqueue.", handler=_rebuild))
+    """Say what carries these verbs out; called from the AppConfig's ready()."""
+    for verb, handler in (("clear", _clear), ("reset", _clear), ("enqueue", _rebuild), ("rebuild", _rebuild)):
+        register_handler(verb, handler)
 
 
 def _clear(call: CommandCall) -> CommandReply:
@@ -54,18 +52,22 @@ def _ask(book: Book, verb: str) -> str:
 def _rebuild(call: CommandCall) -> CommandReply:
     if call.temporary:
         return CommandReply(text=_TEMPORARY)
+    book = _book(call)
     try:
-        run = consolidation_request(_book(call), trigger=Trigger.REQUEST, actor=call.caller.actor, force=True)
+        run = consolidation_request(book, trigger=Trigger.REQUEST, actor=call.caller.actor, force=True)
     except Conflict as refused:
         return CommandReply(text=str(refused))
+    standing = standing_of(book, force=True)
     if run.state == ConsolidationRun.State.SCHEDULED and not run.selected:
-        return CommandReply(text=f"Consolidation of book {call.book.name} is scheduled. Memories shows its progress.")
+        none = "" if standing.ready else " No session can be read now, so it works with the notes there are."
+        text = f"Consolidation of book {book.name} is scheduled.{none} {standing.text} Memories shows its progress."
+        return CommandReply(text=text)
     done = f"{run.sessions_done} of {run.sessions_total} sessions"
-    return CommandReply(text=f"Consolidation of book {call.book.name} is under way: {done}.")
+    return CommandReply(text=f"Consolidation of book {book.name} is under way: {done}. {standing.text}")
 
 
 def _book(call: CommandCall) -> Book:
-    return Book.objects.get(pk=call.book.book_id, owner_id=call.caller.owner_id)
+    return Book.objects.select_related("owner").get(pk=call.book.book_id, owner_id=call.caller.owner_id)
 
 
 def _words(contents: Contents) -> str:

@@ -51,7 +51,7 @@ def choose_sessions(claim: Claim) -> int:
     run = hold(claim)
     if run.selected:
         return run.sessions_total
-    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force)
+    chosen = sessions_of(claim.run.book, claim.limits, timezone.now(), force=run.force, most=run.max_sessions)
     for session in chosen:
         values = {
             "run": run,
@@ -62,8 +62,10 @@ def choose_sessions(claim: Claim) -> int:
             "said_at": session.last_active_at,
         }
         Extraction.objects.update_or_create(session=session, defaults={"owner_id": run.owner_id, **values})
-    ConsolidationRun.objects.filter(pk=run.pk).update(selected=True, sessions_total=len(chosen))
-    return len(chosen)
+    # A run that somebody joined chooses once more; what it read by then stays counted.
+    total = run.sessions_done + len(chosen)
+    ConsolidationRun.objects.filter(pk=run.pk).update(selected=True, sessions_total=total)
+    return total
 
 
 async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:

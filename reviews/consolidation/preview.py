@@ -18,6 +18,7 @@ from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.asking import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.selection import current_versions, has_cooled, needs_synthesis, sessions_of
+from reviews.consolidation.standing import Standing, standing_of
 from reviews.models import ConsolidationState, Extraction
 
 _MILLION = 1_000_000
@@ -39,6 +40,7 @@ class Preview:
     max_requests: int
     max_tokens: int
     cost: float | None
+    standing: Standing
     obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -56,6 +58,7 @@ class Preview:
             "max_tokens": self.max_tokens,
             "cost": self.cost,
             "obstacle": self.obstacle or None,
+            "standing": self.standing.as_json(),
         }
 
     @property
@@ -63,12 +66,14 @@ class Preview:
         """The sentence of the page and the command."""
         if self.obstacle:
             return f"A rebuild would read nothing. {self.obstacle}"
+        if not self.requests:
+            return f"A rebuild would read and write nothing. {self.standing.text}"
         count = len(self.sessions)
         cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
         return (
             f"A rebuild would read {count} {'session' if count == 1 else 'sessions'}: "
             f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. "
-            "Your edits to the documents are kept."
+            f"Your edits to the documents are kept. {self.standing.text}"
         )
 
 
@@ -112,6 +117,7 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
         max_requests=limits.max_requests_per_run,
         max_tokens=limits.max_tokens_per_run,
         cost=_cost(spent, answers, models.of_book(book.name, "default").model),
+        standing=standing_of(book, force=force),
     )
 
 
@@ -143,6 +149,7 @@ def _nothing(book: Book, limits: MemorySettings, obstacle: str) -> Preview:
         max_requests=limits.max_requests_per_run,
         max_tokens=limits.max_tokens_per_run,
         cost=None,
+        standing=standing_of(book),
         obstacle=obstacle,
     )
 

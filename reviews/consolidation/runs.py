@@ -27,6 +27,7 @@ from memories.models import Book, Notification
 from memories.outbox import notify
 from prompts.consolidation import prompts_sha256
 from reviews.consolidation.errors import RunCancelled
+from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
@@ -63,12 +64,17 @@ def lease_name(book_id: UUID, phase: str) -> str:
 
 @transaction.atomic
 def consolidation_request(
-    book: Book, *, trigger: ConsolidationRun.Trigger, actor: str = "system", force: bool = False
+    book: Book,
+    *,
+    trigger: ConsolidationRun.Trigger,
+    actor: str = "system",
+    force: bool = False,
+    max_sessions: int | None = None,
 ) -> ConsolidationRun:
-    """Schedule a run of the book, or answer the one that is open already. A run that was asked for knows no cool-down
-    and goes to the queue at once; the others wait for the sweep, which lets a few at a time in. `force`: also when
-    nothing changed. Raises Conflict when consolidation is off, or
-    no upstream may be given the book."""
+    """Schedule a run of the book, or return the one that is open already, woken if somebody asks and it rests.
+    A run that was asked for knows no cool-down and goes to the queue at once; the others wait for the sweep, which lets
+    a few at a time in. `force`: also when nothing changed. `max_sessions`: its share of what one start reads, None for
+    all of it. Raises Conflict when consolidation is off, or no upstream may be given the book."""
     if not memory_settings().enabled:
         raise Conflict(OFF)
     if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
@@ -85,13 +91,14 @@ def consolidation_request(
                 actor=actor,
                 rebuild=asked,
                 force=force,
+                max_sessions=max_sessions,
                 book_epoch=present.epoch,
                 prompts=prompts_sha256(),
                 not_before=now,
                 enqueued_at=now if asked else None,
             )
     except IntegrityError:
-        return _join_open(present, rebuild=asked, force=force)
+        return _join_open(present, asked=asked, force=force)
     if asked:
         enqueue(run.pk)
     return run
@@ -197,7 +204,7 @@ def pause(held: Claim, until: datetime, error: DomainError | None = None) -> Non
 
 def finish(held: Claim, **values: Any) -> None:
     """End a run that did its work, in the caller's transaction, with the lease held. The last statement notifies."""
-    run = ConsolidationRun.objects.get(pk=held.run.pk)
+    run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
     _unqueue(run)
     ConsolidationRun.objects.filter(pk=run.pk).update(
@@ -208,9 +215,11 @@ def finish(held: Claim, **values: Any) -> None:
         **values,
     )
     leases.release(held.lease, held.token)
-    if worked or run.trigger == Trigger.REQUEST:
+    if worked or run.rebuild:
         run.refresh_from_db()
-        notify(owner_id=run.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED, text=finished_text(run))
+        why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
+        text = finished_text(run) + why
+        notify(owner_id=run.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED, text=text)
 
 
 def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
@@ -278,14 +287,44 @@ def finished_text(run: ConsolidationRun) -> str:
     return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 
-def _join_open(book: Book, *, rebuild: bool, force: bool) -> ConsolidationRun:
-    rows = ConsolidationRun.objects.filter(book=book, state__in=ConsolidationRun.OPEN)
-    if rebuild or force:
-        rows.update(rebuild=True, force=True) if force else rows.update(rebuild=True)
-    found = rows.select_related("book").first()
+def _join_open(book: Book, *, asked: bool, force: bool) -> ConsolidationRun:
+    rows = ConsolidationRun.objects.select_for_update(of=("self",)).select_related("book")
+    found = rows.filter(book=book, state__in=ConsolidationRun.OPEN).first()
     if found is None:
         raise Conflict("Another consolidation of this book has just ended. Ask again.")
+    if not asked:
+        return found
+    found.rebuild, found.force = True, found.force or force
+    now = timezone.now()
+    if found.state != State.RUNNING and (found.enqueued_at is None or found.not_before > now):
+        _wake(found, now)
+    found.save(update_fields=_WOKEN)
     return found
+
+
+_WOKEN = (
+    "rebuild",
+    "force",
+    "state",
+    "attempts",
+    "failures",
+    "max_sessions",
+    "selected",
+    "error",
+    "not_before",
+    "enqueued_at",
+)
+
+
+def _wake(run: ConsolidationRun, now: datetime) -> None:
+    """End the rest of a run that somebody asks for: it and its sessions are tried anew, as often as a new run would.
+    What it has no share of as the run of a start, it may read now. The caller saves it."""
+    Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(not_before=now, attempts=0)
+    if run.max_sessions is not None and run.phase == Phase.EXTRACTION:
+        run.max_sessions, run.selected = None, False
+    run.state, run.attempts, run.failures, run.error = State.SCHEDULED, 0, 0, None
+    run.not_before = run.enqueued_at = now
+    enqueue(run.pk)
 
 
 def _unqueue(run: ConsolidationRun) -> None:

@@ -1,11 +1,11 @@
 """Which sessions are read, and which books are due. Reads only; the rules are one query, so that what is looked at is
 little more than what is chosen."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from gateway.agents.model_choice import BackgroundModels
@@ -16,14 +16,14 @@ from memories.models import Artifact, Book
 from memories.services import book_get_or_create
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-_FLOOR = Coalesce(F("extraction__floor_seq"), 0)
-_OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+FLOOR = Coalesce(F("extraction__floor_seq"), 0)
+OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 
 
 def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
     """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
     and not temporary; newest first. `force` takes those again whose extraction failed."""
-    said = _said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
+    said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
     rows = rested(limits, now).annotate(said_through=Subquery(said))
     changed = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
     if force:
@@ -34,7 +34,7 @@ def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "
 def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
     """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
     looked at again before it is read: somebody may have gone on with it."""
-    busy = Run.objects.filter(session=OuterRef("pk"), state__in=_OPEN_RUNS)
+    busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
     return Session.objects.filter(
         ~Exists(busy),
         temporary=False,
@@ -43,13 +43,17 @@ def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
     )
 
 
-def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: bool = False) -> list[Session]:
-    """The sessions of a book that one run reads: at most `max_rollouts_per_startup`, found among `scan_limit`."""
+def sessions_of(
+    book: Book, limits: MemorySettings, now: datetime, *, force: bool = False, most: int | None = None
+) -> list[Session]:
+    """The sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no share of
+    its own; found among `scan_limit`."""
+    most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
-    rows = rows.annotate(floor=_FLOOR).annotate(has_words=_said_by_person()).select_related("agent", "extraction")
+    rows = rows.annotate(floor=FLOOR).annotate(has_words=said_by_person()).select_related("agent", "extraction")
     found: list[Session] = []
     for session in rows[: limits.scan_limit]:
-        if len(found) == limits.max_rollouts_per_startup:
+        if len(found) == most:
             break
         if session.has_words:
             found.append(session)
@@ -57,19 +61,30 @@ def sessions_of(book: Book, limits: MemorySettings, now: datetime, *, force: boo
 
 
 def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:
-    """Books with sessions to read or documents to write, the cool-down observed, no run under way, and an upstream
-    that may be given them."""
+    """Books with sessions to read or documents to write, the cool-down observed, no run under way, and an upstream that
+    may be given them. Those with sessions come first, the one whose last run is longest ago at the head, so that none
+    waits for ever."""
     models = BackgroundModels.now()
     under_way = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits, now).annotate(floor=_FLOOR).filter(_said_by_person(), ~Exists(under_way))
+    sessions = eligible(limits, now).annotate(floor=FLOOR).filter(said_by_person(), ~Exists(under_way))
     sessions = models.given(sessions, "agent__book")
-    waiting = sessions.order_by().values_list("owner_id", "agent__book").distinct()[:most]
-    found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name in waiting)}
+    latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
+    sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
+    waiting = sessions.order_by(F("last_run").asc(nulls_first=True), "owner_id", "agent__book")
+    names = waiting.values_list("owner_id", "agent__book", "last_run").distinct()[:most]
+    found = {book.pk: book for book in (book_get_or_create(owner_id, name) for owner_id, name, _ in names)}
     for state in _synthesis_due(models, limits, now, most=most):
         found.setdefault(state.book_id, state.book)
     return list(found.values())[:most]
+
+
+def waiting_sessions(books: Sequence[Book], limits: MemorySettings, now: datetime) -> dict[tuple[UUID, str], int]:
+    """How many sessions each of these books has to read, by owner and name. One query."""
+    rows = eligible(limits, now).filter(owner_id__in={book.owner_id for book in books}).annotate(floor=FLOOR)
+    counted = rows.filter(said_by_person()).order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
+    return {(owner_id, name): number for owner_id, name, number in counted}
 
 
 def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) -> bool:
@@ -91,15 +106,16 @@ def current_versions(book: Book) -> dict[str, int]:
     return versions_of(list(live_artifacts(book.owner_id, book.pk)))
 
 
-def _said_in(session: OuterRef) -> "QuerySet[Message]":
-    """Messages that count, as in reviews.frozen: of completed turns that stand, and history; no commands."""
+def said_in(session: OuterRef) -> "QuerySet[Message]":
+    """Messages of a session that count, as in reviews.frozen: of completed turns that stand, and history. Commands do
+    not."""
     standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
     return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
 
 
-def _said_by_person() -> Exists:
+def said_by_person() -> Exists:
     """Whether a person said something in a session since what was cleared; wants the column `floor`."""
-    return Exists(_said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
+    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
 
 
 def _synthesis_due(

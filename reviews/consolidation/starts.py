@@ -2,6 +2,8 @@
 worker looks after: runs whose worker died, pauses that are over, notes that were cleared long ago."""
 
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
@@ -12,37 +14,70 @@ from gateway.agents.settings import MemorySettings
 from memories.errors import Conflict
 from reviews.consolidation.clearing import purge_cleared
 from reviews.consolidation.runs import Trigger, consolidation_request, recover
-from reviews.consolidation.selection import due_books
+from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 
 MOST_BOOKS = 200
 _looked_at: float | None = None  # when this process last looked for due books, in time.monotonic()
+_left: int | None = None  # sessions that the look under way may still read, None when none is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """How many books a look at them started, and how many sessions these runs may read together."""
+
+    books: int
+    sessions: int
 
 
 def consolidation_sweep() -> None:
     """One sweep. Idempotent; safe in several workers: a book has one open run at most."""
-    global _looked_at
+    global _left, _looked_at
     recover()
     limits = memory_settings()
     trigger = _time_to_look(limits)
     if trigger is None:
         return
     purge_cleared(timezone.now() - timedelta(days=settings.UNDO_DAYS))
-    if limits.enabled and start_due(trigger, limits) == MOST_BOOKS:
-        return  # there may be more: the next sweep looks on
-    _looked_at = time.monotonic()
+    if limits.enabled:
+        most = limits.max_rollouts_per_startup if _left is None else _left
+        started = start_due(trigger, limits, most_sessions=most)
+        _left = most - started.sessions
+        if started.books == MOST_BOOKS and _left:
+            return  # there may be more: the next sweep looks on
+    _left, _looked_at = None, time.monotonic()
 
 
-def start_due(trigger: ConsolidationRun.Trigger, limits: MemorySettings) -> int:
-    """Schedule a run for each book that is due. Returns how many books."""
-    count = 0
-    for book in due_books(limits, timezone.now(), most=MOST_BOOKS):
+def start_due(trigger: ConsolidationRun.Trigger, limits: MemorySettings, *, most_sessions: int) -> Started:
+    """Schedule a run for each book that is due; together they read at most `most_sessions`. A book with sessions that
+    gets no share waits for the next time."""
+    now = timezone.now()
+    books = due_books(limits, now, most=MOST_BOOKS)
+    waiting = waiting_sessions(books, limits, now)
+    wanted = [waiting.get((book.owner_id, book.name), 0) for book in books]
+    count = sessions = 0
+    for book, wants, share in zip(books, wanted, shares(wanted, most_sessions), strict=True):
+        if wants and not share:
+            continue
         try:
-            consolidation_request(book, trigger=trigger)
+            consolidation_request(book, trigger=trigger, max_sessions=share)
         except Conflict:
             continue  # one ended this very moment, or it was turned off
         count += 1
-    return count
+        sessions += share
+    return Started(books=count, sessions=sessions)
+
+
+def shares(wanted: Sequence[int], most: int) -> list[int]:
+    """Divide `most` among those who want so many: each gets one in turn until nothing is left or nobody wants more."""
+    given = [0] * len(wanted)
+    left = min(most, sum(wanted))
+    while left:
+        for place, number in enumerate(wanted):
+            if left and given[place] < number:
+                given[place] += 1
+                left -= 1
+    return given
 
 
 def _time_to_look(limits: MemorySettings) -> ConsolidationRun.Trigger | None:

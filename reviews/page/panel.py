@@ -13,6 +13,7 @@ from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
 from memories.readers import Reader
 from reviews.consolidation.asking import ANSWER_TOKENS
 from reviews.consolidation.runs import finished_text
+from reviews.consolidation.standing import standing_of
 from reviews.consolidation.telling import obstacle_of
 from reviews.models import ConsolidationRun
 
@@ -67,7 +68,8 @@ def panel_of(reader: Reader, name: str) -> Panel:
     book = books.get(name)
     if book is None:
         return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
-    run = ConsolidationRun.objects.filter(owner_id=reader.owner.pk, book=book).order_by("-id").first()
+    runs = ConsolidationRun.objects.filter(owner_id=reader.owner.pk, book=book).select_related("book__owner")
+    run = runs.order_by("-id").first()
     open_ = run is not None and run.state in ConsolidationRun.OPEN
     return Panel(
         book=name,
@@ -142,7 +144,8 @@ def _said(run: ConsolidationRun, reader: Reader) -> str:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")
     ceiling = " It reached its ceiling; the next one goes on." if run.ceiling else ""
-    return f"Last run {when}. {finished_text(run)}{ceiling}"
+    why = f" {standing_of(run.book, force=run.force).text}" if run.state == State.NOTHING_TO_DO else ""
+    return f"Last run {when}. {finished_text(run)}{why}{ceiling}"
 
 
 def _documents(reader: Reader, book: Book) -> list[Document]:

@@ -106,11 +106,13 @@ def _shown(request: HttpRequest) -> int:
 
 def _intro(reader: Reader) -> dict[str, Any]:
     """How often reviews run, how many wait for a decision, and whether the day is used up."""
-    intervals = {agent_settings(agent).memory_review_interval for agent in Agent.objects.all()} - {0}
+    agents = [agent_settings(agent) for agent in Agent.objects.all()]
+    intervals = {agent.memory_review_interval for agent in agents} - {0}
     waiting = ReviewRun.objects.filter(owner_id=reader.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()
     interval = intervals.pop() if len(intervals) == 1 else 0
     return {
-        "on": bool(interval or intervals),
+        "on": any(agent.reviews_on for agent in agents),
+        "after_turns": bool(interval or intervals),
         "interval": interval,
         "waiting": (_NUMBERS.get(waiting) or f"{waiting} wait") if waiting else "",
         "used_up": day_of(reader.owner).reached,

@@ -2,20 +2,21 @@
 
 import { createProgressive } from "./markdown.js";
 
-// While it works, and when it is done and the model goes on.
-const TOOL_WORDS = {
-  add_memory: () => ["Writing a memory…", "Wrote a memory."],
-  update_memory: () => ["Correcting a memory…", "Corrected a memory."],
-  delete_memory: () => ["Deleting a memory…", "Deleted a memory."],
-  search_memories: ({ query }) => (query ? [`Looking in your memories for “${query}”…`, `Looked in your memories for “${query}”.`] : ["Looking in your memories…", "Looked in your memories."]),
-  get_memories: () => ["Reading your memories…", "Read your memories."],
-  read: ({ path = "a document" }) => [`Reading ${path}…`, `Read ${path}.`],
-};
+// What is said while a tool works and when it is done: the server's table of tools, in the page's template.
+const tools = Object.fromEntries([...document.getElementById("tool-words").content.children].map((item) => [item.dataset.tool, item.dataset]));
 
-function argumentsOf(event) {
-  if (typeof event.arguments !== "string") return event.arguments ?? {};
+function wordsOf({ name, arguments: given }) {
+  const tool = tools[name];
+  if (!tool) return [`Using ${name}…`, `Used ${name}.`];
+  const detail = tool.detail && argumentsOf(given)[tool.detail];
+  if (!detail) return [tool.doing, tool.done];
+  return [tool.doingDetail, tool.doneDetail].map((words) => words.replace("{}", () => detail));
+}
+
+function argumentsOf(given) {
+  if (typeof given !== "string") return given ?? {};
   try {
-    return JSON.parse(event.arguments);
+    return JSON.parse(given) ?? {};
   } catch {
     return {};
   }
@@ -42,7 +43,7 @@ export class LiveAnswer {
       this.say("");
       this.frame ||= requestAnimationFrame(() => this.draw());
     } else if (event.type === "tool") {
-      const [doing, done] = TOOL_WORDS[event.data.name]?.(argumentsOf(event.data)) ?? [`Using ${event.data.name}…`, `Used ${event.data.name}.`];
+      const [doing, done] = wordsOf(event.data);
       this.say(event.data.result === undefined ? doing : done);
     } else if (event.type === "waiting") {
       this.say("Connection lost. Trying again…");

@@ -66,9 +66,8 @@ export class Panel {
     const preview = this.root.querySelector("#preview");
     const nothing = !found.sessions_total && !found.synthesis;
     this.force = nothing;
-    preview.querySelector("[data-text]").textContent = nothing
-      ? "Nothing changed since the last one. A rebuild would write the documents again from the same notes."
-      : found.text;
+    const again = nothing ? " “Rebuild anyway” writes the documents again from the same notes." : "";
+    preview.querySelector("[data-text]").textContent = found.text + again;
     preview.querySelector("[data-rebuild]").textContent = nothing ? "Rebuild anyway" : "Rebuild now";
     preview.hidden = false;
     this.root.querySelector("[data-preview]").setAttribute("aria-expanded", "true");

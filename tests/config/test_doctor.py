@@ -76,7 +76,7 @@ def test_a_sound_installation_is_ok_in_every_line(worker: None) -> None:
         call_command("doctor", stdout=out, no_color=True)
     assert end.value.code == 0
     checks = [line.split(":")[0] for line in out.getvalue().splitlines()]
-    names = "configuration, disk, database, migrations, worker, stuck runs, stuck reviews, queue, upstream"
+    names = "configuration, prompts, disk, database, migrations, worker, stuck runs, stuck reviews, queue, upstream"
     assert checks == [f"ok       {name}" for name in names.split(", ")]
 
 

@@ -2,13 +2,19 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 from django.conf import settings
 from django.core.management import CommandError, call_command
+from jsonschema import Draft202012Validator
+from pydantic.alias_generators import to_camel
 
+from gateway.agents.file import parse
+from gateway.agents.settings import MemorySettings
 from gateway.models import Agent, Configuration
+from memories.errors import InvalidRequest
 
 FILE = """
 agents:
@@ -104,3 +110,39 @@ def test_a_wrong_file_is_refused_with_the_path_and_nothing_is_applied(
 def test_a_file_that_is_not_there_is_said(db: None, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read"):
         call_command("agents", "apply", str(tmp_path / "none.yaml"))
+
+
+def schema(capsys: pytest.CaptureFixture[str]) -> Any:
+    capsys.readouterr()
+    call_command("agents", "schema")
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("name", MemorySettings.model_fields)
+def test_the_schema_and_the_reader_take_a_memory_setting_by_both_its_names(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    validator = Draft202012Validator(schema(capsys))
+    value = MemorySettings.model_fields[name].default
+    for key in (name, to_camel(name)):
+        data = {"memories": {key: value}}
+        assert list(validator.iter_errors(data)) == []
+        assert parse(json.dumps(data)).memories == MemorySettings()
+
+
+@pytest.mark.parametrize(
+    "memories",
+    [
+        {"scanlimit": 3},
+        {"scan-limit": 3},
+        {"scan_limit": 3, "scanLimit": 4},
+        {"scanLimit": 0},
+    ],
+)
+def test_the_schema_and_the_reader_refuse_the_same(
+    memories: dict[str, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = {"memories": memories}
+    assert list(Draft202012Validator(schema(capsys)).iter_errors(data)) != []
+    with pytest.raises(InvalidRequest, match="Nothing was applied"):
+        parse(json.dumps(data))

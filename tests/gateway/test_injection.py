@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.agents.settings import AgentSettings
 from gateway.injection import parse_keywords, prepare
 from gateway.models import Run, Session
 from gateway.runs.native import open_native
@@ -134,6 +135,24 @@ async def test_a_write_by_anyone_shows_in_the_next_turn(
     await alice_api.post(turns(session), {"content": "Hi again"})
     assert "Likes coffee." in model.calls[1].messages[0]["content"]
     assert "Likes tea" not in model.calls[1].messages[0]["content"]
+
+
+@pytest.mark.parametrize(("length", "sent"), [(455, 9), (200, 20)])
+async def test_recall_gives_at_most_so_many_memories_and_no_more_than_fit_four_kibibytes(
+    alice: Owner, alice_api: Api, model: ScriptedModel, length: int, sent: int
+) -> None:
+    def prepare() -> Session:
+        agent = agent_make(frozen_char_limit=0, user_char_limit=0, max_inject_memories=20)
+        for number in range(21):
+            memory_make(alice, f"Tea {number:02} ".ljust(length, "x"))
+        return session_make(alice, agent)
+
+    session = await in_thread(prepare)
+    model.script("Yes.")
+    await alice_api.post(turns(session), {"content": "tea"})
+    contents = re.findall(r"<memory [^>]+>(.*?)</memory>", model.calls[0].messages[-2]["content"])
+    assert (len(contents), {len(content) for content in contents}) == (sent, {length})
+    assert "4 KiB" in str(AgentSettings.model_fields["max_inject_memories"].description)
 
 
 async def test_the_recall_role_may_be_user(alice: Owner, alice_api: Api, model: ScriptedModel) -> None:

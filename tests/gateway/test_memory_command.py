@@ -1,14 +1,25 @@
 """`/memory` in native turns and in /v1: answered by the gateway, stored as a command, and nothing else."""
 
+import re
 from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import pytest
+from django.test import Client
 
 from gateway.chat.session_list import session_page
 from gateway.chat.transcript import turn_of_run
-from gateway.command_words import answered_command, is_command, parse_command, without_commands
+from gateway.command_words import (
+    COMMANDS,
+    VERBS,
+    ParsedCommand,
+    answered_command,
+    is_command,
+    parse_command,
+    without_commands,
+)
+from gateway.commands import CommandReply, register_handler, verbs_without_handler
 from gateway.models import Message, Run, Session
 from memories.artifacts import artifact_put
 from memories.database import in_thread
@@ -16,7 +27,8 @@ from memories.models import Memory, Owner, ThreadRecord, WriteOrigin
 from memories.services import Source, book_get_or_create
 from reviews.models import ConsolidationRun
 from tests.conftest import Api
-from tests.factories import key_make, memory_make
+from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.gateway.v1 import stream
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import ScriptedModel
 
@@ -58,7 +70,9 @@ def test_a_whole_message_is_a_command(text: str) -> None:
         "/memories",
         "/memory view\nand then tell me a joke",
         "/memory view confirm abcd2345",
-        "/memory forget",
+        "/memory/view",
+        "/memory " + "x" * 41,
+        "/help",
         "",
     ],
 )
@@ -70,13 +84,55 @@ def test_parts_of_a_command() -> None:
     parsed = parse_command("/memory Reset confirm ab12CD")
     assert parsed is not None
     assert (parsed.verb, parsed.code) == ("reset", "ab12CD")
+    assert parse_command("/memory clear confirm") == ParsedCommand(verb="clear")
+
+
+@pytest.mark.parametrize("text", ["/memory", "/memory bogus", "/memory --help", "  /MEMORY Forget\n", "/memory ?"])
+async def test_whatever_else_is_asked_of_memory_is_answered_with_the_help(
+    alice_api: Api, session: Session, model: ScriptedModel, text: str
+) -> None:
+    native = (await turn(alice_api, session, text))["content"]
+    whole, _ = await complete(alice_api, user(text))
+    chunks = await stream(alice_api, text)
+    streamed = "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+    assert native == whole == streamed
+    assert all(f"`/memory {verb}`" in native for verb in VERBS)
+    assert native.startswith("There is no such command.") == (text != "/memory")
+    resent = [user(text), assistant(whole), user("Hi")]
+    model.script("Hello.")
+    await complete(alice_api, *resent)
+    assert [m["content"] for m in model.calls[0].messages] == ["You are terse.", "Hi"]
+
+
+async def test_help_alone_is_ours_in_the_chat_and_the_clients_on_v1(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    assert "`/memory view`" in (await turn(alice_api, session, " /Help "))["content"]
+    assert model.calls == []
+    model.script("I can help.")
+    assert (await complete(alice_api, user("/help")))[0] == "I can help."
+
+
+def test_every_command_is_carried_out_and_no_other_can_be_registered() -> None:
+    assert verbs_without_handler() == []
+    with pytest.raises(LookupError, match="/memory forget"):
+        register_handler("forget", lambda call: CommandReply(text=""))
+
+
+async def test_the_page_offers_the_commands_of_the_table(client: Client, alice: Owner) -> None:
+    def page() -> str:
+        client.force_login(alice.user)
+        return client.get("/new/").content.decode()
+
+    shown = await in_thread(page)
+    offered = re.findall(r'data-command="([^"]+)" aria-selected="false"><code>[^<]+</code><span>([^<]+)</span>', shown)
+    assert offered == [(command.line, command.about) for command in COMMANDS]
 
 
 async def test_help_names_every_verb_and_asks_no_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
     body = await turn(alice_api, session, "/memory help")
-    assert all(
-        f"/memory {verb}" in body["content"] for verb in ("view", "clear", "reset", "enqueue", "rebuild", "help")
-    )
+    assert set(VERBS) == {"view", "clear", "reset", "enqueue", "rebuild", "help"}
+    assert all(f"/memory {verb}" in body["content"] for verb in VERBS)
     assert (body["state"], body["recalled"], body["memory_changes"]) == ("completed", [], [])
     assert model.calls == []
 
@@ -101,6 +157,37 @@ async def test_view_shows_the_injection_exactly(
 
 async def test_view_says_when_there_is_nothing(alice_api: Api, session: Session) -> None:
     assert "Nothing of book main is given" in (await turn(alice_api, session, "/memory view"))["content"]
+
+
+async def test_view_says_what_recall_may_find_where_nothing_is_frozen(alice: Owner, alice_api: Api) -> None:
+    def prepare() -> list[Session]:
+        settings = {"frozen_char_limit": 0, "max_inject_memories": 3}
+        memory_make(alice, "Likes tea.")
+        sessions = [session_make(alice, agent_make("unfrozen", **settings))]
+        sessions.append(session_make(alice, agent_make("off", inject_memories=False)))
+        return sessions
+
+    session, off = await in_thread(prepare)
+    assert (await turn(alice_api, session, "/memory view"))["content"] == (
+        "Nothing of book main is given to the agent with every message. The 1 memory of the book is searched for what "
+        "bears on a message: at most 3 are given with it, as far as they fit within 4 KiB."
+    )
+    nothing = "Nothing of book main is given to the agent at present."
+    assert (await turn(alice_api, off, "/memory view"))["content"] == nothing
+
+
+async def test_view_says_what_recall_may_add_to_the_frozen_block(alice: Owner, alice_api: Api) -> None:
+    def prepare() -> Session:
+        for number in range(5):
+            memory_make(alice, f"Likes tea number {number}.")
+        return session_make(alice, agent_make(max_inject_memories=4))
+
+    shown = (await turn(alice_api, await in_thread(prepare), "/memory view"))["content"]
+    assert shown.count("<memory ") == 2
+    assert shown.endswith(
+        "Another 3 memories of the book are searched for what bears on a message: at most 2 are given with it, as far "
+        "as they fit within 4 KiB."
+    )
 
 
 async def test_it_is_stored_as_a_command_and_not_counted_recorded_or_reviewed(
@@ -304,7 +391,11 @@ async def test_a_wrong_code_deletes_nothing(alice: Owner, alice_api: Api, sessio
 async def test_rebuild_schedules_a_forced_run(alice_api: Api, session: Session) -> None:
     assert "Consolidation is off" in (await turn(alice_api, session, "/memory rebuild"))["content"]
     await in_thread(settings_make)
-    assert "is scheduled" in (await turn(alice_api, session, "/memory enqueue"))["content"]
+    answer = (await turn(alice_api, session, "/memory enqueue"))["content"]
+    assert answer == (
+        "Consolidation of book main is scheduled. No session can be read now, so it works with the notes there are. "
+        "The book has no sessions to read. Memories shows its progress."
+    )
     run = await in_thread(ConsolidationRun.objects.get)
     assert (run.force, run.trigger, run.state) == (True, "request", "scheduled")
     await turn(alice_api, session, "/memory rebuild")

@@ -10,8 +10,9 @@ from memories.api import book_state_of
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.models import Artifact, ArtifactUsage, Book, Owner, WriteOrigin
-from memories.read_tool import PAGE_CHARACTERS, read_document
 from memories.services import Source, book_get_or_create
+from memories.tools import ToolCall, ToolScope, run_calls
+from memories.tools.documents import PAGE_CHARACTERS
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.reviews.consolidation.rows import settings_make
@@ -28,7 +29,15 @@ def put(book: Book, path: str, content: str) -> None:
 
 
 def read(book: Book, path: str, **more: Any) -> dict[str, Any]:
-    return read_document(json.dumps({"path": path, **more}), book_state_of(book))
+    return call(book, json.dumps({"path": path, **more}))
+
+
+def call(book: Book, arguments: str) -> dict[str, Any]:
+    scope = ToolScope(book=book_state_of(book), search="ranked", session_id=None, run_id=None)
+    result: dict[str, Any] = json.loads(
+        run_calls([ToolCall(id="c", name="read", arguments=arguments)], scope).results["c"]
+    )
+    return result
 
 
 def test_the_addresses_that_exist(book: Book) -> None:
@@ -87,7 +96,7 @@ def test_a_document_that_is_not_there_is_said_so(book: Book) -> None:
     "arguments", ["", "{}", "[]", "no json", '{"path": 1}', '{"path": "memory://root", "offset": -1}']
 )
 def test_wrong_arguments_are_a_result(book: Book, arguments: str) -> None:
-    assert read_document(arguments, book_state_of(book))["error"] == "invalid_arguments"
+    assert call(book, arguments)["error"] == "invalid_arguments"
 
 
 def test_a_long_document_comes_in_pages(book: Book) -> None:

@@ -51,7 +51,7 @@ class OwnRedis:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         options = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
-        self.process = subprocess.Popen(  # noqa: S603 - the test's own server
+        self.process = subprocess.Popen(
             [shutil.which("redis-server") or "", *options], cwd=folder, stdout=subprocess.DEVNULL
         )
         self.client = Redis.from_url(self.url, socket_timeout=1)

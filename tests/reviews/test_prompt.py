@@ -5,7 +5,7 @@ import pytest
 from memories.entry_rules import check_scan
 from memories.errors import BlockedByScan
 from memories.models import Memory, Owner
-from memories.tools import WRITING, definitions
+from memories.tools import Stage, definitions, tools_at
 from prompts.copies import is_prompt_copy
 from prompts.files import prompt_file
 from prompts.review import ExistingMemory, ReviewPrompt
@@ -93,7 +93,7 @@ def test_each_kind_of_conversation_has_its_sentence(kind: str, words: str) -> No
 
 
 def test_the_tools_say_what_they_are_for() -> None:
-    described = {tool["function"]["name"]: tool["function"] for tool in definitions(WRITING)}
+    described = {tool["function"]["name"]: tool["function"] for tool in definitions(tools_at(Stage.REVIEW))}
     assert list(described) == ["add_memory", "update_memory", "delete_memory"]
     for tool in described.values():
         assert len(tool["description"]) > 40

@@ -10,9 +10,11 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from gateway.models import Message, Run, Session
+from gateway.models import Agent, Message, Run, Session
 from memories.errors import Conflict, InvalidRequest
 from memories.models import Owner
+from memories.services import book_get_or_create
+from reviews.health import review_facts
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.sweep import review_idle_sessions
@@ -162,10 +164,28 @@ def test_a_session_left_before_its_interval_is_reviewed_after_the_pause(alice: O
     assert (review.trigger, review.first_seq, review.last_seq, counted(session)) == ("idle", 1, 2, 0)
 
 
-@pytest.mark.parametrize("setting", ["memory_review_idle_minutes", "memory_review_interval"])
-def test_zero_minutes_or_no_interval_means_no_idle_review(alice: Owner, setting: str) -> None:
-    idle_session(alice, **{setting: 0})
+def test_zero_minutes_means_no_idle_review(alice: Owner) -> None:
+    idle_session(alice, memory_review_idle_minutes=0)
     assert sweep_after(100_000) == 0
+
+
+def test_a_pause_is_reviewed_also_without_an_interval(alice: Owner) -> None:
+    session = idle_session(alice, memory_review_interval=0)
+    for number in range(5):
+        say(session, f"Message {number}")
+    assert not ReviewRun.objects.exists()
+    assert sweep_after(29) == 0
+    assert sweep_after(31) == 1
+    assert newest_review().trigger == "idle"
+
+
+def test_an_agent_that_reviews_after_a_pause_alone_counts_as_one_that_reviews(alice: Owner) -> None:
+    idle_session(alice, memory_review_interval=0)
+    facts = review_facts(book_get_or_create(alice.pk, "main"), timezone.now())
+    assert facts.figures["reviews_on"] is True
+    Agent.objects.update(settings={})
+    agent_make("assistant", memory_review_interval=0)
+    assert review_facts(book_get_or_create(alice.pk, "main"), timezone.now()).figures["reviews_on"] is False
 
 
 def test_an_idle_review_is_made_once_a_pause(alice: Owner) -> None:

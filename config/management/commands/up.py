@@ -12,10 +12,12 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from config.bootstrap import Prepared, prepare
+from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
 from config.serve import address, listening_socket, reachable
 from config.supervisor import Supervisor, readiness
+from prompts.files import prompt_problems
 
 _MOST_WORKERS = 64
 
@@ -80,6 +82,8 @@ class Command(BaseCommand):
             self._say("Keep this: it is not shown again.")
         if done.agents:
             self._say(f"Applied agents: {', '.join(done.agents)}")
+        for problem in prompt_problems():
+            self._complain(f"{problem} {MEANWHILE}")
 
     def _say_ready(self, to: str) -> None:
         if model_kind() == "demo":

@@ -13,6 +13,7 @@ from memories.models import Book
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.selection import due_books
+from reviews.consolidation.standing import standing_of
 from reviews.consolidation.starts import MOST_BOOKS
 from reviews.models import ConsolidationRun
 
@@ -55,6 +56,7 @@ class Command(BaseCommand):
         except DomainError as refused:
             raise CommandError(str(refused)) from None
         self.stdout.write(f"{book.owner}, book {book.name}: run {run.pk} is {run.get_state_display().lower()}.")
+        self.stdout.write(f"  {standing_of(book, force=run.force).text}")
         return run
 
     def _follow(self, run: ConsolidationRun) -> None:

@@ -1,0 +1,28 @@
+"""The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
+their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
+
+from memories.tools.calls import parse_arguments, run_calls, unknown_tool
+from memories.tools.documents import READ, free_read_name
+from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
+from memories.tools.tool import Stage, StepResult, Tool, ToolCall, ToolScope, failure
+from memories.tools.writing import change_json, memory_number
+
+__all__ = [
+    "READ",
+    "TOOLS",
+    "Stage",
+    "StepResult",
+    "Tool",
+    "ToolCall",
+    "ToolScope",
+    "change_json",
+    "definitions",
+    "failure",
+    "free_read_name",
+    "memory_number",
+    "parse_arguments",
+    "run_calls",
+    "tools_at",
+    "tools_of_turn",
+    "unknown_tool",
+]

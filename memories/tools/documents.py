@@ -1,0 +1,77 @@
+"""The `read` tool: the documents of the run's book at `memory://root…`, in pages. Every reading counts as usage.
+A wrong address is a result the model can act on, never an exception, and never touches a file system."""
+
+from collections.abc import Collection
+from typing import Any
+
+from pydantic import Field
+
+from memories.artifact_paths import ROOT, resolve_uri
+from memories.artifacts import artifact_get, artifact_read, renewed_rule
+from memories.errors import DomainError
+from memories.models import Artifact
+from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
+
+PAGE_CHARACTERS = 12_000
+_OTHER_NAME = "read_memory"
+
+
+class Read(Arguments):
+    path: str = Field(description=f"{ROOT}, {ROOT}/MEMORY.md or {ROOT}/skills/<name>/SKILL.md.")
+    offset: int = Field(0, ge=0, description="Where to go on: next_offset of the page before.")
+
+
+def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
+    """The result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
+    book = run.scope.book
+    try:
+        artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
+    except DomainError as error:
+        return failure(error.code, str(error))
+    return _page(artifact, wanted.offset)
+
+
+def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
+    if rule := renewed_rule(artifact):
+        return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person mends it.")
+    if offset and offset >= len(artifact.content):
+        return failure("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
+    artifact_read(artifact)
+    end = _page_end(artifact.content, offset)
+    return {
+        "ok": True,
+        "path": artifact.path,
+        "text": artifact.content[offset:end],
+        "next_offset": end if end < len(artifact.content) else None,
+    }
+
+
+def _page_end(content: str, offset: int) -> int:
+    """At most a page further, at a line's end where there is one in its second half."""
+    end = offset + PAGE_CHARACTERS
+    if end >= len(content):
+        return len(content)
+    line_end = content.rfind("\n", offset + PAGE_CHARACTERS // 2, end)
+    return line_end + 1 if line_end > 0 else end
+
+
+READ = Tool(
+    name="read",
+    title="Read documents",
+    description=(
+        f"Read what is known from past sessions: {ROOT} is the summary, {ROOT}/MEMORY.md the handbook, "
+        f"{ROOT}/skills/<name>/SKILL.md a procedure. Long documents come in pages."
+    ),
+    arguments=Read,
+    handler=_read,
+    stages=frozenset({Stage.DOCUMENTS, Stage.MCP}),
+    words=Words("Reading a document…", "Read a document."),
+    detail="path",
+    detailed=Words("Reading {}…", "Read {}."),
+)
+
+
+def free_read_name(taken: Collection[str]) -> str:
+    """The name by which the `read` tool is offered beside tools of these names: its own, or one like it."""
+    names = (READ.name, _OTHER_NAME, *(f"{_OTHER_NAME}_{number}" for number in range(2, len(taken) + 2)))
+    return next(name for name in names if name not in taken)

@@ -1,0 +1,81 @@
+"""The tools that look into the book: a search, and the list of everything."""
+
+from typing import Any
+
+from pydantic import Field
+
+from memories.search.keywords import extract_keywords
+from memories.selectors import live_memories
+from memories.services import book_limits
+from memories.snapshot import BookState, snapshots
+from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words
+
+SEARCH_LIMIT = 10
+_STAGES = frozenset({Stage.MEMORY, Stage.MCP})
+
+
+class SearchMemories(Arguments):
+    query: str = Field(description="What to look for.")
+    category: str | None = Field(None, description="Only memories of this category.")
+
+
+class GetMemories(Arguments):
+    pass
+
+
+def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
+    book = run.writer.book
+    # What this step wrote so far has no generation yet: such a search reads its own view of the rows.
+    state = BookState(
+        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )
+    view = snapshots.fresh_view(state) if run.writer.change_set else snapshots.view(state)
+    hits = view.index.search(
+        arguments.query,
+        limit=SEARCH_LIMIT,
+        keywords=extract_keywords(arguments.query),
+        strategy=run.scope.search,
+        category=arguments.category,
+    )
+    found = (view.by_number[hit.number] for hit in hits)
+    return {
+        "ok": True,
+        "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found],
+    }
+
+
+def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
+    writer = run.writer
+    limits = book_limits(writer.book.name)
+    rows = live_memories(writer.book.owner_id, writer.book.pk)
+    return {
+        "ok": True,
+        "memories": [
+            {"id": r.number, "target": r.target, "category": r.category, "content": r.content}
+            for r in rows
+            if not r.blocked
+        ],
+        "budget": {str(target): {"used": writer.used(target), "limit": limit} for target, limit in limits.items()},
+    }
+
+
+SEARCH_MEMORIES = Tool(
+    name="search_memories",
+    title="Search memories",
+    description="Search what is remembered, best first.",
+    arguments=SearchMemories,
+    handler=_search,
+    stages=_STAGES,
+    words=Words("Looking in your memories…", "Looked in your memories."),
+    detail="query",
+    detailed=Words("Looking in your memories for “{}”…", "Looked in your memories for “{}”."),
+)
+GET_MEMORIES = Tool(
+    name="get_memories",
+    title="List memories",
+    description="List everything that is remembered, with ids and the room that is left.",
+    arguments=GetMemories,
+    handler=_list,
+    stages=_STAGES,
+    words=Words("Reading your memories…", "Read your memories."),
+)

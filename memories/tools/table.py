@@ -1,0 +1,36 @@
+"""The table of tools. A new tool is one entry here; the turn, reviews, /mcp, pages and docs read it."""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from memories.tools.documents import READ
+from memories.tools.reading import GET_MEMORIES, SEARCH_MEMORIES
+from memories.tools.tool import Stage, Tool
+from memories.tools.writing import ADD_MEMORY, DELETE_MEMORY, UPDATE_MEMORY
+
+
+def table_of(*tools: Tool) -> Mapping[str, Tool]:
+    """Tools by name. Raises ValueError for a name that two of them have."""
+    table = {tool.name: tool for tool in tools}
+    if len(table) != len(tools):
+        raise ValueError(f"two tools have one name: {[tool.name for tool in tools]}")
+    return MappingProxyType(table)
+
+
+TOOLS = table_of(ADD_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, SEARCH_MEMORIES, GET_MEMORIES, READ)
+
+
+def tools_at(*stages: Stage) -> tuple[Tool, ...]:
+    """The tools that are offered at any of these stages, in the order of the table."""
+    return tuple(tool for tool in TOOLS.values() if tool.stages.intersection(stages))
+
+
+def tools_of_turn(*, memory: bool) -> tuple[Tool, ...]:
+    """The tools of a conversation; `memory`: whether its agent has the memory tools."""
+    return tools_at(Stage.MEMORY, Stage.DOCUMENTS) if memory else tools_at(Stage.DOCUMENTS)
+
+
+def definitions(tools: Iterable[Tool]) -> tuple[dict[str, Any], ...]:
+    """Tools as OpenAI function definitions."""
+    return tuple(tool.definition() for tool in tools)

@@ -1,0 +1,128 @@
+"""What a tool is: its name and words, what it takes, where it is offered and the function that does it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from typing import Any, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict
+
+from memories.services import BookWriter
+from memories.snapshot import BookState
+
+
+class Arguments(BaseModel):
+    """What a call of a tool takes; unknown and missing arguments are refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", strict=True)
+
+
+class Stage(StrEnum):
+    """Where a tool is offered."""
+
+    MEMORY = "memory"  # in the conversation, if the agent has `tools: [{type: memory}]`
+    DOCUMENTS = "documents"  # in the conversation, if it has that or if past sessions are consolidated
+    REVIEW = "review"
+    MCP = "mcp"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A call as the model made it; `arguments` is its JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolScope:
+    """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor."""
+
+    book: BookState
+    search: str
+    session_id: UUID | None
+    run_id: UUID | None
+    actor: str = "model"
+
+
+@dataclass(slots=True)
+class StepResult:
+    """What the calls of one model step came to: a result text for each call id, and the changes that were made."""
+
+    results: dict[str, str] = field(default_factory=dict)
+    changes: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """What a handler works with: the scope, the writer of the step's change set, and the step's changes so far."""
+
+    scope: ToolScope
+    writer: BookWriter
+    step: StepResult
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the chat page says while a tool works, and when it is done."""
+
+    doing: str
+    done: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """One entry of the table of tools. `handler` returns the result that the model is given, with `ok`.
+
+    `detail` names an argument that people are shown: it stands for `{}` in `detailed`, which the page uses instead of
+    `words` when the model gave that argument."""
+
+    name: str
+    title: str  # for people, in clients of /mcp
+    description: str  # for models
+    arguments: type[Arguments]
+    handler: Callable[[ToolRun, Any], dict[str, Any]]
+    stages: frozenset[Stage]
+    writes: bool = False
+    destructive: bool = False  # changes or removes what was stored before
+    words: Words
+    detail: str = ""
+    detailed: Words | None = None
+
+    def __post_init__(self) -> None:
+        if self.destructive and not self.writes:
+            raise ValueError(f"{self.name}: a tool that only reads cannot be destructive")
+        if Stage.REVIEW in self.stages and not self.writes:
+            raise ValueError(f"{self.name}: reviews are offered tools that write only; they read nothing more")
+        if bool(self.detail) != bool(self.detailed) or (self.detail and self.detail not in self.arguments.model_fields):
+            raise ValueError(f"{self.name}: the detail {self.detail!r} is an argument, and has words")
+
+    def definition(self) -> dict[str, Any]:
+        """The tool as an OpenAI function definition. It is shared: not to be changed."""
+        return _definition(self)
+
+
+@cache
+def _definition(tool: Tool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "function": {"name": tool.name, "description": tool.description, "parameters": schema(tool.arguments)},
+    }
+
+
+def schema(arguments: type[Arguments]) -> dict[str, Any]:
+    """The JSON Schema of a tool's arguments, without the titles that pydantic makes of their names."""
+    found = arguments.model_json_schema()
+    found.pop("title", None)
+    found.pop("description", None)
+    for value in found.get("properties", {}).values():
+        value.pop("title", None)
+    return found
+
+
+def failure(code: str, message: str, **details: Any) -> dict[str, Any]:
+    """An error result the model can act on."""
+    return {"ok": False, "error": code, "message": message, **details}

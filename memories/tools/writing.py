@@ -1,0 +1,150 @@
+"""The tools that write: what they take, and their handlers, which call memories.services.
+A refusal is a result that the model can act on, never an exception."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from django.db import transaction
+from pydantic import Field
+
+from memories.errors import DomainError, OverBudget
+from memories.models import Revision
+from memories.selectors import live_memories
+from memories.services import BookWriter, MemoryFields, Written, book_limits
+from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
+
+NEARLY_FULL = 0.9
+_KEYWORDS = (
+    "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, "
+    "occasions, other languages."
+)
+_STAGES = frozenset({Stage.MEMORY, Stage.REVIEW, Stage.MCP})
+
+
+class AddMemory(Arguments):
+    content: str = Field(description="One short statement in the third person, with exact names and figures.")
+    target: Literal["user", "memory"] = Field(
+        "memory",
+        description="user: about the person. memory: about their environment, tools, conventions and procedures.",
+    )
+    category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
+    keywords: list[str] = Field(default_factory=list, description=_KEYWORDS)
+
+
+class UpdateMemory(Arguments):
+    id: int | str = Field(description="The id of the memory.")
+    content: str = Field(description="The whole new statement.")
+    category: str | None = Field(None, description="Only if it changes.")
+    keywords: list[str] | None = Field(None, description=_KEYWORDS)
+
+
+class DeleteMemory(Arguments):
+    id: int | str = Field(description="The id of the memory.")
+
+
+def memory_number(value: int | str) -> int:
+    """The number a model gave as an id; -1, which no memory has, for what is no number."""
+    text = str(value).strip().lstrip("#")
+    return int(text) if text.isdecimal() else -1
+
+
+def change_json(revision: Revision) -> dict[str, Any]:
+    """A change as turns and reviews show it."""
+    before = revision.before or {}
+    return {
+        "action": revision.action,
+        "memory_id": str(revision.memory.number),
+        "before": before.get("content"),
+        "after": None if revision.after.get("deleted_at") else revision.after.get("content"),
+        "target": revision.after.get("target"),
+        "category": revision.after.get("category"),
+        "change_set": str(revision.change_set_id),
+    }
+
+
+def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
+    fields = MemoryFields(
+        content=arguments.content,
+        target=arguments.target,
+        category=arguments.category,
+        keywords=arguments.keywords,
+    )
+    return _written(run, lambda: run.writer.add(fields))
+
+
+def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
+    fields = MemoryFields(content=arguments.content, category=arguments.category, keywords=arguments.keywords)
+    return _written(run, lambda: run.writer.update(memory_number(arguments.id), fields))
+
+
+def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
+    return _written(run, lambda: run.writer.delete(memory_number(arguments.id)))
+
+
+def _written(run: ToolRun, write: Callable[[], Written]) -> dict[str, Any]:
+    """The result of a write, and its change noted with the step's."""
+    try:
+        with transaction.atomic():  # a refused write of a batch leaves the others
+            written = write()
+    except DomainError as error:
+        return _refusal(error, run.writer)
+    if written.revision is not None:
+        run.step.changes.append(change_json(written.revision))
+    return _success(written, run.writer)
+
+
+def _success(written: Written, writer: BookWriter) -> dict[str, Any]:
+    """The result of an accepted write, with a warning where the book is nearly full."""
+    result: dict[str, Any] = {"ok": True, "id": written.memory.number}
+    if not written.changed:
+        result["note"] = "Already known; nothing was stored twice."
+    target = written.memory.target
+    limit = {str(key): value for key, value in book_limits(writer.book.name).items()}[str(target)]
+    if limit and (used := writer.used(target)) >= NEARLY_FULL * limit:
+        result["warning"] = f"{target} holds {used} of {limit} characters. Merge or drop entries soon."
+    return result
+
+
+def _refusal(error: DomainError, writer: BookWriter) -> dict[str, Any]:
+    """A refused write; over budget it carries the present entries, so that the model can merge or drop in this turn."""
+    result = failure(error.code, str(error), **error.details)
+    if isinstance(error, OverBudget):
+        rows = live_memories(writer.book.owner_id, writer.book.pk).filter(target=error.details["target"])
+        result["entries"] = [{"id": row.number, "content": row.content} for row in rows]
+    return result
+
+
+ADD_MEMORY = Tool(
+    name="add_memory",
+    title="Remember",
+    description=(
+        "Remember one lasting fact, preference or convention. Not for passing states, tasks in progress or secrets."
+    ),
+    arguments=AddMemory,
+    handler=_add,
+    stages=_STAGES,
+    writes=True,
+    words=Words("Writing a memory…", "Wrote a memory."),
+)
+UPDATE_MEMORY = Tool(
+    name="update_memory",
+    title="Correct a memory",
+    description=("Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary."),
+    arguments=UpdateMemory,
+    handler=_update,
+    stages=_STAGES,
+    writes=True,
+    destructive=True,
+    words=Words("Correcting a memory…", "Corrected a memory."),
+)
+DELETE_MEMORY = Tool(
+    name="delete_memory",
+    title="Forget a memory",
+    description="Forget a memory that is wrong, outdated, or that the person asked to forget.",
+    arguments=DeleteMemory,
+    handler=_delete,
+    stages=_STAGES,
+    writes=True,
+    destructive=True,
+    words=Words("Deleting a memory…", "Deleted a memory."),
+)

@@ -1,0 +1,106 @@
+"""The table of tools: one entry is all that the turn, reviews, /mcp, the page and the docs need."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from memories.models import Owner
+from memories.tools import TOOLS, Stage, Tool, definitions, tools_at, tools_of_turn
+from memories.tools.table import table_of
+from memories.tools.tool import Arguments, ToolRun, Words
+from reviews.staged import staging
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+WRITING = ["add_memory", "update_memory", "delete_memory"]
+READING = ["search_memories", "get_memories"]
+
+
+class Anything(Arguments):
+    subject: str
+
+
+def tool_make(name: str = "pin_memory", **values: Any) -> Tool:
+    def handler(run: ToolRun, arguments: Anything) -> dict[str, Any]:
+        raise AssertionError("this tool is never called")
+
+    given: dict[str, Any] = {
+        "title": "Pin",
+        "description": "Pin a memory.",
+        "arguments": Anything,
+        "handler": handler,
+        "stages": frozenset({Stage.MCP}),
+        "words": Words("Pinning…", "Pinned."),
+    }
+    return Tool(name=name, **(given | values))
+
+
+def names(*stages: Stage) -> list[str]:
+    return [tool.name for tool in tools_at(*stages)]
+
+
+def test_each_stage_is_offered_the_tools_of_the_contract() -> None:
+    assert names(Stage.REVIEW) == WRITING
+    assert names(Stage.MCP) == [*WRITING, *READING, "read"]
+    assert [tool.name for tool in tools_of_turn(memory=True)] == [*WRITING, *READING, "read"]
+    assert [tool.name for tool in tools_of_turn(memory=False)] == ["read"]
+
+
+def test_a_definition_is_what_the_openai_api_takes() -> None:
+    (definition,) = definitions([tool_make()])
+    assert definition == {
+        "type": "function",
+        "function": {
+            "name": "pin_memory",
+            "description": "Pin a memory.",
+            "parameters": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {"subject": {"type": "string"}},
+                "required": ["subject"],
+            },
+        },
+    }
+
+
+def test_two_tools_of_one_name_are_refused_where_they_are_defined() -> None:
+    with pytest.raises(ValueError, match="one name"):
+        table_of(tool_make(), tool_make())
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"destructive": True},
+        {"stages": frozenset({Stage.REVIEW})},
+        {"detail": "subject"},
+        {"detail": "object", "detailed": Words("Pinning {}…", "Pinned {}.")},
+    ],
+)
+def test_an_entry_that_contradicts_itself_is_refused(values: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="pin_memory"):
+        tool_make(**values)
+
+
+def test_a_verb_that_reviews_are_offered_and_cannot_stage_is_refused_at_start() -> None:
+    with pytest.raises(LookupError, match="add_memory"):
+        staging()
+
+
+@pytest.mark.django_db
+def test_the_chat_page_has_the_words_of_every_tool(client: Client, alice: Owner) -> None:
+    client.force_login(alice.user)
+    shown = client.get("/new/").content.decode()
+    words = dict(re.findall(r'<p data-tool="([^"]+)" data-doing="([^"]+)"', shown))
+    assert words == {tool.name: tool.words.doing for tool in TOOLS.values()}
+    assert 'data-detail="query" data-doing-detail="Looking in your memories for “{}”…"' in shown
+
+
+@pytest.mark.parametrize(
+    ("page", "stages"), [("clients.md", [Stage.MCP]), ("reviews.md", [Stage.REVIEW]), ("memory.md", list(Stage))]
+)
+def test_the_docs_name_every_tool(page: str, stages: list[Stage]) -> None:
+    text = (DOCS / page).read_text()
+    assert [name for name in names(*stages) if f"`{name}`" not in text] == []

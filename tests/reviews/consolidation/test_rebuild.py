@@ -1,0 +1,232 @@
+"""A rebuild that somebody asks for starts now, and says in words what it can't read."""
+
+from datetime import UTC, datetime, timedelta
+from io import StringIO
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from gateway.models import Agent, Run, Session
+from memories.database import in_thread
+from memories.errors import RateLimited, UpstreamError
+from memories.models import Notification, Owner
+from reviews.consolidation.runs import Trigger
+from reviews.consolidation.standing import standing_of
+from reviews.models import ConsolidationRun, Extraction
+from tests.conftest import Api
+from tests.factories import owner_make
+from tests.reviews.consolidation.answering_model import AnsweringModel
+from tests.reviews.consolidation.rows import book_of, consolidate, go_on, request, settings_make, talk, work
+
+pytestmark = pytest.mark.usefixtures("consolidation_on")
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def broken_synthesis(answering: AnsweringModel, error: Exception) -> None:
+    def fails(request: object) -> str:
+        raise error
+
+    answering.on_synthesis = fails
+
+
+def resting_run(alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception) -> ConsolidationRun:
+    """A run whose synthesis failed and that rests for an hour."""
+    settings_make(retry_seconds=3600)
+    talk(alice, agent)
+    works = answering.on_synthesis
+    broken_synthesis(answering, error)
+    run = work(request(alice))
+    assert (run.state, run.not_before > timezone.now()) == ("paused", True)
+    answering.on_synthesis = works
+    OrmQ.objects.all().delete()
+    return run
+
+
+@pytest.mark.parametrize("error", [UpstreamError("500", status=500), RateLimited("429", retry_after="900")])
+def test_asking_wakes_a_run_that_rests_after_a_fault(
+    alice: Owner, agent: Agent, answering: AnsweringModel, error: Exception
+) -> None:
+    run = resting_run(alice, agent, answering, error)
+    joined = request(alice)
+    assert (joined.pk, joined.state, joined.error, joined.failures) == (run.pk, "scheduled", None, 0)
+    assert joined.not_before <= timezone.now()
+    assert OrmQ.objects.count() == 1
+    assert work(joined).state == "completed"
+
+
+def test_nobody_asking_leaves_it_at_rest(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    run = resting_run(alice, agent, answering, UpstreamError("500", status=500))
+    joined = request(alice, trigger=Trigger.SCHEDULE)
+    assert (joined.pk, joined.state, joined.not_before) == (run.pk, "paused", run.not_before)
+    assert OrmQ.objects.count() == 0
+
+
+def test_a_session_that_waits_for_its_next_try_is_read_at_once(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(retry_seconds=3600)
+    talk(alice, agent)
+    works = answering.on_extraction
+
+    def fails(*_: object) -> str:
+        raise UpstreamError("500", status=500)
+
+    answering.on_extraction = fails
+    assert work(request(alice)).state == "paused"
+    answering.on_extraction = works
+    run = work(request(alice))
+    assert (run.state, run.sessions_done, Extraction.objects.get().attempts) == ("completed", 1, 1)
+
+
+def test_a_run_at_work_is_joined_and_not_disturbed(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    run = request(alice)
+    ConsolidationRun.objects.update(state="running", attempts=2)
+    OrmQ.objects.all().delete()
+    joined = request(alice, force=True)
+    assert (joined.pk, joined.state, joined.attempts, joined.force) == (run.pk, "running", 2, True)
+    assert OrmQ.objects.count() == 0
+
+
+async def test_every_way_of_asking_wakes_it(
+    alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
+) -> None:
+    async def rests() -> None:
+        later = timezone.now() + timedelta(hours=1)
+        await in_thread(lambda: ConsolidationRun.objects.update(state="paused", not_before=later))
+
+    async def state() -> str:
+        return await in_thread(lambda: ConsolidationRun.objects.get().state)
+
+    def by_admin() -> None:
+        client = Client()
+        client.force_login(owner_make("root", is_staff=True, is_superuser=True).user)
+        client.post("/admin/memories/book/consolidate/", {"book": str(book_of(alice).pk)})
+
+    await in_thread(resting_run, alice, agent, answering, UpstreamError("500", status=500))
+    await alice_api.post("/api/consolidations", {"book": "main"})
+    assert await state() == "scheduled"
+    await rests()
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory rebuild"})
+    assert await state() == "scheduled"
+    await rests()
+    await in_thread(call_command, "consolidate", "--owner", "alice", stdout=StringIO())
+    assert await state() == "scheduled"
+    await rests()
+    await in_thread(by_admin)
+    assert await state() == "scheduled"
+
+
+@pytest.fixture
+def book_at_noon(consolidation_on: None, alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    """One session unchanged since it was read, one that can be read, two that rest, one in use, one too old, one that
+    could not be read; one of somebody else and a temporary one."""
+    settings_make(min_rollout_idle_hours=12, max_rollout_age_days=30, max_retries=0)
+    with time_machine.travel(NOON, tick=False):
+        talk(alice, agent, hours_ago=20)
+        consolidate(alice)
+
+        def fails(*_: object) -> str:
+            raise UpstreamError("500", status=500)
+
+        works, answering.on_extraction = answering.on_extraction, fails
+        talk(alice, agent, hours_ago=21)
+        consolidate(alice)
+        answering.on_extraction = works
+        talk(alice, agent, hours_ago=13)
+        for hours in (11, 2):
+            talk(alice, agent, hours_ago=hours)
+        busy = talk(alice, agent, hours_ago=14)
+        Run.objects.create(owner=alice, session=busy, turn=2, request_id="r", lease_expires_at=timezone.now())
+        talk(alice, agent, hours_ago=31 * 24)
+        talk(alice, agent, temporary=True)
+        talk(owner_make("dora"), agent)
+
+
+@pytest.mark.usefixtures("book_at_noon")
+def test_the_standing_counts_each_session_once_and_says_it_on_the_owners_clock(alice: Owner) -> None:
+    alice.time_zone = "Europe/Berlin"
+    alice.save()
+    with time_machine.travel(NOON, tick=False):
+        standing = standing_of(book_of(alice))
+    counts = (
+        standing.ready,
+        standing.resting,
+        standing.in_use,
+        standing.unchanged,
+        standing.given_up,
+        standing.too_old,
+    )
+    assert counts == (1, 2, 1, 1, 1, 1)
+    assert standing.first_rested == NOON + timedelta(hours=1)
+    assert standing.text == (
+        "1 session can be read now. 2 sessions rest for 12 hours after the last message, the first until 4 Mar, 14:00. "
+        "1 session is in use. 1 session is unchanged since it was read. 1 session could not be read and waits until it "
+        "changes or a rebuild is forced. 1 session is older than 30 days and not read."
+    )
+
+
+@pytest.mark.usefixtures("book_at_noon")
+def test_a_forced_rebuild_takes_what_could_not_be_read(alice: Owner) -> None:
+    with time_machine.travel(NOON, tick=False):
+        standing = standing_of(book_of(alice), force=True)
+    assert (standing.ready, standing.given_up) == (2, 0)
+
+
+def test_the_notice_of_a_rebuild_that_found_nothing_says_why(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(min_rollout_idle_hours=12)
+    with time_machine.travel(NOON, tick=False):
+        talk(alice, agent, hours_ago=11)
+        assert consolidate(alice).state == "nothing_to_do"
+    assert Notification.objects.get().text == (
+        "Nothing new was found. 1 session rests for 12 hours after the last message, until 4 Mar, 13:00."
+    )
+
+
+async def test_the_answers_of_all_surfaces_say_it(
+    alice: Owner, alice_api: Api, agent: Agent, answering: AnsweringModel, session: Session
+) -> None:
+    words = "1 session rests for 12 hours after the last message, until "
+
+    def prepare() -> None:
+        settings_make(min_rollout_idle_hours=12)
+        talk(alice, agent, hours_ago=1)
+
+    def pages() -> tuple[str, str]:
+        client = Client()
+        client.force_login(alice.user)
+        consolidate(alice)
+        panel = client.get("/reviews/").content.decode()
+        client.force_login(owner_make("root", is_staff=True, is_superuser=True).user)
+        return panel, client.get(f"/admin/memories/book/consolidate/?book={book_of(alice).pk}").content.decode()
+
+    await in_thread(prepare)
+    _, preview = await alice_api.post("/api/consolidations", {"book": "main", "dry_run": True})
+    assert words in preview["text"]
+    assert (preview["standing"]["resting"], preview["standing"]["ready"]) == (1, 0)
+    _, run = await alice_api.post("/api/consolidations", {"book": "main"})
+    assert words in run["standing"]["text"]
+    _, turn = await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "/memory rebuild"})
+    assert words in turn["content"]
+    printed = StringIO()
+    await in_thread(call_command, "consolidate", "--owner", "alice", "--dry-run", stdout=printed)
+    assert words in printed.getvalue()
+    panel, admin = await in_thread(pages)
+    assert words in panel
+    assert words in admin
+
+
+def test_a_session_that_went_on_counts_as_news(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = talk(alice, agent)
+    consolidate(alice)
+    assert standing_of(book_of(alice)).unchanged == 1
+    session.refresh_from_db()
+    go_on(session, "And I test with make check.")
+    standing = standing_of(book_of(alice))
+    assert (standing.ready, standing.unchanged) == (1, 0)
