@@ -12,6 +12,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
+from memories.caller import KeyLimits
 from memories.errors import InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
@@ -67,6 +68,14 @@ def valid_keys() -> QuerySet[ApiKey]:
 def key_valid(key_id: UUID) -> bool:
     """Whether a key may still be used. One query."""
     return valid_keys().filter(pk=key_id).exists()
+
+
+def key_limits(key: ApiKey) -> KeyLimits:
+    """What a key may use: its agents and the books they name at present. One query for a limited key, else none."""
+    if not key.agents:
+        return KeyLimits()
+    books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
+    return KeyLimits(tuple(key.agents), tuple(dict.fromkeys(books[name] for name in key.agents if name in books)))
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:

@@ -60,7 +60,7 @@ def forget_memories(owner_id: UUID, *, book: str | None = None) -> Receipt:
     Book.objects.filter(pk__in=ids).update(
         epoch=F("epoch") + 1, generation=F("generation") + 1, next_expiry_at=None, last_write_at=None
     )
-    notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED)
+    notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
     return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from gateway.errors import SessionBusy
 from gateway.models import Run, Session
 from gateway.runs.context import TurnContext
+from memories.caller import UNLIMITED, KeyLimits
 from memories.database import only_row
 from memories.errors import NotFound
 from memories.ids import uuid7
@@ -35,20 +36,17 @@ def heartbeat(context: TurnContext, text: str) -> Heard | None:
     return Heard.STOP if mine.filter(stop_requested=True).exists() else None
 
 
-def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+def stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """Ask a run to stop; it is looked at when its text is flushed. Raises NotFound."""
-    run = run_get(owner_id, session_id, run_id)
+    run = run_get(owner_id, session_id, run_id, limits=limits)
     Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
     return run
 
 
-def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """A turn of the owner's session. Raises NotFound."""
-    run = (
-        Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first()
-        if session_id and run_id
-        else None
-    )
+    rows = limits.filter(Run.objects.filter(owner_id=owner_id), agent="session__agent__name")
+    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
     if run is None:
         raise NotFound("There is no such turn in this session.")
     return run

@@ -19,6 +19,7 @@ from django_q.tasks import async_task
 from gateway.agents.configuration import memory_settings
 from gateway.agents.settings import MemorySettings
 from memories import leases
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification
 from memories.outbox import notify
@@ -201,7 +202,12 @@ def finish(held: Claim, **values: Any) -> None:
     leases.release(held.lease, held.token)
     if worked or run.trigger == Trigger.REQUEST:
         run.refresh_from_db()
-        notify(owner_id=run.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED, text=finished_text(run))
+        notify(
+            owner_id=run.owner_id,
+            kind=Notification.Kind.CONSOLIDATION_FINISHED,
+            book=run.book.name,
+            text=finished_text(run),
+        )
 
 
 def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
@@ -251,9 +257,9 @@ def recover() -> int:
     return count
 
 
-def run_get(owner_id: UUID, run_id: UUID | None) -> ConsolidationRun:
+def run_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
     """The owner's run, with its book. Raises NotFound."""
-    rows = ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id)
+    rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = rows.filter(pk=run_id).first() if run_id else None
     if found is None:
         raise NotFound("There is no such consolidation.")
