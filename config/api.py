@@ -8,6 +8,7 @@ from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import router as memories_router
 from memories.artifacts_api import router as artifacts_router
+from memories.audit_api import router as audit_router
 from reviews.api import router as reviews_router
 from reviews.consolidation.api import router as consolidation_router
 
@@ -22,6 +23,7 @@ api = NinjaAPI(
     openapi_url="/openapi.json",
 )
 api.add_router("", sessions.router)
+api.add_router("", audit_router)
 for router in (memories_router, artifacts_router, reviews_router, consolidation_router):
     api.add_router("", router, auth=MemoryAuth())
 v1 = NinjaAPI(

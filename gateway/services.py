@@ -13,6 +13,7 @@ from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, Session
+from memories.audit import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
 from memories.models import Memory, Owner, ThreadRecord
@@ -59,6 +60,7 @@ def agents_apply(file: AgentsFile) -> list[str]:
             configuration_save(section, part.model_dump(mode="json", exclude_defaults=True))
     if file.prices is not None:
         configuration_save("prices", {name: price.model_dump(mode="json") for name, price in file.prices.items()})
+    audit_record(Action.SETTINGS_CHANGE, actor=SYSTEM, kind="agent", count=len(file.agents), note="By an agents file.")
     return list(file.agents)
 
 

@@ -9,15 +9,16 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict
 
+from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
 from memories.errors import Forbidden, InvalidRequest, NotFound
-from memories.forgetting import forget_memories
+from memories.forgetting import Receipt, forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
-from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
+from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.portability import export_lines, import_text
 from memories.search.keywords import extract_keywords
@@ -158,6 +159,7 @@ async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBa
         request.auth.limits.refuse("An export of everything")
     else:
         request.auth.limits.require_books([book])
+    await in_thread(_export_record, request.auth)
     text = await in_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
     response = HttpResponse(text, content_type="application/x-ndjson")
     response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
@@ -184,7 +186,7 @@ async def import_(request: ApiRequest, preview: bool = False, book: str | None =
 async def forget(request: ApiRequest, book: str | None = None) -> dict[str, Any]:
     """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
     request.auth.limits.refuse("Forgetting")
-    return (await in_thread(forget_memories, request.auth.owner_id, book=book)).as_json()
+    return (await in_thread(_forget, request.auth, book)).as_json()
 
 
 def etag(version: int) -> str:
@@ -214,6 +216,15 @@ def _add(caller: Caller, body: MemoryIn) -> tuple[int, dict[str, Any]]:
     with book_writing(book, edit_source(caller)) as writer:
         written = writer.add(fields)
     return (201 if written.changed else 200), memory_json(written.memory)
+
+
+def _forget(caller: Caller, book: str | None) -> Receipt:
+    return forget_memories(caller.owner_id, book=book, by=actor_of_caller(caller.owner_id, caller.actor))
+
+
+def _export_record(caller: Caller) -> None:
+    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
+    audit_record(Action.EXPORT, actor=Actor(str(owner), caller.actor), kind="owner", object_id=owner.pk, owner=owner)
 
 
 def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
