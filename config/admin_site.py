@@ -117,7 +117,7 @@ UNFOLD: dict[str, Any] = {
                     _item("Workers", "memory", "gateway", "worker"),
                     _item("Notifications", "notifications", "memories", "notification"),
                     _item("Book limits", "straighten", "memories", "booklimits"),
-                    _item("Admin log", "fact_check", "admin", "logentry"),
+                    _item("Audit log", "fact_check", "memories", "auditentry"),
                 ],
             },
         ],

@@ -5,9 +5,10 @@ from ninja import NinjaAPI
 from gateway.api import openai, sessions
 from gateway.api.body_parser import BodyParser
 from gateway.api.errors import install_handlers
-from gateway.authentication import KeyAuth, NativeAuth
+from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import router as memories_router
 from memories.artifacts_api import router as artifacts_router
+from memories.audit_api import router as audit_router
 from reviews.api import router as reviews_router
 from reviews.consolidation.api import router as consolidation_router
 
@@ -21,8 +22,10 @@ api = NinjaAPI(
     docs_url="/docs",
     openapi_url="/openapi.json",
 )
-for router in (sessions.router, memories_router, artifacts_router, reviews_router, consolidation_router):
-    api.add_router("", router)
+api.add_router("", sessions.router)
+api.add_router("", audit_router)
+for router in (memories_router, artifacts_router, reviews_router, consolidation_router):
+    api.add_router("", router, auth=MemoryAuth())
 v1 = NinjaAPI(
     title="OpenAI-compatible API",
     version="1",

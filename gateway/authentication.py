@@ -16,7 +16,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from gateway.key_uses import note_use
-from gateway.keys import end_user_mixed, key_hash, valid_keys
+from gateway.keys import end_user_mixed, key_hash, key_limits, valid_keys
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
@@ -85,7 +85,8 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     if known is None or now - known.at > _CACHE_SECONDS:
         caller, requests_per_minute = await in_read_thread(_find, *place)
         known = _Known(caller, requests_per_minute, now)
-        _keys[place] = known
+        if caller.trusted or not place[2]:  # an untrusted key may be used for a second end user at any moment
+            _keys[place] = known
         if len(_keys) > _CACHE_SIZE:
             _keys.popitem(last=False)
     await count_request(str(known.caller.key_id), known.requests_per_minute)
@@ -108,7 +109,7 @@ def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
         owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
-        agents=tuple(key.agents),
+        limits=key_limits(key),
         read_only=key.read_only,
         trusted=key.trusted,
         remembers=remembers,
@@ -165,6 +166,12 @@ class KeyAuth(AuthBase):
         return caller
 
 
+def require_memory(caller: Caller) -> None:
+    """Raises Forbidden for a key that several people share: they get no memory, since people would be merged."""
+    if not caller.remembers:
+        raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
+
+
 class NativeAuth(AuthBase):
     """For /api: a key, or the session cookie with CSRF. A wrong key never falls back to the cookie."""
 
@@ -183,4 +190,13 @@ class NativeAuth(AuthBase):
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         require_json(request, also="application/x-ndjson")
+        return caller
+
+
+class MemoryAuth(NativeAuth):
+    """For the parts of /api that read or write what is remembered."""
+
+    async def __call__(self, request: HttpRequest) -> Caller:
+        caller = await super().__call__(request)
+        require_memory(caller)
         return caller

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gateway.agents.configuration import memory_settings_of
-from gateway.agents.rows import agent_find, agent_settings, require_agent, require_key
+from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.command_words import (
     COMMAND,
     COMMANDS,
@@ -30,7 +30,7 @@ from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.books import book_state
-from memories.caller import Caller
+from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.frozen import freeze
 from memories.ids import uuid7
 from memories.recall import TOTAL_BYTES
@@ -112,9 +112,8 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Comm
     """Carry a command out in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
-    session = session_get(caller.owner_id, session_id)
+    session = session_get(caller.owner_id, session_id, limits=caller.limits)
     require_active(session)
-    require_agent(caller, session.agent.name)
     with transaction.atomic():
         release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
     reply = _carry_out(caller, session.agent, command, temporary=session.temporary)
@@ -140,11 +139,14 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
         return _store(session, said, reply, commands_key=named)
 
 
-def stored_command(owner_id: UUID, session_id: UUID | None, turn_id: UUID | None) -> dict[str, Any] | None:
+def stored_command(
+    owner_id: UUID, session_id: UUID | None, turn_id: UUID | None, *, limits: KeyLimits = UNLIMITED
+) -> dict[str, Any] | None:
     """A command's turn from its rows, or None."""
     if session_id is None or turn_id is None:
         return None
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND)
+    rows = limits.filter(rows, agent="session__agent__name")
     said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
     answer = rows.filter(seq=said.seq + 1).first() if said else None
     return _turn(said.session, said, answer.text, []).as_json() if said and answer else None

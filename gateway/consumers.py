@@ -21,6 +21,7 @@ from gateway.authentication import end_user, find_caller, given_key
 from gateway.keys import key_hash, key_valid
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
+from memories.caller import UNLIMITED, KeyLimits
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
@@ -35,6 +36,7 @@ class _Admission:
     """Whose socket it is, whether that still holds (synchronous, one query), and the groups that concern it."""
 
     owner_id: UUID
+    limits: KeyLimits
     still_valid: Callable[[], bool]
     groups: tuple[str, ...]
 
@@ -67,7 +69,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         await self.accept()
         open_websockets.inc()
         self._looking = asyncio.create_task(self._look_again())
-        await self._send_rows(admission.owner_id)
+        await self._send_rows(admission)
 
     async def disconnect(self, code: int) -> None:
         await self._stop_looking()
@@ -80,7 +82,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
     async def outbox_hint(self, message: dict[str, Any]) -> None:
         """There may be something to read."""
         if self.admission is not None:
-            await self._send_rows(self.admission.owner_id)
+            await self._send_rows(self.admission)
 
     async def session_closed(self, message: dict[str, Any]) -> None:
         """The login ended: this socket is no longer theirs."""
@@ -91,10 +93,10 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         if self.admission is not None and not await in_read_thread(self.admission.still_valid):
             await self.close(code=_UNAUTHORIZED)
 
-    async def _send_rows(self, owner_id: UUID) -> None:
+    async def _send_rows(self, admission: _Admission) -> None:
         async with self._sending:
             while True:
-                rows = await in_read_thread(notifications_after, owner_id, self.sent)
+                rows = await in_read_thread(notifications_after, admission.owner_id, self.sent, limits=admission.limits)
                 for row in rows:
                     await self.send_json(row)
                     self.sent = int(row["id"])
@@ -120,7 +122,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                     return
                 for group in self.admission.groups:  # a Redis that was away knows nothing of this socket
                     await self.channel_layer.group_add(group, self.channel_name)
-                await self._send_rows(self.admission.owner_id)
+                await self._send_rows(self.admission)
             except DatabaseError:
                 logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)
 
@@ -133,10 +135,11 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
             assert caller.key_id is not None
-            return _Admission(caller.owner_id, partial(key_valid, caller.key_id), (owner_group(caller.owner_id),))
+            still_valid, group = partial(key_valid, caller.key_id), owner_group(caller.owner_id)
+            return _Admission(caller.owner_id, caller.limits, still_valid, (group,)) if caller.remembers else None
         if not (user.is_authenticated and user.is_active):
             return None
         owner_id = (await in_thread(owner_for_user, user)).pk
         login: str = self.scope["session"].session_key or ""
         valid = partial(login_valid, user.pk, login, user.get_session_auth_hash())
-        return _Admission(owner_id, valid, (owner_group(owner_id), login_group(login)))
+        return _Admission(owner_id, UNLIMITED, valid, (owner_group(owner_id), login_group(login)))

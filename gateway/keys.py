@@ -12,13 +12,17 @@ from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
+from memories.audit import SYSTEM, Action, Actor, audit_record
+from memories.caller import KeyLimits
 from memories.errors import InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
 
 PREFIX = "dbk_"
+_KIND = "API key"
 
 
+@transaction.atomic
 def api_key_create(
     *,
     owner: Owner,
@@ -28,8 +32,9 @@ def api_key_create(
     trusted: bool = False,
     agents: Sequence[str] = (),
     requests_per_minute: int = 0,
+    by: Actor = SYSTEM,
 ) -> tuple[ApiKey, str]:
-    """A new key and its plain text, which is nowhere kept. `plain` takes a given one (first start).
+    """A new key and its plain text, which is nowhere kept. `plain` takes a given one (first start); `by` is who makes it.
 
     Raises InvalidRequest for an unknown agent, an owner without a user, or a given key that is no key."""
     if owner.user_id is None:
@@ -49,13 +54,15 @@ def api_key_create(
         agents=list(agents),
         requests_per_minute=requests_per_minute,
     )
+    audit_record(Action.KEY_CREATE, actor=by, kind=_KIND, object_id=key.pk, owner=owner)
     return key, plain
 
 
 @transaction.atomic
-def api_key_revoke(key: ApiKey) -> None:
-    """Revoke a key; it stays listed. From this commit on no process takes it any more."""
-    ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now())
+def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
+    """Revoke a key; it stays listed for a while. From this commit on no process takes it any more."""
+    if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
+        audit_record(Action.KEY_REVOKE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
     look_again(key.owner_id)
 
 
@@ -67,6 +74,14 @@ def valid_keys() -> QuerySet[ApiKey]:
 def key_valid(key_id: UUID) -> bool:
     """Whether a key may still be used. One query."""
     return valid_keys().filter(pk=key_id).exists()
+
+
+def key_limits(key: ApiKey) -> KeyLimits:
+    """What a key may use: its agents and the books they name at present. One query for a limited key, else none."""
+    if not key.agents:
+        return KeyLimits()
+    books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
+    return KeyLimits(tuple(key.agents), tuple(dict.fromkeys(books[name] for name in key.agents if name in books)))
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:

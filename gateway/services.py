@@ -13,6 +13,8 @@ from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, Session
+from memories.audit import SYSTEM, Action, audit_record
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
 from memories.models import Memory, Owner, ThreadRecord
 from memories.services import book_limits_set
@@ -58,6 +60,7 @@ def agents_apply(file: AgentsFile) -> list[str]:
             configuration_save(section, part.model_dump(mode="json", exclude_defaults=True))
     if file.prices is not None:
         configuration_save("prices", {name: price.model_dump(mode="json") for name, price in file.prices.items()})
+    audit_record(Action.SETTINGS_CHANGE, actor=SYSTEM, kind="agent", count=len(file.agents), note="By an agents file.")
     return list(file.agents)
 
 
@@ -134,11 +137,10 @@ def session_forget(session: Session) -> None:
     session_forgotten(event)
 
 
-def session_get(owner_id: UUID, session_id: UUID | None) -> Session:
+def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
     """The owner's session, with its agent. Raises NotFound, also for somebody else's."""
-    session = (
-        Session.objects.select_related("agent").filter(owner_id=owner_id, pk=session_id).first() if session_id else None
-    )
+    rows = limits.filter(Session.objects.select_related("agent").filter(owner_id=owner_id), agent="agent__name")
+    session = rows.filter(pk=session_id).first() if session_id else None
     if session is None:
         raise NotFound("There is no such session. It may have been deleted.")
     return session

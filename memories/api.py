@@ -9,15 +9,16 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict
 
+from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_read_thread, in_thread
-from memories.errors import InvalidRequest, NotFound
-from memories.forgetting import forget_memories
+from memories.errors import Forbidden, InvalidRequest, NotFound
+from memories.forgetting import Receipt, forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
-from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
+from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.portability import export_lines, import_text
 from memories.search.keywords import extract_keywords
@@ -26,7 +27,6 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from memories.snapshot import BookState, snapshots
 
 router = Router()
-DEFAULT_BOOK = "main"
 
 
 class _Body(Schema):
@@ -38,7 +38,7 @@ class MemoryIn(_Body):
     target: str = "user"
     category: str = "general"
     keywords: list[str] = []
-    book: str = DEFAULT_BOOK
+    book: str | None = None
     pinned: bool = False
     expires_at: datetime | None = None
 
@@ -55,7 +55,7 @@ class MemoryPatch(_Body):
 class SearchIn(_Body):
     query: str
     category: str | None = None
-    book: str = DEFAULT_BOOK
+    book: str | None = None
     limit: int = 10
     search: str = "ranked"
 
@@ -98,13 +98,13 @@ async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
 @router.get("/memories/health")
 async def memory_health(request: ApiRequest) -> dict[str, Any]:
     """How each book stands: how full, how many of its sessions are covered, the last review; in figures and words."""
-    return page_json(await in_read_thread(health_of_books, request.auth.owner_id))
+    return page_json(await in_read_thread(health_of_books, request.auth.owner_id, limits=request.auth.limits))
 
 
 @router.get("/memories/{memory_id}")
 async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
-    found = memory_json(await in_read_thread(memory_get, request.auth.owner_id, memory_id))
+    found = memory_json(await in_read_thread(_get, request.auth, memory_id))
     response["ETag"] = etag(found["version"])
     return found
 
@@ -149,12 +149,17 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 @router.get("/notifications")
 async def notification_list(request: ApiRequest, after: int = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(await in_read_thread(notifications_after, request.auth.owner_id, after))
+    return page_json(await in_read_thread(notifications_after, request.auth.owner_id, after, limits=request.auth.limits))
 
 
 @router.get("/export")
 async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBase:
     """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
+    if book is None:
+        request.auth.limits.refuse("An export of everything")
+    else:
+        request.auth.limits.require_books([book])
+    await in_thread(_export_record, request.auth)
     text = await in_read_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
     response = HttpResponse(text, content_type="application/x-ndjson")
     response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
@@ -162,22 +167,26 @@ async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBa
 
 
 @router.post("/import")
-async def import_(request: ApiRequest, preview: bool = False, book: str = DEFAULT_BOOK) -> dict[str, Any]:
+async def import_(request: ApiRequest, preview: bool = False, book: str | None = None) -> dict[str, Any]:
     """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
     written."""
     try:
         text = request.body.decode()
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
-    actor = request.auth.actor
-    report = await in_thread(import_text, request.auth.owner_id, text, actor=actor, book=book, preview=preview)
+    actor, limits = request.auth.actor, request.auth.limits
+    name = limits.book_name(book)
+    report = await in_thread(
+        import_text, request.auth.owner_id, text, actor=actor, book=name, preview=preview, limits=limits
+    )
     return report.as_json()
 
 
 @router.delete("/account/memories")
 async def forget(request: ApiRequest, book: str | None = None) -> dict[str, Any]:
     """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
-    return (await in_thread(forget_memories, request.auth.owner_id, book=book)).as_json()
+    request.auth.limits.refuse("Forgetting")
+    return (await in_thread(_forget, request.auth, book)).as_json()
 
 
 def etag(version: int) -> str:
@@ -202,11 +211,24 @@ def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, u
 
 
 def _add(caller: Caller, body: MemoryIn) -> tuple[int, dict[str, Any]]:
-    book = book_get_or_create(caller.owner_id, body.book)
+    book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     fields = MemoryFields(**body.dict(exclude={"book"}))
     with book_writing(book, edit_source(caller)) as writer:
         written = writer.add(fields)
     return (201 if written.changed else 200), memory_json(written.memory)
+
+
+def _forget(caller: Caller, book: str | None) -> Receipt:
+    return forget_memories(caller.owner_id, book=book, by=actor_of_caller(caller.owner_id, caller.actor))
+
+
+def _export_record(caller: Caller) -> None:
+    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
+    audit_record(Action.EXPORT, actor=Actor(str(owner), caller.actor), kind="owner", object_id=owner.pk, owner=owner)
+
+
+def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
+    return memory_get(caller.owner_id, memory_id, deleted=deleted, limits=caller.limits)
 
 
 def _list(
@@ -218,6 +240,7 @@ def _list(
     after: str | None,
 ) -> dict[str, Any]:
     rows = Memory.objects.select_related("book").filter(owner_id=caller.owner_id, deleted_at__isnull=True)
+    rows = caller.limits.filter(rows, book="book__name")
     rows = rows.filter(**{name: value for name, value in filters.items() if value})
     if review:
         rows = rows.filter(review_id=parse_uuid(review))
@@ -231,7 +254,7 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
         raise InvalidRequest("search is ranked or match_all.", param="search")
     if not 1 <= body.limit <= 100:
         raise InvalidRequest("limit is a number from 1 to 100.", param="limit")
-    book = book_named(caller.owner_id, body.book)
+    book = book_named(caller.owner_id, caller.limits.book_name(body.book))
     if book is None:
         return page_json([])
     view = snapshots.view(book_state_of(book))
@@ -255,7 +278,7 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
 
 
 def _patch(caller: Caller, memory_id: str, body: MemoryPatch, version: int | None) -> dict[str, Any]:
-    memory = memory_get(caller.owner_id, memory_id)
+    memory = _get(caller, memory_id)
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
     with book_writing(memory.book, edit_source(caller)) as writer:
@@ -264,19 +287,19 @@ def _patch(caller: Caller, memory_id: str, body: MemoryPatch, version: int | Non
 
 
 def _delete(caller: Caller, memory_id: str, version: int | None) -> None:
-    memory = memory_get(caller.owner_id, memory_id)
+    memory = _get(caller, memory_id)
     with book_writing(memory.book, edit_source(caller)) as writer:
         writer.delete(memory.number, version=version)
 
 
 def _revisions(caller: Caller, memory_id: str, limit: int, after: str | None) -> dict[str, Any]:
-    memory = memory_get(caller.owner_id, memory_id, deleted=True)
+    memory = _get(caller, memory_id, deleted=True)
     rows = Revision.objects.filter(owner_id=caller.owner_id, memory=memory).select_related("change_set")
     return list_json(rows, limit=limit, after=after, key="id", show=revision_json, parse=parse_uuid)
 
 
 def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]:
-    memory = memory_get(caller.owner_id, memory_id, deleted=True)
+    memory = _get(caller, memory_id, deleted=True)
     wanted = parse_uuid(revision_id)
     revisions = Revision.objects.filter(owner_id=caller.owner_id, memory=memory)
     revision = revisions.filter(pk=wanted).first() if wanted else None
@@ -287,6 +310,8 @@ def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]
 
 def _undo(caller: Caller, change_set_id: str) -> dict[str, Any]:
     change_set = change_set_get(caller.owner_id, parse_uuid(change_set_id))
+    if caller.limits and change_set.book.name not in caller.limits.books:
+        raise Forbidden("These changes are of a book that this key may not use.")
     return undo_changes(change_set, edit_source(caller, ChangeSet.Kind.UNDO, undoes=change_set.pk)).as_json()
 
 

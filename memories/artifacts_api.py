@@ -49,6 +49,7 @@ async def artifact_write(
 
 
 def _book(caller: Caller, name: str) -> Book:
+    caller.limits.require_books([name])
     book = book_named(caller.owner_id, name)
     if book is None:
         raise NotFound("There is no such book.")
@@ -56,6 +57,7 @@ def _book(caller: Caller, name: str) -> Book:
 
 
 def _list(caller: Caller, name: str) -> dict[str, Any]:
+    caller.limits.require_books([name])
     # A book comes into being at its first use; before that it is an empty one.
     book = book_named(caller.owner_id, name)
     return page_json([artifact_json(row) for row in live_artifacts(caller.owner_id, book.pk)] if book else [])
@@ -66,5 +68,6 @@ def _get(caller: Caller, name: str, path: str) -> dict[str, Any]:
 
 
 def _put(caller: Caller, name: str, path: str, content: str, version: int | None) -> dict[str, Any]:
+    caller.limits.require_books([name])
     book = book_get_or_create(caller.owner_id, name)
     return artifact_json(artifact_put(book, path, content, edit_source(caller), version=version))

@@ -1,9 +1,73 @@
-"""Who asks: what authentication ends in, and all that the floors below the edge know of a request."""
+"""The caller of an API: what authentication ends in, and all that the layers below know of a request.
+The limits of a key are enforced here, by `KeyLimits`: edges and selectors filter their rows with it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+
+from memories.errors import Forbidden, NotFound
+
+DEFAULT_BOOK = "main"
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimits:
+    """What a key that is limited to agents may use: these agents, their sessions, and the books they name.
+
+    Without agents there are no limits. A limited key whose agents are all gone may use nothing."""
+
+    agents: tuple[str, ...] = ()
+    books: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.agents)
+
+    def filter(self, rows: "QuerySet[Row]", *, book: str = "", agent: str = "") -> "QuerySet[Row]":
+        """The rows within the limits. `book` and `agent` are the look-ups of their names, such as `book__name`;
+        at least one is needed: rows of neither kind are not for limited keys."""
+        if not book and not agent:
+            raise ValueError("Name the look-up of the row's book or agent.")
+        if self and book:
+            rows = rows.filter(**{f"{book}__in": self.books})
+        if self and agent:
+            rows = rows.filter(**{f"{agent}__in": self.agents})
+        return rows
+
+    def require_agent(self, name: str, refusal: str) -> None:
+        """Raises NotFound with the words of `refusal` for an agent that the key may not use."""
+        if self and name not in self.agents:
+            raise NotFound(refusal)
+
+    def require_books(self, names: Sequence[str]) -> None:
+        """Raises NotFound unless all these books may be used."""
+        if self and not set(names) <= set(self.books):
+            raise NotFound("There is no such book.")
+
+    def book_name(self, asked: str | None) -> str:
+        """The book to work on: the one that was asked for, else `main`, or the first book of a limited key.
+
+        Raises NotFound for a book that the key may not use."""
+        if asked:
+            self.require_books([asked])
+            return asked
+        if not self:
+            return DEFAULT_BOOK
+        if not self.books:
+            raise NotFound("There is no such book.")
+        return self.books[0]
+
+    def refuse(self, what: str) -> None:
+        """Raises Forbidden for a limited key. `what` is the subject of the sentence."""
+        if self:
+            raise Forbidden(f"{what} needs a key that is not limited to agents.")
+
+
+UNLIMITED = KeyLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,10 +77,15 @@ class Caller:
     owner_id: UUID
     actor: str  # user:ID or key:ID
     key_id: UUID | None = None
-    agents: tuple[str, ...] = ()
+    limits: KeyLimits = UNLIMITED
     read_only: bool = False
     trusted: bool = False
     remembers: bool = True  # False: nothing of memory is read or written, since people would be merged
+
+    @property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents that the key may use; empty means all."""
+        return self.limits.agents
 
 
 class ApiRequest(HttpRequest):

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, ThreadRecord
 from memories.outbox import notify
 
@@ -40,8 +41,15 @@ class Receipt:
 
 
 @transaction.atomic
-def forget_memories(owner_id: UUID, *, book: str | None = None) -> Receipt:
+def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Receipt:
     """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay."""
+    receipt = _erase_memories(owner_id, book)
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
+    audit_record(Action.FORGET, actor=by, kind="memory", owner=owner, count=receipt.erased["memories"])
+    return receipt
+
+
+def _erase_memories(owner_id: UUID, book: str | None) -> Receipt:
     rows = Book.objects.select_for_update().filter(owner_id=owner_id).order_by("pk")
     books = list(rows.filter(name=book) if book else rows)
     ids = [row.pk for row in books]
@@ -60,14 +68,15 @@ def forget_memories(owner_id: UUID, *, book: str | None = None) -> Receipt:
     Book.objects.filter(pk__in=ids).update(
         epoch=F("epoch") + 1, generation=F("generation") + 1, next_expiry_at=None, last_write_at=None
     )
-    notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED)
+    notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
     return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
 
 
 @transaction.atomic
-def forget_owner(owner: Owner) -> Receipt:
+def forget_owner(owner: Owner, *, by: Actor = SYSTEM) -> Receipt:
     """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
-    receipt = forget_memories(owner.pk)
+    receipt = _erase_memories(owner.pk, None)
+    audit_record(Action.FORGET, actor=by, kind="owner", object_id=owner.pk, owner=owner)
     _, counts = owner.delete()
     erased = receipt.erased | {name.rpartition(".")[2].lower(): count for name, count in counts.items()}
     return Receipt(erased=erased, books=receipt.books, at=receipt.at)

@@ -11,6 +11,7 @@ from django.db.models import Count, Q, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
+from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
 from memories.services import book_limits
 
@@ -36,10 +37,11 @@ def on_health(reader: FactsReader) -> None:
         _readers.append(reader)
 
 
-def health_of_books(owner_id: UUID) -> list[dict[str, Any]]:
+def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:
     """The health of each of the owner's books, by name."""
     now = timezone.now()
-    return [book_health(book, now) for book in Book.objects.filter(owner_id=owner_id).order_by("name")]
+    books = limits.filter(Book.objects.filter(owner_id=owner_id), book="name")
+    return [book_health(book, now) for book in books.order_by("name")]
 
 
 def book_health(book: Book, now: datetime) -> dict[str, Any]:

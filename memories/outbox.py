@@ -11,6 +11,7 @@ from channels.layers import BaseChannelLayer, get_channel_layer
 from django.db import connection, transaction
 
 from memories.background import redis_calls
+from memories.caller import UNLIMITED, KeyLimits
 from memories.datagrams import DatagramChannelLayer
 from memories.models import Notification, Owner
 from memories.redis_clients import ANSWER_SECONDS
@@ -28,11 +29,13 @@ def notify(
     *,
     owner_id: UUID,
     kind: Notification.Kind,
+    book: str = "",
     text: str = "",
     review_id: UUID | None = None,
     memory_numbers: Sequence[int] = (),
 ) -> Notification:
-    """Store a notification; call it as the last statement of the transaction that it tells of.
+    """Store a notification; call it as the last statement of the transaction that it tells of. `book` is the name of
+    the book it is about: a limited key is told of its own books only, and of nothing that is about no book.
 
     The number comes from the owner's row: its lock makes the order of numbers the order of commits, which plain ids
     are not on PostgreSQL. Browsers are woken after the commit."""
@@ -40,6 +43,7 @@ def notify(
         owner_id=owner_id,
         seq=next_number(owner_id, "notification_seq"),
         kind=kind,
+        book=book,
         text=text,
         review_id=review_id,
         memory_numbers=list(memory_numbers),
@@ -86,14 +90,19 @@ def next_number(owner_id: UUID, column: str) -> int:
     return int(row[0])
 
 
-def notifications_after(owner_id: UUID, after: int | None, limit: int = PAGE) -> list[dict[str, Any]]:
+def notifications_after(
+    owner_id: UUID, after: int | None, limit: int = PAGE, *, limits: KeyLimits = UNLIMITED
+) -> list[dict[str, Any]]:
     """Rows above `after`, oldest first, as the contract shows them. `after` that is older than what is kept gives
     one `resync` first; None gives nothing (only new ones are wanted)."""
     if after is None:
         return []
-    rows = list(Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")[:limit])
+    kept = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
+    rows = list(limits.filter(kept, book="book")[:limit])
     found = [notification_json(row) for row in rows]
-    newest = rows[0].seq if rows else current_number(owner_id) + 1
+    # What is kept back from a limited key is not missing.
+    oldest = kept.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
+    newest = oldest or current_number(owner_id) + 1
     if newest > after + 1:
         found.insert(
             0,

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils.dateparse import parse_datetime
 
+from memories.caller import UNLIMITED, KeyLimits
 from memories.entry_rules import content_key
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
@@ -93,10 +94,14 @@ class _Preview(Exception):
     """Rolls an import back: it was only to be looked at."""
 
 
-def import_text(owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool) -> ImportReport:
+def import_text(
+    owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool, limits: KeyLimits = UNLIMITED
+) -> ImportReport:
     """Import JSON Lines. A line that is no JSON stops everything; one that the scan or a budget refuses is left out and
-    listed. With `preview` the same is found out, and nothing is written. Raises InvalidRequest, TooLarge."""
+    listed. With `preview` the same is found out, and nothing is written. Raises InvalidRequest, TooLarge,
+    and NotFound where a line names a book that the key may not use."""
     lines = parse_lines(text, default_book=book)
+    limits.require_books([line.book for line in lines])
     report = ImportReport()
     source = Source(actor=actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
     try:

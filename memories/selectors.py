@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.models import Book, Memory, Revision
 
@@ -16,9 +17,9 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())).order_by("number")
 
 
-def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False) -> Memory:
+def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
     """The owner's memory of that number. Raises NotFound, also for a deleted one unless `deleted`."""
-    rows = Memory.objects.select_related("book").filter(owner_id=owner_id)
+    rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     memory = rows.filter(number=int(number)).first() if str(number).isdecimal() and len(str(number)) < 18 else None
     if memory is None or (memory.deleted_at and not deleted):
         raise NotFound("There is no such memory. It may have been deleted.")

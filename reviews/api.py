@@ -5,7 +5,6 @@ from typing import Any
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, StrictInt
 
-from gateway.agents.rows import require_agent
 from gateway.services import session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -56,7 +55,7 @@ async def review_list(
 @router.get("/reviews/{review_id}")
 async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
     """One review with its writes."""
-    return review_json(await in_read_thread(review_get, request.auth.owner_id, parse_uuid(review_id)))
+    return review_json(await in_read_thread(_get, request.auth, review_id))
 
 
 @router.post("/reviews/{review_id}/undo")
@@ -99,15 +98,19 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
 
 
 def _request(caller: Caller, session_id: str) -> dict[str, Any]:
-    session = session_get(caller.owner_id, parse_uuid(session_id))
-    require_agent(caller, session.agent.name)
+    session = session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
     return review_json(review_request(caller.owner_id, session))
+
+
+def _get(caller: Caller, review_id: str) -> ReviewRun:
+    return review_get(caller.owner_id, parse_uuid(review_id), limits=caller.limits)
 
 
 def _list(caller: Caller, session_id: str | None, state: str | None, limit: int, after: str | None) -> dict[str, Any]:
     rows = ReviewRun.objects.filter(owner_id=caller.owner_id)
+    rows = caller.limits.filter(rows, book="book__name", agent="agent_name")
     if session_id:
-        rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id)))
+        rows = rows.filter(session=session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))
     if state:
         if state not in ReviewRun.State.values:
             raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
@@ -116,18 +119,18 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
 
 
 def _undo(caller: Caller, review_id: str, writes: list[int] | None) -> dict[str, Any]:
-    review = review_get(caller.owner_id, parse_uuid(review_id))
+    review = _get(caller, review_id)
     return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=_indexes(writes)).as_json()
 
 
 def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:
-    review = review_get(caller.owner_id, parse_uuid(review_id))
+    review = _get(caller, review_id)
     only = _indexes(body.writes)
     return review_json(approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits))
 
 
 def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
-    review = review_get(caller.owner_id, parse_uuid(review_id))
+    review = _get(caller, review_id)
     return review_json(approvals.review_reject(review, actor=caller.actor, only=_indexes(body.writes)))
 
 

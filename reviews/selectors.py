@@ -3,16 +3,18 @@
 from uuid import UUID
 
 from gateway.agents.model_choice import review_target
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from reviews.models import ReviewRun
 from reviews.undo import review_undo as review_undo  # one door for the edges
 
 
-def review_get(owner_id: UUID, review_id: UUID | None) -> ReviewRun:
+def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ReviewRun:
     """The owner's review, with its book. Raises NotFound."""
-    found = (
-        ReviewRun.objects.select_related("book").filter(owner_id=owner_id, pk=review_id).first() if review_id else None
+    rows = limits.filter(
+        ReviewRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name", agent="agent_name"
     )
+    found = rows.filter(pk=review_id).first() if review_id else None
     if found is None:
         raise NotFound("There is no such review.")
     return found

@@ -220,6 +220,7 @@ def _finish_held(review: ReviewRun, claim: Claim, outcome: Outcome) -> None:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
+            book=review.book.name,
             text=waiting_text(staged),
             review_id=review.pk,
         )
@@ -246,6 +247,7 @@ def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_SAVED,
+            book=review.book.name,
             text=text,
             review_id=review.pk,
             memory_numbers=touched,

@@ -54,6 +54,7 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_UNDONE,
+            book=review.book.name,
             review_id=review.pk,
             memory_numbers=undone.undone,
         )

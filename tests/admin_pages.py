@@ -5,15 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.admin import site
-from django.contrib.admin.models import ADDITION, LogEntry
 from django.contrib.auth.models import Group
-from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.urls import reverse
 from django.utils import timezone
 
 from gateway.keys import api_key_create
-from gateway.models import ApiKey, Session, Worker
+from gateway.models import Session, Worker
 from gateway.services import agent_save, configuration_save
 from memories.artifacts import artifact_put
 from memories.auditors import auditors_make
@@ -53,8 +51,6 @@ def set_make(name: str) -> None:
     Group.objects.create(name=f"friends of {name}")
     Worker.objects.create(host=name, pid=1)
     Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
-    kind = ContentType.objects.get_for_model(ApiKey)
-    LogEntry.objects.create(user=owner.user, content_type=kind, action_flag=ADDITION, object_repr="laptop")
     review_make(session, book)
     consolidation_make(session, book)
 

@@ -8,11 +8,14 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from django.conf import settings
+from django.db import connection
 from django.test import AsyncClient
+from pytest_django.plugin import DjangoDbBlocker
 
 from gateway import authentication, live, upstream
 from gateway.models import Agent, Session
 from memories import counts
+from memories.audit_triggers import triggers_drop
 from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
@@ -24,6 +27,14 @@ def pytest_configure(config: pytest.Config) -> None:
     """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
     if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+    """Tests with real transactions empty every table when they end, the audit log too: its triggers would refuse.
+    tests/memories/test_audit.py creates them again for itself."""
+    with django_db_blocker.unblock(), connection.schema_editor() as editor:
+        triggers_drop(editor)
 
 
 @pytest.fixture(autouse=True)

@@ -16,6 +16,7 @@ from gateway.models import Agent
 from gateway.services import agent_save
 from memories.admin.marks import moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.audit import Action
 
 _SECTIONS = (
     ("Model", ("model", "upstream", "instructions", "context_token_limit")),
@@ -75,6 +76,7 @@ def _fieldsets() -> tuple[tuple[str | None, dict[str, Any]], ...]:
 class AgentAdmin(TrialAdmin, ServiceAdmin):
     """Named configurations. An agent with sessions stays: their transcripts name it."""
 
+    change_action = Action.SETTINGS_CHANGE
     form = AgentForm
     list_display = ("name", "model_name", "book", "memory", "reviews", "version", "changed")
     search_fields = ("name", "book")

@@ -14,11 +14,11 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import Agent, ApiKey
-from memories.admin.access import deed_record
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter
 from memories.admin.marks import badge, moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.audit import actor_of
 
 
 class KeyStateFilter(ChoiceFilter):
@@ -95,7 +95,7 @@ class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
 
     def save_model(self, request: HttpRequest, obj: ApiKey, form: Any, change: bool) -> None:
         """Raises InvalidRequest, which the form shows."""
-        key, plain = api_key_create(**form.cleaned_data)
+        key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it must carry what the service chose.
         obj.pk, obj.prefix = key.pk, key.prefix
         words = format_html(
@@ -107,6 +107,5 @@ class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
         return row.revoked_at is None
 
     def do(self, request: HttpRequest, row: ApiKey, verb: str) -> None:
-        api_key_revoke(row)
-        deed_record(request, ApiKey, "Revoked.", [row])
+        api_key_revoke(row, by=actor_of(request.user))
         self.message_user(request, f"Revoked {row}.", messages.SUCCESS)

@@ -19,6 +19,7 @@ from gateway.services import configuration_save
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.marks import badge, moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.audit import Action
 
 # A worker beats every few seconds; one that was silent this long is taken for gone.
 SILENT = timedelta(minutes=1)
@@ -96,6 +97,7 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 class ConfigurationAdmin(ServiceAdmin):
     """Memory settings: one form for the sections of the agents file that are no agents; the same rows."""
 
+    change_action = Action.SETTINGS_CHANGE
     form = ConfigurationForm
     fieldsets = (
         *(

@@ -16,7 +16,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 from gateway.agents.trial import MOST, SECONDS, trial_request, trial_run
 from gateway.models import Agent
 from gateway.requests import request_id_for
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
 from memories.errors import DomainError
 
@@ -66,7 +66,7 @@ class TrialAdmin(DaybookAdmin):
     def _outcome(self, request: HttpRequest, agent: Agent, form: TrialForm) -> dict[str, Any]:
         if not form.is_valid():
             return {"trial_error": form.errors["message"][0]}
-        deed_record(request, Agent, "Tried.", [agent])
+        action_record(request, Agent, "Tried.", [agent])
         try:
             # Runs in the server's own loop, where the connections to the model server are.
             asked = trial_request(agent, form.cleaned_data["message"], request_id=request_id_for(request))

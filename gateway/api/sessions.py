@@ -136,7 +136,8 @@ async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[s
 @router.get("/sessions/{session_id}/turns/{turn_id}/events")
 async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
-    row = await in_read_thread(leases.run_get, request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
+    row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)
     running = live.find(row.pk)
     events = running.watch(after) if running else live.watch_elsewhere(row.owner_id, row.session_id, row.pk, after)
     return _streamed(row.session_id, row.pk, events)
@@ -145,7 +146,8 @@ async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after:
 @router.post("/sessions/{session_id}/turns/{turn_id}/stop")
 async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[str, Any]:
     """Stop answering; what was said so far is kept. Answered when the turn is over."""
-    row = await stopping.stop_turn(request.auth.owner_id, parse_uuid(session_id), parse_uuid(turn_id))
+    caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
+    row = await stopping.stop_turn(caller.owner_id, session, turn, limits=caller.limits)
     return {"id": str(row.pk), "object": "turn", "session_id": str(row.session_id), "state": row.state}
 
 
@@ -207,7 +209,7 @@ def _streamed(session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, 
 
 
 def _session(caller: Caller, session_id: str) -> Session:
-    return services.session_get(caller.owner_id, parse_uuid(session_id))
+    return services.session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
 
 
 def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
@@ -218,6 +220,7 @@ def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
 
 def _list(caller: Caller, limit: int, after: str | None) -> dict[str, Any]:
     rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
+    rows = caller.limits.filter(rows, agent="agent__name")
     return list_json(rows, limit=limit, after=after, key="id", show=session_json, parse=parse_uuid)
 
 
@@ -246,9 +249,9 @@ async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
 def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
     session, turn = parse_uuid(session_id), parse_uuid(turn_id)
     try:
-        return run_json(leases.run_get(caller.owner_id, session, turn))
+        return run_json(leases.run_get(caller.owner_id, session, turn, limits=caller.limits))
     except NotFound:
-        if found := commands.stored_command(caller.owner_id, session, turn):
+        if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
             return found
         raise
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 from zoneinfo import available_timezones
 
-from django.contrib.auth import get_user_model, logout, update_session_auth_hash
+from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import AbstractBaseUser
 from django.db import transaction
@@ -18,11 +18,12 @@ from gateway.authentication import forget_keys
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import ApiKey, Session
 from gateway.sockets import look_again
+from memories.audit import Action, actor_of, audit_record
 from memories.errors import InvalidRequest
 from memories.forgetting import Receipt, forget_owner
 from memories.models import Artifact, Memory, Owner
 from memories.readers import Reader, form_view, page_view
-from memories.services import owner_time_zone_set
+from memories.services import is_only_administrator, owner_time_zone_set
 
 MOST_KEYS = 50
 DELETE_LINE = "delete everything"
@@ -83,6 +84,8 @@ def password(request: HttpRequest, reader: Reader) -> HttpResponse:
     if not form.is_valid():
         return _page(request, reader, status=400, password_form=form)
     update_session_auth_hash(request, form.save())
+    actor = actor_of(request.user)
+    audit_record(Action.PASSWORD_CHANGE, actor=actor, kind="user", object_id=_user(request).pk, owner=reader.owner)
     return _PasswordChanged(reader.owner.pk)
 
 
@@ -108,7 +111,8 @@ def key_create(request: HttpRequest, reader: Reader) -> HttpResponse:
         problem = f"You have {MOST_KEYS} keys. Revoke one first."
     shown: dict[str, Any] = {"key_error": problem}
     if not problem:
-        key, plain = api_key_create(owner=reader.owner, name=name, read_only=request.POST.get("read_only") == "on")
+        read_only = request.POST.get("read_only") == "on"
+        key, plain = api_key_create(owner=reader.owner, name=name, read_only=read_only, by=actor_of(request.user))
         shown = {"new_key": key, "plain": plain}
     if request.headers.get("HX-Request"):
         return render(request, "gateway/account_keys.html", _keys(reader) | shown)
@@ -121,7 +125,7 @@ def key_revoke(request: HttpRequest, reader: Reader, key_id: UUID) -> HttpRespon
     key = ApiKey.objects.filter(owner=reader.owner, pk=key_id).first()
     if key is None:
         return render(request, "gateway/not_found.html", status=404)
-    api_key_revoke(key)
+    api_key_revoke(key, by=actor_of(request.user))
     forget_keys()
     look_again(reader.owner.pk)
     return redirect("/account/?done=revoked")
@@ -135,7 +139,7 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
         return _page(request, reader, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     if not user.check_password(request.POST.get("password", "")):
         return _page(request, reader, status=400, delete_error="The password is not right. Nothing was deleted.")
-    keeps, owner_id = keeps_login(user), reader.owner.pk
+    keeps, owner_id = is_only_administrator(user), reader.owner.pk
     receipt = account_delete(user, reader.owner)
     logout(request)
     forget_keys()
@@ -147,18 +151,10 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
 @transaction.atomic
 def account_delete(user: AbstractBaseUser, owner: Owner) -> Receipt:
     """Erase an owner and its login. The login of the only administrator stays, or nobody could look after the rest."""
-    receipt = forget_owner(owner)
-    if not keeps_login(user):
+    receipt = forget_owner(owner, by=actor_of(user))
+    if not is_only_administrator(user):
         user.delete()
     return receipt
-
-
-def keeps_login(user: AbstractBaseUser) -> bool:
-    """Whether this is the only administrator that could still sign in."""
-    if not getattr(user, "is_superuser", False):
-        return False
-    others = get_user_model()._default_manager.filter(is_superuser=True, is_active=True).exclude(pk=user.pk)
-    return not others.exists()
 
 
 def receipt_rows(receipt: Receipt) -> list[tuple[str, int]]:
@@ -176,7 +172,7 @@ def _page(request: HttpRequest, reader: Reader, *, status: int = 200, **shown: A
         "zone": reader.zone.key,
         "zones": _zones(),
         "delete_line": DELETE_LINE,
-        "keeps_login": keeps_login(user),
+        "keeps_login": is_only_administrator(user),
         "memories": Memory.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "sessions": Session.objects.filter(owner_id=owner_id).count(),

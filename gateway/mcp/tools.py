@@ -5,15 +5,15 @@ import json
 from typing import Any
 
 from gateway.agents.rows import KEY_REVOKED
-from gateway.keys import valid_keys
-from gateway.models import Agent, ApiKey
+from gateway.authentication import require_memory
+from gateway.keys import key_limits, valid_keys
+from gateway.models import ApiKey
 from memories import tools as memory_tools
 from memories.books import book_state
 from memories.caller import Caller
-from memories.errors import DomainError, Forbidden, NotFound, Unauthorized
+from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import Stage, Tool, ToolCall, ToolScope
 
-DEFAULT_BOOK = "main"
 _TOOLS = memory_tools.tools_at(Stage.MCP)
 NAMES = frozenset(tool.name for tool in _TOOLS)
 
@@ -55,12 +55,11 @@ def call_tool(caller: Caller, book: str, name: str, arguments: dict[str, Any]) -
 
 
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, Any]:
-    if not caller.remembers:
-        raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
+    require_memory(caller)
     if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
     scope = ToolScope(
-        book=book_state(caller.owner_id, _book_name(key, book)),
+        book=book_state(caller.owner_id, key_limits(key).book_name(book)),
         search="ranked",
         session_id=None,
         run_id=None,
@@ -68,14 +67,3 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, An
     )
     result: dict[str, Any] = json.loads(memory_tools.run_calls([call], scope).results[call.id])
     return result
-
-
-def _book_name(key: ApiKey, asked: str) -> str:
-    """The book to work on. A key that is limited to agents sees the books of these agents only."""
-    if not key.agents:
-        return asked or DEFAULT_BOOK
-    books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
-    own = [books[name] for name in key.agents if name in books]
-    if not own or (asked and asked not in own):
-        raise NotFound("There is no such book.")
-    return asked or own[0]

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.agents.rows import require_agent
 from gateway.models import Message, Run
 from gateway.runs import identity
 from gateway.runs.context import TurnContext
@@ -46,12 +45,11 @@ def open_continued(
 ) -> TurnContext | None:
     """Take up a run that waits for these results; None when there is no such run (any more).
 
-    Raises Unauthorized, ModelNotFound, SessionEnded, SessionBusy."""
+    Raises Unauthorized, NotFound, SessionEnded, SessionBusy."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
     if run is None:
         return None
     session = session_lock(caller, run.session_id)
-    require_agent(caller, session.agent.name)
     require_active(session)
     release_lapsed(session)
     if not reopen(run):

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gateway.models import Run
 from gateway.runs.holder import this_process
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import uuid7
 
@@ -29,20 +30,19 @@ def keep(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
     return {token: asked for token, asked in mine.values_list("lease_token", "stop_requested") if token}
 
 
-def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+def request_stop(
+    owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED
+) -> Run:
     """Ask the process of a run to stop it. Raises NotFound."""
-    run = run_get(owner_id, session_id, run_id)
+    run = run_get(owner_id, session_id, run_id, limits=limits)
     Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)
     return run
 
 
-def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """A turn of the owner's session. Raises NotFound."""
-    run = (
-        Run.objects.filter(owner_id=owner_id, session_id=session_id, pk=run_id).first()
-        if session_id and run_id
-        else None
-    )
+    rows = limits.filter(Run.objects.filter(owner_id=owner_id), agent="session__agent__name")
+    run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
     if run is None:
         raise NotFound("There is no such turn in this session.")
     return run

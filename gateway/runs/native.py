@@ -4,7 +4,6 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.agents.rows import require_agent
 from gateway.models import Run, Session
 from gateway.runs import identity
 from gateway.runs.context import TurnContext
@@ -32,7 +31,6 @@ def open_native(
     """Open a run in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     session = session_lock(caller, session_id)
     require_active(session)
-    require_agent(caller, session.agent.name)
     release_lapsed(session)
     replaced = _replaced_run(session, replaces)
     summary, rows = window_rows(session, before=replaced)

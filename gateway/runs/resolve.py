@@ -94,6 +94,7 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: ident
         ref, session = of_agent, found.get(of_agent)
     if session is None:
         return place_new(caller, agent, request, external_id=ref)
+    caller.limits.require_agent(session.agent.name, "There is no such session. It may have been deleted.")
     require_active(session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")

@@ -30,6 +30,7 @@ MAX_CALL_ID = 128
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     """The owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
+    rows = caller.limits.filter(rows, agent="agent__name")
     if caller.key_id:
         rows = rows.annotate(key_valid=Exists(valid_keys().filter(pk=caller.key_id)))
     session = only_row(rows.filter(owner_id=caller.owner_id, pk=session_id)) if session_id else None

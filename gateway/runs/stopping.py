@@ -9,6 +9,7 @@ from gateway.models import Run
 from gateway.runs import held, leases
 from gateway.runs.held import StoppedBy
 from gateway.runs.lapsed import is_lapsed, stop_run
+from memories.caller import UNLIMITED, KeyLimits
 from memories.database import in_thread
 
 # Another process looks twice a second whether it is asked to stop. One that does not answer within this time is gone,
@@ -17,9 +18,11 @@ PATIENCE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
 
 
-async def stop_turn(owner_id: UUID, session_id: UUID | None, run_id: UUID | None) -> Run:
+async def stop_turn(
+    owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED
+) -> Run:
     """End an open turn, and wait for its end; returns its row. Raises NotFound."""
-    run = await in_thread(leases.request_stop, owner_id, session_id, run_id)
+    run = await in_thread(leases.request_stop, owner_id, session_id, run_id, limits=limits)
     held.stop(run.pk, StoppedBy.REQUEST)
     deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
     while run.state == Run.State.RUNNING:

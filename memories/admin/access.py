@@ -1,70 +1,70 @@
-"""The record of administrators: what they did, and whose memories and conversations they opened.
-Kept in Django's own admin log, with one more kind of entry; it names rows, and never holds their words."""
+"""What the admin adds to the audit log: whose memories and conversations were opened, and what was done to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
-from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model
 from django.http import HttpRequest
 
+from memories.audit import Action, actor_of, audit_entry, audit_record, audit_record_each
 from memories.models import Owner
-
-VIEW = 4
-_WORDS = {ADDITION: "Added", CHANGE: "Changed", DELETION: "Deleted", VIEW: "Opened"}
 
 
 def opening_record(request: HttpRequest, shown: Model) -> None:
-    """Record that a row of somebody else was opened. One's own is nobody's business."""
-    if _is_own(request, getattr(shown, "owner", None)):
-        return
-    _record(request, type(shown), str(shown.pk), str(shown), f"Opened; owner {shown.owner_id}.")  # type: ignore[attr-defined]
-
-
-def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]) -> None:
-    """Record that a page of rows was listed, with how many rows of how many owners."""
-    others = [row for row in rows if not _is_own(request, row.owner)]
-    if others:
-        owners = len({row.owner_id for row in others})
-        kind = model._meta.verbose_name if len(others) == 1 else model._meta.verbose_name_plural
-        _record(
-            request,
-            model,
-            None,
-            str(kind),
-            f"Listed {len(others)} {kind} of {owners} owner{'s' if owners > 1 else ''}.",
+    """Record that a row of another person was opened. Opening one's own is not recorded."""
+    owner = owner_of(shown)
+    if not _is_own(request, owner):
+        audit_record(
+            Action.VIEW, actor=actor_of(request.user), kind=kind_of(type(shown)), object_id=shown.pk, owner=owner
         )
 
 
-def deed_record(request: HttpRequest, model: type[Model], what: str, rows: Sequence[Model]) -> None:
-    """Record an action on rows: its name and the rows' keys."""
-    names = ", ".join(str(row) for row in rows[:20]) + (", …" if len(rows) > 20 else "")
-    LogEntry.objects.create(
-        user_id=str(request.user.pk),
-        content_type=ContentType.objects.get_for_model(model),
-        object_id=str(rows[0].pk) if len(rows) == 1 else None,
-        object_repr=names[:200],
-        action_flag=CHANGE,
-        change_message=what,
+def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]) -> None:
+    """Record that a page of rows was listed: an entry for each owner, with the number of their rows."""
+    counts: dict[Owner, int] = {}
+    for row in rows:
+        if not _is_own(request, row.owner):
+            counts[row.owner] = counts.get(row.owner, 0) + 1
+    actor, kind = actor_of(request.user), kind_of(model)
+    audit_record_each(
+        [
+            audit_entry(Action.LIST, actor=actor, kind=kind, owner=owner, count=number)
+            for owner, number in counts.items()
+        ]
     )
 
 
-def log_word(flag: int) -> str:
-    """A log entry's kind in a word."""
-    return _WORDS.get(flag, str(flag))
+def action_record(
+    request: HttpRequest, model: type[Model], note: str, rows: Iterable[Model], action: Action = Action.CHANGE
+) -> None:
+    """Record an action on rows, an entry for each. `note` is a sentence of ours."""
+    actor, kind = actor_of(request.user), kind_of(model)
+    audit_record_each(
+        [
+            audit_entry(action, actor=actor, kind=kind, object_id=row.pk, owner=owner_of(row), note=note)
+            for row in rows
+        ]
+    )
+
+
+def fields_note(message: Any) -> str:
+    """The names of the fields that a form changed, from the message that Django's admin makes of it."""
+    if not isinstance(message, list):
+        return ""
+    names = [name for part in message if isinstance(part, dict) for name in part.get("changed", {}).get("fields", ())]
+    return f"Fields: {', '.join(str(name) for name in names)}." if names else ""
+
+
+def kind_of(model: type[Model]) -> str:
+    """The kind of a row as the log names it."""
+    return str(model._meta.verbose_name)
+
+
+def owner_of(row: Model) -> Owner | None:
+    """Whose row it is, if it is a person's."""
+    owner = getattr(row, "owner", None)
+    return row if isinstance(row, Owner) else owner if isinstance(owner, Owner) else None
 
 
 def _is_own(request: HttpRequest, owner: Owner | None) -> bool:
     return owner is not None and owner.user_id == request.user.pk
-
-
-def _record(request: HttpRequest, model: type[Model], key: str | None, name: str, message: str) -> None:
-    LogEntry.objects.create(
-        user_id=str(request.user.pk),
-        content_type=ContentType.objects.get_for_model(model),
-        object_id=key,
-        object_repr=name[:200],
-        action_flag=VIEW,
-        change_message=message,
-    )

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import row_by_id, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
@@ -27,9 +27,13 @@ from memories.admin.memory_writes import (
     staff_source,
 )
 from memories.admin.refusals import ServiceAdmin
+from memories.audit import Action
 from memories.changes import memory_restore
 from memories.models import Memory, Revision
 from memories.services import book_writing
+
+# What the audit log calls that which was done.
+_ACTIONS = {"Allowed": Action.ALLOW, "Deleted": Action.DELETE}
 
 
 @admin.register(Memory)
@@ -126,7 +130,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
     @admin.action(description="Export (JSON Lines)", permissions=["view"])
     def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> HttpResponse:
         memories = list(self._with_books(queryset))
-        deed_record(request, Memory, "Exported.", memories)
+        action_record(request, Memory, "", memories, Action.EXPORT)
         return HttpResponse(
             "".join(memory_lines(memories)),
             content_type="application/x-ndjson",
@@ -142,7 +146,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
         if outcome.done:
             count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
             self.message_user(request, f"{done} {count}.", messages.SUCCESS)
-            deed_record(request, Memory, f"{done}.", memories)
+            action_record(request, Memory, f"{done}.", memories, _ACTIONS.get(done, Action.CHANGE))
         for reason in outcome.left:
             self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
 
@@ -172,7 +176,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
         written = memory_restore(memory, revision, staff_source(staff_actor(request)))
         if written.changed:
             self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
-            deed_record(request, Memory, "Put back an earlier state.", [memory])
+            action_record(request, Memory, "Put back an earlier state.", [memory])
         else:
             self.message_user(request, "It is like that already.", messages.WARNING)
 

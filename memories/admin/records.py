@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.diffs import field_changes, revision_diff
@@ -26,6 +26,7 @@ from memories.admin.filters import (
 from memories.admin.history import action_words
 from memories.admin.marks import mark, moment
 from memories.admin.undo_words import say_undone
+from memories.audit import Action
 from memories.changes import undo_changes
 from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
 from memories.services import Source
@@ -146,7 +147,7 @@ class ChangeSetAdmin(DeedAdmin, ReadOnlyAdmin):
     def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
         source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
         say_undone(self, request, undo_changes(row, source))
-        deed_record(request, ChangeSet, "Undone.", [row])
+        action_record(request, ChangeSet, "", [row], Action.UNDO)
 
     @admin.display(description="Changes")
     def changes(self, change_set: ChangeSet) -> SafeString:

@@ -1,20 +1,25 @@
-"""Users, groups, and the record of what administrators did and opened."""
+"""Users and groups. The only administrator stays one: without them nobody could look after the rest."""
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
-from memories.admin.access import log_word
-from memories.admin.base import DaybookAdmin, ReadOnlyAdmin
-from memories.admin.filters import DayFilter
-from memories.admin.marks import moment
+from memories.admin.access import action_record
+from memories.admin.base import DaybookAdmin
+from memories.audit import Action
+from memories.services import is_only_administrator
+
+# The audit log takes the place of the admin's own log (memories.admin.audit).
+ONLY_ADMINISTRATOR = "This is the only active administrator. Make another user an active superuser first."
 
 admin.site.unregister(User)
 admin.site.unregister(Group)
@@ -30,16 +35,54 @@ class TickedChoices:
         return super().formfield_for_manytomany(db_field, request, **kwargs)  # type: ignore[misc]  # a page's
 
 
+class UserForm(UserChangeForm):
+    """A user's form, which keeps at least one administrator."""
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        stays = cleaned.get("is_active") and cleaned.get("is_superuser")
+        # A field that somebody may not change is not in the form, and stays as it is.
+        shown = {"is_active", "is_superuser"} <= self.fields.keys()
+        if shown and not stays and self.instance.pk and is_only_administrator(User.objects.get(pk=self.instance.pk)):
+            raise forms.ValidationError(ONLY_ADMINISTRATOR)
+        return cleaned
+
+
 @admin.register(User)
 class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[misc, type-arg]
     """People who sign in. A newcomer finds an empty, working book."""
 
-    form = UserChangeForm
+    form = UserForm
     add_form = UserCreationForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     ordering = ("username",)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """As everywhere; but the only administrator is not deleted."""
+        only = obj is not None and is_only_administrator(obj)
+        return not only and bool(super().has_delete_permission(request, obj))
+
+    def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
+        """Delete what was ticked, unless no administrator were left. Raises PermissionDenied."""
+        left = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=queryset.values("pk"))
+        if not left.exists():
+            raise PermissionDenied(ONLY_ADMINISTRATOR)
+        super().delete_queryset(request, queryset)
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save, and record a deactivation beside the change."""
+        super().save_model(request, obj, form, change)
+        if change and "is_active" in form.changed_data and not obj.is_active:
+            action_record(request, User, "", [obj], Action.USER_DEACTIVATE)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # as the base
+        """Record a change; a new password has an action of its own."""
+        if message == [{"changed": {"fields": ["password"]}}]:
+            action_record(request, User, "", [obj], Action.PASSWORD_CHANGE)
+        else:
+            super().log_change(request, obj, message)
 
 
 @admin.register(Group)
@@ -47,36 +90,3 @@ class GroupAdmin(TickedChoices, DjangoGroupAdmin, DaybookAdmin):  # type: ignore
     """Groups of permissions, such as “memory auditor”."""
 
     ordering = ("name",)
-
-
-@admin.register(LogEntry)
-class LogEntryAdmin(ReadOnlyAdmin):
-    """Who did or opened what in the admin. It names rows, and never holds their words."""
-
-    list_display = ("when", "user", "deed", "kind", "object_repr", "note")
-    list_select_related = ("user", "content_type")
-    list_filter = (("action_time", DayFilter),)
-    search_fields = ("user__username", "object_repr")
-    search_help_text = "User name, or the name of a row"
-
-    @admin.display(description="When")
-    def when(self, entry: LogEntry) -> str:
-        return moment(entry.action_time)
-
-    @admin.display(description="What")
-    def deed(self, entry: LogEntry) -> str:
-        return log_word(entry.action_flag)
-
-    @admin.display(description="Kind of row")
-    def kind(self, entry: LogEntry) -> str:
-        return entry.content_type.name if entry.content_type else "–"
-
-    @admin.display(description="Note")
-    def note(self, entry: LogEntry) -> str:
-        return str(entry.get_change_message())
-
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return bool(request.user.is_superuser)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return bool(request.user.is_superuser)

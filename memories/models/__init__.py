@@ -2,15 +2,18 @@
 Sessions, runs and reviews are named by id only: imports go one way. Every owner-bound row carries owner_id itself,
 and its indexes begin with it, so no look-up needs a join to be safe."""
 
+from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease
 from memories.models.entries import ChangeSet, Memory, MemoryVector, Revision, Target, WriteOrigin
 from memories.models.owners import Book, BookLimits, Owner
 from memories.models.records import Notification, ScanDay, ThreadRecord
 
 __all__ = [
+    "AppendOnlyError",
     "Artifact",
     "ArtifactRevision",
     "ArtifactUsage",
+    "AuditEntry",
     "Book",
     "BookLimits",
     "ChangeSet",

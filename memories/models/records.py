@@ -44,6 +44,7 @@ class Notification(models.Model):
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="notifications")
     seq = models.PositiveBigIntegerField()
     kind = models.CharField(max_length=32, choices=Kind.choices)
+    book = models.CharField(max_length=64, blank=True, help_text="Name of the book it is about; empty: of none.")
     text = models.TextField(blank=True)
     review_id = models.UUIDField(null=True, blank=True)
     memory_numbers = models.JSONField(default=list)

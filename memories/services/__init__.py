@@ -3,7 +3,7 @@ Called by memories.tools, api, views, admin and changes, and by the floors above
 
 from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set
 from memories.services.counters import keywords_claim, keywords_release, usage_add
-from memories.services.owners import owner_for_end_user, owner_for_user, owner_time_zone_set
+from memories.services.owners import is_only_administrator, owner_for_end_user, owner_for_user, owner_time_zone_set
 from memories.services.refusals import refusals_stored, scan_days_purge
 from memories.services.values import MemoryFields, Source, Written
 from memories.services.writing import (
@@ -26,6 +26,7 @@ __all__ = [
     "book_limits_set",
     "book_touch",
     "book_writing",
+    "is_only_administrator",
     "keywords_claim",
     "keywords_release",
     "memory_state",

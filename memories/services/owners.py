@@ -3,6 +3,7 @@
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 
 from memories.errors import InvalidRequest
@@ -15,6 +16,14 @@ def owner_for_user(user: AbstractBaseUser) -> Owner:
     """The owner row of a Django user, made at first sight."""
     owner, _ = Owner.objects.get_or_create(user_id=user.pk)
     return owner
+
+
+def is_only_administrator(user: AbstractBaseUser) -> bool:
+    """Whether nobody else is an active administrator."""
+    if not (getattr(user, "is_superuser", False) and user.is_active):
+        return False
+    administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True)
+    return not administrators.exclude(pk=user.pk).exists()
 
 
 def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:

@@ -239,6 +239,7 @@ def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
             notify(
                 owner_id=locked.owner_id,
                 kind=Notification.Kind.MEMORY_CHANGED,
+                book=locked.name,
                 memory_numbers=writer.numbers,
                 review_id=source.review_id,
             )

@@ -18,7 +18,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 
 from gateway.chat.markdown import render_markdown
 from memories import scanning
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import row_by_id, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
@@ -236,7 +236,7 @@ class ArtifactAdmin(DeedAdmin, ServiceAdmin):
             version = present  # of a removed document the service knows no version
         artifact_put(row.book, row.path, content, staff_source(staff_actor(request)), version=version)
         self.message_user(request, said, messages.SUCCESS)
-        deed_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
+        action_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
         """The document, rendered, and its history."""

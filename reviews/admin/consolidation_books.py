@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 
-from memories.admin.access import deed_record, listing_record
+from memories.admin.access import action_record, listing_record
 from memories.admin.base import staff_actor
 from memories.admin.records import BookAdmin
 from memories.errors import Conflict
@@ -84,7 +84,7 @@ class ConsolidatedBookAdmin(BookAdmin):
                 self.message_user(request, f"{book.owner}, {book}: {refusal}", messages.ERROR)
         if not runs:
             return HttpResponseRedirect(_address([str(book.pk) for book in books], force=force))
-        deed_record(request, ConsolidationRun, "Asked for.", runs)
+        action_record(request, ConsolidationRun, "Asked for.", runs)
         said = "1 consolidation is" if len(runs) == 1 else f"{len(runs)} consolidations are"
         self.message_user(request, f"{said} under way.", messages.SUCCESS)
         if len(runs) == 1:

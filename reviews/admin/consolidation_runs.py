@@ -13,12 +13,13 @@ from django.urls import URLPattern, path, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.sessions import SessionIdFilter
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.marks import moment
 from memories.admin.undo_words import say_undone
+from memories.audit import Action
 from memories.changes import change_set_get, undo_changes
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
@@ -127,7 +128,8 @@ class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
                 actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=change_set.pk
             )
             say_undone(self, request, undo_changes(change_set, source))
-        deed_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row])
+        action = Action.UNDO if verb == "undo" else Action.CHANGE
+        action_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row], action)
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.progress_view)

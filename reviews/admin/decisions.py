@@ -15,7 +15,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
 from memories import scanning
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin, staff_actor
 from memories.errors import DomainError, InvalidRequest
 from reviews.admin.review_writes import WriteRow, write_rows
@@ -128,7 +128,7 @@ class DecisionAdmin(DaybookAdmin):
         done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
         chosen = [write for write in done.writes if write["index"] in ticked]
         self.message_user(request, _saved_words(chosen), messages.SUCCESS)
-        deed_record(request, ReviewRun, f"Approved {_indexes(chosen, 'applied', 'known')}.", [run])
+        action_record(request, ReviewRun, f"Approved {_indexes(chosen, 'applied', 'known')}.", [run])
         return frozenset(write["index"] for write in chosen if write["state"] not in {"applied", "known"})
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
@@ -137,7 +137,7 @@ class DecisionAdmin(DaybookAdmin):
         done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
         self.message_user(request, "Turned down. It can still be saved here for a while.", messages.SUCCESS)
         chosen = [write for write in done.writes if write["index"] in ticked & waiting]
-        deed_record(request, ReviewRun, f"Turned down {_indexes(chosen, 'rejected')}.", [run])
+        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, 'rejected')}.", [run])
 
     def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
         """The page with what was typed. A secret is not shown again: there the proposed words come back."""

@@ -10,9 +10,10 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest
 
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import staff_actor
 from memories.admin.marks import moment
+from memories.audit import Action
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from reviews.models import ReviewRun
@@ -59,7 +60,8 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
         return "Undone." if undone.undone else "Not undone: all of it was changed since."
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
-    outcome = _each(request, sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True), undo)
+    latest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
+    outcome = _each(request, latest_first, undo, Action.UNDO)
     return _undo_words(taken, outcome), messages.WARNING if taken.left or outcome.skipped else messages.SUCCESS
 
 
@@ -92,13 +94,15 @@ def review_name(run: ReviewRun) -> str:
     return f"“{title}” of {run.owner}, {moment(run.created_at)}"
 
 
-def _each(request: HttpRequest, runs: Iterable[ReviewRun], deed: Callable[[ReviewRun], str]) -> Outcome:
+def _each(
+    request: HttpRequest, runs: Iterable[ReviewRun], deed: Callable[[ReviewRun], str], action: Action = Action.CHANGE
+) -> Outcome:
     """`deed` returns what the log says, and raises DomainErrors."""
     outcome = Outcome()
     for run in runs:
         try:
             with transaction.atomic():
-                deed_record(request, ReviewRun, deed(run), [run])
+                action_record(request, ReviewRun, deed(run), [run], action)
         except DomainError as refusal:
             outcome.skip(run, str(refusal))
         except Exception:

@@ -18,12 +18,13 @@ from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
 from gateway.chat.memory_notes import undo_tips
 from gateway.models import Session
-from memories.admin.access import deed_record
+from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.admin.marks import moment
 from memories.admin.undo_words import say_put_back, say_undone
+from memories.audit import Action
 from memories.changes import undo_changes
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
@@ -178,7 +179,8 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
         else:
             review_request(row.owner_id, row.session)
             self.message_user(request, "A new review is scheduled. It reads those turns too.")
-        deed_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row])
+        action = Action.UNDO if verb == "undo" else Action.CHANGE
+        action_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row], action)
 
     def _put_back(self, request: HttpRequest, run: ReviewRun) -> None:
         undo = _undo_of(run)
@@ -202,7 +204,7 @@ class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:gateway_session_change", args=[session.pk]))
-        deed_record(request, ReviewRun, "Asked for.", [review])
+        action_record(request, ReviewRun, "Asked for.", [review])
         return HttpResponseRedirect(reverse("admin:reviews_reviewrun_change", args=[review.pk]))
 
     @staticmethod

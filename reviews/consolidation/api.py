@@ -21,7 +21,7 @@ router = Router()
 
 class ConsolidationIn(Schema):
     model_config = ConfigDict(extra="forbid")
-    book: str = "main"
+    book: str | None = None
     force: bool = False
     dry_run: bool = False
 
@@ -44,7 +44,7 @@ async def consolidation_list(
 @router.get("/consolidations/{run_id}")
 async def consolidation_read(request: ApiRequest, run_id: str) -> dict[str, Any]:
     """One run with its progress."""
-    return run_json(await in_read_thread(runs.run_get, request.auth.owner_id, parse_uuid(run_id)))
+    return run_json(await in_read_thread(_run, request.auth, run_id))
 
 
 @router.post("/consolidations/{run_id}/stop")
@@ -92,7 +92,7 @@ def run_json(run: ConsolidationRun) -> dict[str, Any]:
 
 
 def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
-    book = book_get_or_create(caller.owner_id, body.book)
+    book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     if body.dry_run:
         preview = consolidation_preview(book, force=body.force)
         return preview.as_json() | {"text": preview.text}
@@ -100,18 +100,23 @@ def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     return run_json(run) | {"standing": standing_of(book, force=run.force).as_json()}
 
 
+def _run(caller: Caller, run_id: str) -> ConsolidationRun:
+    return runs.run_get(caller.owner_id, parse_uuid(run_id), limits=caller.limits)
+
+
 def _list(caller: Caller, book: str | None, limit: int, after: str | None) -> dict[str, Any]:
     rows = ConsolidationRun.objects.filter(owner_id=caller.owner_id).select_related("book")
+    rows = caller.limits.filter(rows, book="book__name")
     if book:
         rows = rows.filter(book__name=book)
     return list_json(rows, limit=limit, after=after, key="id", show=run_json, parse=parse_uuid)
 
 
 def _stop(caller: Caller, run_id: str) -> dict[str, Any]:
-    run = runs.run_get(caller.owner_id, parse_uuid(run_id))
+    run = _run(caller, run_id)
     runs.cancel(run, "Stopped by a person.")
     return run_json(runs.run_get(caller.owner_id, run.pk))
 
 
 def _forget(caller: Caller, session_id: str) -> None:
-    session_forget(session_get(caller.owner_id, parse_uuid(session_id)))
+    session_forget(session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits))

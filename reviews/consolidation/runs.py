@@ -22,6 +22,7 @@ from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import MemorySettings
 from memories import leases
 from memories.background import redis_calls
+from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification
 from memories.outbox import notify
@@ -219,7 +220,12 @@ def finish(held: Claim, **values: Any) -> None:
         run.refresh_from_db()
         why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
         text = finished_text(run) + why
-        notify(owner_id=run.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED, text=text)
+        notify(
+            owner_id=run.owner_id,
+            kind=Notification.Kind.CONSOLIDATION_FINISHED,
+            book=run.book.name,
+            text=text,
+        )
 
 
 def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
@@ -269,9 +275,9 @@ def recover() -> int:
     return count
 
 
-def run_get(owner_id: UUID, run_id: UUID | None) -> ConsolidationRun:
+def run_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
     """The owner's run, with its book. Raises NotFound."""
-    rows = ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id)
+    rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = rows.filter(pk=run_id).first() if run_id else None
     if found is None:
         raise NotFound("There is no such consolidation.")

@@ -27,7 +27,7 @@ from memories.datagrams import DatagramChannelLayer
 from memories.models import Notification, Owner
 from memories.outbox import notify, wake
 from memories.services import owner_for_end_user
-from tests.factories import key_make
+from tests.factories import agent_make, key_make, memory_make
 
 pytestmark = pytest.mark.django_db(transaction=True)
 HOST = (b"host", b"testserver")
@@ -302,3 +302,19 @@ async def test_a_socket_that_fails_looks_no_more(
     with pytest.raises(OperationalError):
         await communicator.receive_json_from(timeout=10)
     assert looking() == []
+
+
+async def test_a_limited_key_is_told_of_its_own_books_only(alice: Owner) -> None:
+    await in_thread(agent_make, "coder", book="code")
+    _, plain = await in_thread(key_make, alice, agents=["coder"])
+    async with opened(bearer(plain)) as client:
+        await in_thread(memory_make, alice, "Likes milk.")
+        mine = await in_thread(memory_make, alice, "Uses vim.", book="code")
+        assert (await client.receive_json_from(timeout=10))["memory_ids"] == [str(mine.number)]
+        assert await client.receive_nothing()
+
+
+async def test_a_key_that_several_people_share_is_told_nothing(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    for name in (b"u1", b"u2"):
+        assert await refused(bearer(plain), (b"x-openwebui-user-id", name)) == (name == b"u2")

@@ -39,7 +39,6 @@ class Who:
 
 
 PAGES = {
-    "admin.logentry": Who(look="s"),
     "auth.group": Who(look="sv", add="s", change="s", delete="s"),
     "auth.user": Who(look="sv", add="s", change="s", delete="s"),
     "gateway.agent": Who(look="sv", add="s", change="s"),
@@ -49,6 +48,7 @@ PAGES = {
     "gateway.session": Who(look="sv"),
     "gateway.worker": Who(look="sv"),
     "memories.artifact": Who(look="sav", change="sa"),
+    "memories.auditentry": Who(look="sv"),
     "memories.book": Who(look="sav"),
     "memories.booklimits": Who(look="sv"),
     "memories.changeset": Who(look="sav"),
@@ -96,6 +96,7 @@ Ask = Callable[[Client, Rows], Any]
 ADDRESSES: dict[str, tuple[str, Ask]] = {
     "auth_user_password_change": ("s", lambda c, r: c.get(f"/admin/auth/user/{r['auth.user'].pk}/password/")),
     "gateway_agent_try": ("s", lambda c, r: c.post(reverse("admin:gateway_agent_try", args=[r["gateway.agent"].pk]))),
+    "memories_auditentry_export_lines": ("sv", lambda c, r: c.get("/admin/memories/auditentry/export/")),
     "memories_book_consolidate": (
         "s",
         lambda c, r: c.get(reverse("admin:memories_book_consolidate"), {"book": str(r["memories.book"].pk)}),

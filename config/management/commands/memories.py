@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
+from memories.audit import SYSTEM, Action, audit_record
 from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.models import Owner
@@ -45,6 +46,7 @@ class Command(BaseCommand):
             raise CommandError(f"{options['file']}: {reason}") from None
 
     def _export(self, owner: Owner, book: str | None, file: Path) -> None:
+        audit_record(Action.EXPORT, actor=SYSTEM, kind="owner", object_id=owner.pk, owner=owner)
         lines = export_lines(owner.pk, book=book)
         if file == _STANDARD:
             for line in lines:

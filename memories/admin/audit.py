@@ -1,0 +1,57 @@
+"""The audit log in the admin: to read, to filter and to export. Nothing of it can be changed here."""
+
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from unfold.decorators import action
+
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
+from memories.admin.marks import moment
+from memories.audit import Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
+from memories.models import AuditEntry
+
+
+class AuditActorFilter(ExactTextFilter):
+    title = "actor (name of the account)"
+    parameter_name = "actor"
+    column = "actor"
+
+
+class AuditOwnerFilter(ExactTextFilter):
+    title = "owner (whose object)"
+    parameter_name = "owner"
+    column = "owner"
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    """Who looked at or changed whose what, and when."""
+
+    list_display = ("when", "sentence", "address")
+    list_filter = (AuditActorFilter, AuditOwnerFilter, choice_filter("action", Action), ("at", DayFilter))
+    actions_list = ("export_lines",)
+    fields = (
+        *("when", "sentence", "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "count"),
+        *("note", "address", "request_id"),
+    )
+    readonly_fields = ("when", "sentence")
+
+    @admin.display(description="When")
+    def when(self, entry: AuditEntry) -> str:
+        return moment(entry.at)
+
+    @admin.display(description="What")
+    def sentence(self, entry: AuditEntry) -> str:
+        return audit_sentence(entry)
+
+    @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
+    def export_lines(self, request: HttpRequest) -> HttpResponse:
+        """The whole log, oldest first. Raises PermissionDenied."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        audit_record(Action.EXPORT, actor=actor_of(request.user), kind="audit entry", note="The whole log.")
+        response = HttpResponse("".join(audit_lines(audit_entries())), content_type="application/x-ndjson")
+        response.headers["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
+        return response

@@ -1,0 +1,139 @@
+"""The audit log: who looked at or changed whose what, and when. `audit_record` is the only writer.
+An entry names accounts and objects by name, kind and id, and never holds a word of anybody's text: no title, no memory,
+nothing that was typed. Where a request came from is set by the outermost middleware."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import QuerySet
+
+from memories.models import AuditEntry, Owner
+
+Action = AuditEntry.Action
+_CHUNK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """An account as the log names it: its name, and `user:ID`, `key:ID` or `system`."""
+
+    name: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a request came from."""
+
+    address: str = ""
+    request_id: str = ""
+
+
+SYSTEM = Actor("system", "system")
+NOBODY = Actor("", "")
+origin: ContextVar[Origin] = ContextVar("audit_origin", default=Origin())  # noqa: B039 - frozen
+
+
+def actor_of(user: AbstractBaseUser | AnonymousUser | None) -> Actor:
+    """The actor that a signed-in user is."""
+    return Actor(user.get_username(), f"user:{user.pk}") if user is not None and user.pk else NOBODY
+
+
+def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
+    """The actor of an API request: the owner's name with the key or the login that was used. One query."""
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
+    return Actor(str(owner), actor)
+
+
+def audit_record(
+    action: Action,
+    *,
+    actor: Actor,
+    kind: str = "",
+    object_id: object = "",
+    owner: Owner | None = None,
+    count: int = 1,
+    note: str = "",
+) -> AuditEntry:
+    """Add an entry, in the caller's transaction. `note` is a sentence of ours, without anybody's words."""
+    entry = audit_entry(action, actor=actor, kind=kind, object_id=object_id, owner=owner, count=count, note=note)
+    entry.save()
+    return entry
+
+
+def audit_record_each(entries: Sequence[AuditEntry]) -> None:
+    """Add several entries with one statement."""
+    AuditEntry.objects.bulk_create(entries)
+
+
+def audit_entry(
+    action: Action,
+    *,
+    actor: Actor,
+    kind: str = "",
+    object_id: object = "",
+    owner: Owner | None = None,
+    count: int = 1,
+    note: str = "",
+) -> AuditEntry:
+    """An entry that is not stored yet."""
+    where = origin.get()
+    return AuditEntry(
+        action=action,
+        actor=actor.name[:255],
+        actor_id=actor.id[:80],
+        kind=kind[:64],
+        object_id=str(object_id)[:80],
+        owner=str(owner)[:255] if owner else "",
+        owner_id=str(owner.pk) if owner else "",
+        count=count,
+        note=note[:200],
+        address=where.address[:64],
+        request_id=where.request_id[:64],
+    )
+
+
+def audit_sentence(entry: AuditEntry) -> str:
+    """An entry as a person reads it: `bob opened memory 0199… of alice.`"""
+    what = f"{entry.count} × {entry.kind}" if entry.count != 1 else entry.kind
+    parts = [entry.actor or "Somebody", Action(entry.action).label, what, entry.object_id]
+    whose = [f"of {entry.owner}"] if entry.owner and (entry.owner != entry.actor or entry.kind != "user") else []
+    return " ".join(part for part in (*parts, *whose) if part) + "." + (f" {entry.note}" if entry.note else "")
+
+
+def audit_json(entry: AuditEntry) -> dict[str, Any]:
+    """An entry as API and export show it."""
+    return {
+        "id": str(entry.pk),
+        "object": "audit_entry",
+        "at": entry.at,
+        "actor": entry.actor or None,
+        "actor_id": entry.actor_id or None,
+        "action": entry.action,
+        "kind": entry.kind or None,
+        "object_id": entry.object_id or None,
+        "owner": entry.owner or None,
+        "owner_id": entry.owner_id or None,
+        "count": entry.count,
+        "note": entry.note or None,
+        "address": entry.address or None,
+        "request_id": entry.request_id or None,
+    }
+
+
+def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
+    """Entries with these names, in no order yet."""
+    given = {"actor": actor, "owner": owner, "action": action}
+    return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
+
+
+def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
+    """The entries as JSON Lines, oldest first."""
+    for entry in entries.order_by("pk").iterator(chunk_size=_CHUNK):
+        yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"

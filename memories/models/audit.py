@@ -1,0 +1,89 @@
+"""The audit log: rows are added and never changed. They name accounts and objects as text, and so outlive both."""
+
+from typing import Any, NoReturn
+
+from django.db import models
+from django.utils import timezone
+
+from memories.ids import uuid7
+
+
+class AppendOnlyError(RuntimeError):
+    """Somebody tried to change or delete what is only ever added to."""
+
+
+class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
+    """Rows can be read and added."""
+
+    def update(self, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError("Entries of the audit log are not changed.")
+
+    def delete(self) -> NoReturn:
+        raise AppendOnlyError("Entries of the audit log are not deleted.")
+
+
+class AuditEntry(models.Model):
+    """Who did what to whose object, when and from where. Holds no word of what anybody said or is remembered for.
+
+    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers). A migration that makes SQLite
+    rebuild this table has to create them again."""
+
+    class Action(models.TextChoices):
+        VIEW = "view", "opened"
+        LIST = "list", "listed"
+        ADD = "add", "added"
+        CHANGE = "change", "changed"
+        DELETE = "delete", "deleted"
+        ALLOW = "allow", "allowed"
+        UNDO = "undo", "undid"
+        EXPORT = "export", "exported"
+        FORGET = "forget", "erased"
+        SIGN_IN = "sign_in", "signed in"
+        SIGN_IN_FAILED = "sign_in_failed", "failed to sign in"
+        SIGN_IN_REFUSED = "sign_in_refused", "was refused to sign in after too many failures"
+        SIGN_IN_UNLOCKED = "sign_in_unlocked", "unlocked signing in for"
+        SIGN_OUT = "sign_out", "signed out"
+        PASSWORD_CHANGE = "password_change", "changed the password of"
+        USER_DEACTIVATE = "user_deactivate", "deactivated"
+        KEY_CREATE = "key_create", "created"
+        KEY_CHANGE = "key_change", "changed"
+        KEY_REVOKE = "key_revoke", "revoked"
+        SETTINGS_CHANGE = "settings_change", "changed the settings of"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    at = models.DateTimeField(default=timezone.now)
+    actor = models.CharField(max_length=255, blank=True, help_text="Name of the account; empty if it is not known.")
+    actor_id = models.CharField(max_length=80, blank=True, help_text="user:ID, key:ID or system.")
+    # Without `choices`: a new action must not make SQLite rebuild the table, which would lose the triggers.
+    action = models.CharField(max_length=20)
+    kind = models.CharField(max_length=64, blank=True, help_text="Kind of object, such as memory or session.")
+    object_id = models.CharField(max_length=80, blank=True)
+    owner = models.CharField(max_length=255, blank=True, help_text="Name of the person whose object it is.")
+    owner_id = models.CharField(max_length=40, blank=True)
+    count = models.PositiveIntegerField(default=1, help_text="How many objects.")
+    note = models.CharField(max_length=200, blank=True, help_text="One of our own sentences; never somebody's words.")
+    address = models.CharField(max_length=64, blank=True, help_text="Network address of the client.")
+    request_id = models.CharField(max_length=64, blank=True)
+
+    objects = AppendOnlyQuerySet.as_manager()
+
+    class Meta:
+        verbose_name_plural = "audit entries"
+        indexes = [
+            models.Index(fields=["at"], name="audit_by_time"),
+            models.Index(fields=["actor", "-id"], name="audit_by_actor"),
+            models.Index(fields=["owner", "-id"], name="audit_by_owner"),
+            models.Index(fields=["action", "-id"], name="audit_by_action"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.kind}".strip()
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Raises AppendOnlyError for a row that is stored already."""
+        if not self._state.adding:
+            raise AppendOnlyError("Entries of the audit log are not changed.")
+        super().save(*args, **{**kwargs, "force_insert": True})
+
+    def delete(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise AppendOnlyError("Entries of the audit log are not deleted.")

@@ -1,0 +1,214 @@
+"""A key that is limited to agents: these agents, their sessions and their books, whichever API it is used on"""
+
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from gateway.models import Agent, Session
+from memories.database import in_thread
+from memories.ids import uuid7
+from memories.models import ChangeSet, Memory, Notification, Owner
+from reviews.models import ConsolidationRun, ReviewRun
+from tests.conftest import Api
+from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.django_db
+
+
+class World:
+    """Alice's rows, one of each kind in the book `code` of agent `coder` (hers) and in `main` of `assistant` (other),
+    and a key that is limited to `coder`."""
+
+    def __init__(self, alice: Owner) -> None:
+        self.alice = alice
+        for name, book in (("assistant", "main"), ("coder", "code"), ("tester", "code")):
+            agent_make(name, book=book)
+        self.mine = self._rows("coder", "code", "Uses tabs.")
+        self.other = self._rows("assistant", "main", "Likes tea.")
+        self.beside = session_make(alice, Agent.objects.get(name="tester"), title="Same book, other agent")
+        self.key, self.plain = key_make(alice, agents=["coder"])
+        self.api = Api(self.plain)
+
+    def _rows(self, agent: str, book: str, content: str) -> dict[str, Any]:
+        session = session_make(self.alice, Agent.objects.get(name=agent), title=f"A talk with {agent}")
+        memory = memory_make(self.alice, content, book=book)
+        shared: dict[str, Any] = {"owner": self.alice, "book": memory.book, "book_epoch": 1}
+        review = ReviewRun.objects.create(
+            **shared, session=session, state="saved", trigger="interval", first_seq=1, last_seq=2, agent_name=agent
+        )
+        run = ConsolidationRun.objects.create(**shared, state="completed", phase="done", trigger="request")
+        change_set = ChangeSet.objects.get(book=memory.book)
+        return {
+            "memory": str(memory.number),
+            "session": str(session.pk),
+            "review": str(review.pk),
+            "run": str(run.pk),
+            "change_set": str(change_set.pk),
+            "book": book,
+        }
+
+
+@pytest_asyncio.fixture
+async def world(alice: Owner) -> AsyncGenerator[World]:
+    yield await in_thread(World, alice)
+
+
+READS = [
+    "/api/memories/{memory}",
+    "/api/memories/{memory}/revisions",
+    "/api/sessions/{session}",
+    "/api/sessions/{session}/messages",
+    "/api/reviews/{review}",
+    "/api/consolidations/{run}",
+    "/api/reviews?session_id={session}",
+]
+
+
+@pytest.mark.parametrize("path", READS)
+async def test_it_reads_what_is_its_own_and_nothing_else(world: World, path: str) -> None:
+    assert (await world.api.get(path.format(**world.mine)))[0] == 200
+    status, answer = await world.api.get(path.format(**world.other))
+    assert (status, answer["error"]["code"]) == (404, "not_found")
+
+
+WRITES: list[tuple[str, str, Any]] = [
+    ("POST", "/api/memories", {"content": "Prefers milk.", "book": "main"}),
+    ("PATCH", "/api/memories/{memory}", {"content": "Prefers milk."}),
+    ("DELETE", "/api/memories/{memory}", None),
+    ("POST", "/api/memories/{memory}/restore", {"revision": str(uuid7())}),
+    ("POST", "/api/memories/search", {"query": "tea", "book": "main"}),
+    ("PATCH", "/api/sessions/{session}", {"title": "Mine now"}),
+    ("DELETE", "/api/sessions/{session}", None),
+    ("POST", "/api/sessions/{session}/end", {}),
+    ("POST", "/api/sessions/{session}/turns", {"content": "Hi"}),
+    ("POST", "/api/sessions/{session}/turns", {"content": "/memory view"}),
+    ("POST", "/api/sessions/{session}/review", {}),
+    ("POST", "/api/sessions/{session}/forget", {}),
+    ("POST", "/api/reviews/{review}/undo", {}),
+    ("POST", "/api/reviews/{review}/approve", {}),
+    ("POST", "/api/reviews/{review}/reject", {}),
+    ("POST", "/api/consolidations", {"book": "main"}),
+    ("POST", "/api/consolidations", {"book": "main", "dry_run": True}),
+    ("POST", "/api/consolidations/{run}/stop", {}),
+    ("PUT", "/api/books/main/artifacts/MEMORY.md", {"content": "# Tea"}),
+    ("GET", "/api/books/main/artifacts", None),
+    ("GET", "/api/books/main/artifacts/MEMORY.md", None),
+    ("GET", "/api/export?book=main", None),
+    ("POST", "/api/sessions", {"agent": "assistant"}),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "body"), WRITES)
+async def test_the_rest_of_its_owner_does_not_exist_for_it(world: World, method: str, path: str, body: Any) -> None:
+    status, _ = await world.api.call(method, path.format(**world.other), body)
+    assert status == 404
+    session = await in_thread(Session.objects.get, pk=world.other["session"])
+    memory = await in_thread(Memory.objects.get, number=int(world.other["memory"]))
+    assert (session.title, session.state) == ("A talk with assistant", "active")
+    assert (memory.content, memory.deleted_at) == ("Likes tea.", None)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/api/export"),
+        ("DELETE", "/api/account/memories"),
+        ("DELETE", "/api/account/memories?book=code"),
+        ("POST", "/api/changes/{change_set}/undo"),
+    ],
+)
+async def test_what_concerns_the_whole_account_is_refused(world: World, method: str, path: str) -> None:
+    status, answer = await world.api.call(method, path.format(**world.other), {} if method == "POST" else None)
+    assert (status, answer["error"]["code"]) == (403, "forbidden")
+    assert await in_thread(Memory.objects.filter(deleted_at=None).count) == 2
+
+
+async def test_it_undoes_changes_of_its_own_book(world: World) -> None:
+    status, _ = await world.api.post(f"/api/changes/{world.mine['change_set']}/undo")
+    assert status == 200
+
+
+async def test_its_lists_hold_its_own_rows_only(world: World) -> None:
+    for path, name in (("/api/memories", "memory"), ("/api/sessions", "session"), ("/api/reviews", "review")):
+        _, found = await world.api.get(path)
+        assert [row["id"] for row in found["data"]] == [world.mine[name]], path
+    assert [row["id"] for row in (await world.api.get("/api/consolidations"))[1]["data"]] == [world.mine["run"]]
+    assert [row["book"] for row in (await world.api.get("/api/memories/health"))[1]["data"]] == ["code"]
+
+
+async def test_the_book_it_means_without_saying_so_is_its_own(world: World) -> None:
+    status, memory = await world.api.post("/api/memories", {"content": "Runs the tests first."})
+    assert (status, memory["book"]) == (201, "code")
+    _, found = await world.api.post("/api/memories/search", {"query": "tabs"})
+    assert [row["content"] for row in found["data"]] == ["Uses tabs."]
+
+
+async def test_an_export_of_its_own_book_is_given(world: World) -> None:
+    response = await world.api.raw("GET", "/api/export?book=code")
+    assert "Uses tabs." in response.content.decode()
+
+
+async def test_an_import_that_names_another_book_writes_nothing(world: World) -> None:
+    lines = '{"content": "Uses spaces."}\n{"content": "Prefers rum.", "book": "main"}'
+    response = await world.api.client.post(
+        "/api/import", data=lines, content_type="application/x-ndjson", headers=world.api.headers
+    )
+    assert response.status_code == 404
+    assert await in_thread(Memory.objects.count) == 2
+
+
+async def test_a_session_of_another_agent_is_not_named_over_v1(world: World, model: ScriptedModel) -> None:
+    for session in (world.other["session"], str(world.beside.pk)):
+        body = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
+        status, answer = await world.api.post("/v1/chat/completions", body, x_daybook_session=session)
+        assert (status, "assistant" in str(answer), "tester" in str(answer)) == (404, False, False)
+
+
+async def test_notifications_tell_of_its_own_book(world: World) -> None:
+    _, found = await world.api.get("/api/notifications")
+    assert [row["memory_ids"] for row in found["data"]] == [[world.mine["memory"]]]
+
+
+async def test_what_is_kept_back_is_not_missing(world: World) -> None:
+    first = await in_thread(Notification.objects.order_by("seq").first)
+    await in_thread(memory_make, world.alice, "Likes milk.")
+    _, found = await world.api.get(f"/api/notifications?after={first.seq}")
+    assert found["data"] == []
+
+
+async def test_a_key_whose_agents_are_gone_may_use_nothing(world: World) -> None:
+    await in_thread(Session.objects.all().delete)
+    await in_thread(Agent.objects.filter(name="coder").delete)
+    assert (await world.api.get("/api/memories"))[1]["data"] == []
+    assert (await world.api.post("/api/memories", {"content": "Uses vim."}))[0] == 404
+
+
+async def test_a_key_that_several_people_share_gets_no_memory_at_once(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Hello.", "Hello.", "Hello.")
+    _, plain = await in_thread(key_make, alice)
+    api = Api(plain)
+    await in_thread(memory_make, alice, "Likes tea.")
+    await ask(api, "Hi", headers={"x_openwebui_user_id": "u1"})
+    assert "Likes tea." in str(model.calls[0].messages)
+    await ask(api, "Hi", headers={"x_openwebui_user_id": "u2"})
+    u1 = {"x_openwebui_user_id": "u1"}
+    for method, path, body in (
+        ("GET", "/api/memories", None),
+        ("GET", "/api/export", None),
+        ("POST", "/api/memories/search", {"query": "tea"}),
+        ("POST", "/api/memories", {"content": "Likes rum."}),
+    ):
+        status, answer = await api.call(method, path, body, **u1)
+        assert (status, "tea" in str(answer)) == (403, False), path
+    call = {"name": "get_memories", "arguments": {}}
+    _, answer = await api.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}, **u1)
+    assert (answer["result"]["isError"], "Likes tea." in json.dumps(answer)) == (True, False)
+    await ask(api, "Hi again", headers=u1)
+    assert "Likes tea." not in str(model.calls[-1].messages)
