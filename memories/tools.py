@@ -5,20 +5,22 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 from uuid import UUID
 
 from django.db import transaction
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from memories import read_tool
 from memories.errors import DomainError, OverBudget
+from memories.json_input import read_json
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, LARGEST_NUMBER, QUERY_LENGTH
+from memories.lists import number as parse_number
 from memories.models import Book, ChangeSet, Revision, WriteOrigin
 from memories.search.keywords import extract_keywords
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, Source, Written, book_limits, book_writing
 from memories.snapshot import BookState, snapshots
-from memories.storable import storable
 
 SEARCH_LIMIT = 10
 NEARLY_FULL = 0.9
@@ -26,6 +28,23 @@ _KEYWORDS = (
     "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, "
     "occasions, other languages."
 )
+
+
+def _check_query(query: str) -> str:
+    if len(query) > QUERY_LENGTH:
+        raise ValueError(f"a query has at most {QUERY_LENGTH} characters")
+    return query
+
+
+def _check_keywords(keywords: list[str]) -> list[str]:
+    if len(keywords) > KEYWORDS_GIVEN or any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
+        raise ValueError(f"give at most {KEYWORDS_GIVEN} keywords of at most {KEYWORD_LENGTH} characters")
+    return keywords
+
+
+# Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
+BoundedQuery = Annotated[str, AfterValidator(_check_query)]
+BoundedKeywords = Annotated[list[str], AfterValidator(_check_keywords)]
 
 
 class _Arguments(BaseModel):
@@ -43,7 +62,7 @@ class AddMemory(_Arguments):
         description="user: about the person. memory: about their environment, tools, conventions and procedures.",
     )
     category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
-    keywords: list[str] = Field(default_factory=list, description=_KEYWORDS)
+    keywords: BoundedKeywords = Field(default_factory=list, description=_KEYWORDS)
 
 
 class UpdateMemory(_Arguments):
@@ -52,7 +71,7 @@ class UpdateMemory(_Arguments):
     id: int | str = Field(description="The id of the memory.")
     content: str = Field(description="The whole new statement.")
     category: str | None = Field(None, description="Only if it changes.")
-    keywords: list[str] | None = Field(None, description=_KEYWORDS)
+    keywords: BoundedKeywords | None = Field(None, description=_KEYWORDS)
 
 
 class DeleteMemory(_Arguments):
@@ -64,7 +83,7 @@ class DeleteMemory(_Arguments):
 class SearchMemories(_Arguments):
     name = "search_memories"
     about = "Search what is remembered, best first."
-    query: str = Field(description="What to look for.")
+    query: BoundedQuery = Field(description="What to look for.")
     category: str | None = Field(None, description="Only memories of this category.")
 
 
@@ -167,15 +186,17 @@ def _storable_json(text: str) -> str:
     if "\\u0000" not in text:
         return text
     try:
-        return json.dumps(storable(json.loads(text)))
-    except (ValueError, RecursionError):
+        return json.dumps(read_json(text, repair=True))
+    except DomainError:
         return text
 
 
 def memory_number(value: int | str) -> int:
     """The number a model gave as an id; -1, which no memory has, for what is no number."""
-    text = str(value).strip().lstrip("#")
-    return int(text) if text.isdecimal() else -1
+    if isinstance(value, str):
+        found = parse_number(value.strip().lstrip("#"))
+        return -1 if found is None else found
+    return value if 0 <= value <= LARGEST_NUMBER else -1
 
 
 def success(written: Written, writer: BookWriter) -> dict[str, Any]:

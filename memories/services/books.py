@@ -2,10 +2,14 @@
 
 from uuid import UUID
 
-from memories.errors import InvalidRequest
+from django.conf import settings
+from django.db import transaction
+
+from memories.errors import Conflict, InvalidRequest
 from memories.models import (
     Book,
     BookLimits,
+    Owner,
     Target,
 )
 
@@ -14,11 +18,28 @@ DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
-    """The owner's book of that name, made at first use."""
+    """The owner's book of that name, made at first use.
+
+    Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
+    books that an agent names are always made."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
-    book, _ = Book.objects.get_or_create(owner_id=owner_id, name=name)
-    return book
+    return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
+
+
+@transaction.atomic
+def _book_create(owner_id: UUID, name: str) -> Book:
+    Owner.objects.select_for_update().filter(pk=owner_id).first()  # two requests must not both make the last one
+    rows = Book.objects.filter(owner_id=owner_id)
+    known = rows.filter(name=name).first()
+    if known:
+        return known
+    if rows.count() >= settings.BOOKS_PER_OWNER and not BookLimits.objects.filter(name=name).exists():
+        raise Conflict(
+            f"You have {settings.BOOKS_PER_OWNER} books, which is the most there can be. Use one of them.",
+            limit=settings.BOOKS_PER_OWNER,
+        )
+    return Book.objects.create(owner_id=owner_id, name=name)
 
 
 def book_limits(name: str) -> dict[Target, int]:
