@@ -75,7 +75,9 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     check_keywords(keywords)
     found: dict[str, str] = {}
     for keyword in keywords:
-        kept = "".join(c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in keyword)
+        kept = "".join(
+            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in keyword
+        )
         kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
         if kept:
             found.setdefault(kept.casefold(), kept)

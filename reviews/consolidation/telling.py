@@ -1,9 +1,11 @@
 """What consolidation adds to the health line of a book and to an owner's export."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from django.db.models import OuterRef, Subquery
 
 from memories.artifacts import artifact_json
 from memories.health import WARNING, Facts
@@ -11,9 +13,19 @@ from memories.models import Artifact, Book
 from reviews.models import ConsolidationRun, Extraction
 
 
-def consolidation_facts(book: Book, now: datetime) -> Facts:
-    """Where the book's newest run stands, and its progress in words while it is open."""
-    run = ConsolidationRun.objects.filter(owner_id=book.owner_id, book=book).order_by("-id").first()
+def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
+    """Where the newest run of each book stands, and its progress in words while it is open."""
+    newest = ConsolidationRun.objects.filter(book=OuterRef("pk")).order_by("-id").values("pk")[:1]
+    named = (
+        Book.objects.filter(pk__in=[book.pk for book in books])
+        .annotate(newest_run=Subquery(newest))
+        .values("newest_run")
+    )
+    runs = {run.book_id: run for run in ConsolidationRun.objects.filter(pk__in=named)}
+    return {book.pk: _facts(runs.get(book.pk)) for book in books}
+
+
+def _facts(run: ConsolidationRun | None) -> Facts:
     if run is None:
         return Facts(figures={"consolidation": None})
     figures = {

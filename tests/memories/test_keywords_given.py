@@ -46,9 +46,7 @@ async def test_the_api_refuses_them_before_the_book_is_touched(alice_api: Api, g
 async def test_a_tool_call_with_too_many_keywords_is_told_so(alice_api: Api) -> None:
     arguments = {"content": "Likes tea.", "keywords": [f"w{number}" for number in range(22_000)]}
     message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
-    status, answer = await alice_api.post(
-        "/mcp", message | {"params": {"name": "add_memory", "arguments": arguments}}
-    )
+    status, answer = await alice_api.post("/mcp", message | {"params": {"name": "add_memory", "arguments": arguments}})
     assert status == 200
     assert answer["result"]["structuredContent"]["error"] == "invalid_arguments"
     assert not await in_thread(Memory.objects.exists)
