@@ -92,6 +92,7 @@ class Environment(BaseSettings):
     notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
     undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be put back.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
+    books_per_owner: int = Field(100, ge=1, le=10_000, description="Most books of one owner, besides those of agents.")
     metrics: bool = Field(False, description="Serve /metrics.")
 
     @field_validator("openai_base_url")

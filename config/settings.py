@@ -248,6 +248,7 @@ SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
 MAX_ENTRY = ENV.max_entry
+BOOKS_PER_OWNER = ENV.books_per_owner
 METRICS = ENV.metrics
 # Deadlines of recall, in seconds.
 RECALL_LANE_SECONDS = ENV.recall_lane_seconds

@@ -24,6 +24,7 @@ from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
+from memories.lists import number
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
 from memories.services import owner_for_user
 
@@ -64,8 +65,8 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await self.channel_layer.group_add(group, self.channel_name)
         given = parse_qs(self.scope["query_string"].decode("latin1")).get("after", [""])[0]
         self.sent = await in_read_thread(current_number, admission.owner_id)
-        if given.isdecimal():
-            self.sent = min(int(given), self.sent)  # a number of the future would keep back what is still to come
+        if (after := number(given)) is not None:
+            self.sent = min(after, self.sent)  # a number of the future would keep back what is still to come
         await self.accept()
         open_websockets.inc()
         self._looking = asyncio.create_task(self._look_again())

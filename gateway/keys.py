@@ -109,10 +109,11 @@ def key_warnings(owner_id: UUID | None = None) -> list[str]:
     ]
 
 
-def key_facts(book: Book, now: datetime) -> Facts:
-    """For memories.health: what people should look after."""
-    warnings = key_warnings(book.owner_id)
-    return Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
+def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
+    """For memories.health: what people should look after, the same for each book of an owner."""
+    warnings = key_warnings(books[0].owner_id)
+    facts = Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
+    return {book.pk: facts for book in books}
 
 
 def key_hash(plain: str) -> str:

@@ -1,7 +1,6 @@
 """Websocket addresses, and who may open one: a browser of this host, or a client without Origin that shows a key."""
 
 from typing import Any
-from urllib.parse import urlsplit
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import URLRouter
@@ -11,6 +10,7 @@ from django.http.request import split_domain_port, validate_host
 from django.urls import path
 
 from gateway.consumers import NotificationConsumer
+from gateway.origins import origin_allowed
 
 
 class OriginCheck:
@@ -28,7 +28,7 @@ class OriginCheck:
         if not origin:
             # No browser: a cookie alone must not be enough.
             scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] != b"cookie"]}
-        elif urlsplit(origin).netloc.lower() != host.lower() and origin not in settings.TRUSTED_ORIGINS:
+        elif not origin_allowed(origin, host):
             return await WebsocketDenier()(scope, receive, send)
         return await self.application(scope, receive, send)
 

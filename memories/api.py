@@ -1,22 +1,25 @@
 """/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Q
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_read_thread, in_thread
+from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
 from memories.forgetting import Receipt, forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
+from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.outbox import notifications_after
@@ -27,47 +30,54 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from memories.snapshot import BookState, snapshots
 
 router = Router()
+MOST_HITS = 100
 
 
 class _Body(Schema):
     model_config = ConfigDict(extra="forbid")
 
 
+# A content that is too long is answered 413 by clean_content, so its bound is only documented here.
+Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
+
+
 class MemoryIn(_Body):
-    content: str
-    target: str = "user"
-    category: str = "general"
-    keywords: list[str] = []
-    book: str | None = None
+    content: Content
+    target: ShortText = "user"
+    category: ShortText = "general"
+    keywords: GivenKeywords = []
+    book: ShortText | None = None
     pinned: bool = False
     expires_at: datetime | None = None
 
 
 class MemoryPatch(_Body):
-    content: str | None = None
-    target: str | None = None
-    category: str | None = None
-    keywords: list[str] | None = None
+    content: Content | None = None
+    target: ShortText | None = None
+    category: ShortText | None = None
+    keywords: GivenKeywords | None = None
     pinned: bool | None = None
     expires_at: datetime | None = None
 
 
 class SearchIn(_Body):
-    query: str
-    category: str | None = None
-    book: str | None = None
-    limit: int = 10
-    search: str = "ranked"
+    query: QueryText
+    category: ShortText | None = None
+    book: ShortText | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    search: ShortText = "ranked"
 
 
 class RestoreIn(_Body):
-    revision: str
+    revision: ShortText
 
 
 @router.post("/memories", response={201: Any, 200: Any})
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Remember something. A repetition answers 200 with the memory that is there already."""
-    status, found = await in_thread(_add, request.auth, body)
+    fields = MemoryFields(**body.dict(exclude={"book"}))
+    _check(fields)
+    status, found = await in_thread(_add, request.auth, body.book, fields)
     response["ETag"] = etag(found["version"])
     return Status(status, found)
 
@@ -75,14 +85,14 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
 @router.get("/memories")
 async def memory_list(
     request: ApiRequest,
-    book: str | None = None,
-    target: str | None = None,
-    category: str | None = None,
-    write_origin: str | None = None,
-    review: str | None = None,
-    q: str | None = None,
-    limit: int = DEFAULT_LIMIT,
-    after: str | None = None,
+    book: ShortText | None = None,
+    target: ShortText | None = None,
+    category: ShortText | None = None,
+    write_origin: ShortText | None = None,
+    review: ShortText | None = None,
+    q: QueryText | None = None,
+    limit: PageSize = DEFAULT_LIMIT,
+    after: ShortText | None = None,
 ) -> dict[str, Any]:
     """Live memories, newest first."""
     filters = {"book__name": book, "target": target, "category": category, "write_origin": write_origin}
@@ -114,7 +124,10 @@ async def memory_patch(
     request: ApiRequest, memory_id: str, body: MemoryPatch, response: HttpResponse
 ) -> dict[str, Any]:
     """Change a memory; with If-Match only the version that was read."""
-    found = await in_thread(_patch, request.auth, memory_id, body, if_match(request))
+    given = body.dict(exclude_unset=True)
+    fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
+    _check(fields)
+    found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
     response["ETag"] = etag(found["version"])
     return found
 
@@ -128,7 +141,7 @@ async def memory_delete(request: ApiRequest, memory_id: str) -> Status[Any]:
 
 @router.get("/memories/{memory_id}/revisions")
 async def revision_list(
-    request: ApiRequest, memory_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
+    request: ApiRequest, memory_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """The history of a memory, newest first, also of a deleted one."""
     return await in_read_thread(_revisions, request.auth, memory_id, limit, after)
@@ -147,13 +160,13 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 
 
 @router.get("/notifications")
-async def notification_list(request: ApiRequest, after: int = 0) -> dict[str, Any]:
+async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
     return page_json(await in_read_thread(notifications_after, request.auth.owner_id, after, limits=request.auth.limits))
 
 
 @router.get("/export")
-async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBase:
+async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResponseBase:
     """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
     if book is None:
         request.auth.limits.refuse("An export of everything")
@@ -167,7 +180,7 @@ async def export(request: ApiRequest, book: str | None = None) -> HttpResponseBa
 
 
 @router.post("/import")
-async def import_(request: ApiRequest, preview: bool = False, book: str | None = None) -> dict[str, Any]:
+async def import_(request: ApiRequest, preview: bool = False, book: ShortText | None = None) -> dict[str, Any]:
     """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
     written."""
     try:
@@ -183,7 +196,7 @@ async def import_(request: ApiRequest, preview: bool = False, book: str | None =
 
 
 @router.delete("/account/memories")
-async def forget(request: ApiRequest, book: str | None = None) -> dict[str, Any]:
+async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
     request.auth.limits.refuse("Forgetting")
     return (await in_thread(_forget, request.auth, book)).as_json()
@@ -199,10 +212,10 @@ def if_match(request: ApiRequest) -> int | None:
     given = request.headers.get("if-match", "").strip()
     if not given or given == "*":
         return None
-    plain = given.removeprefix("W/").strip('"')
-    if not plain.isdecimal():
+    version = number(given.removeprefix("W/").strip('"'))
+    if version is None:
         raise InvalidRequest("If-Match is the ETag of the memory as you read it.")
-    return int(plain)
+    return version
 
 
 def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
@@ -210,9 +223,19 @@ def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, u
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind, undoes=undoes)
 
 
-def _add(caller: Caller, body: MemoryIn) -> tuple[int, dict[str, Any]]:
-    book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
-    fields = MemoryFields(**body.dict(exclude={"book"}))
+def _check(fields: MemoryFields) -> None:
+    """Raise what the service would raise for these fields, before a thread and a lock are taken for them."""
+    if fields.content is not None:
+        clean_content(fields.content)
+    if fields.category is not None:
+        clean_category(fields.category)
+    if fields.target is not None:
+        clean_target(fields.target)
+    clean_expiry(fields.expires_at)
+
+
+def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[int, dict[str, Any]]:
+    book = book_get_or_create(caller.owner_id, caller.limits.book_name(book_name))
     with book_writing(book, edit_source(caller)) as writer:
         written = writer.add(fields)
     return (201 if written.changed else 200), memory_json(written.memory)
@@ -252,8 +275,6 @@ def _list(
 def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
     if body.search not in {"ranked", "match_all"}:
         raise InvalidRequest("search is ranked or match_all.", param="search")
-    if not 1 <= body.limit <= 100:
-        raise InvalidRequest("limit is a number from 1 to 100.", param="limit")
     book = book_named(caller.owner_id, caller.limits.book_name(body.book))
     if book is None:
         return page_json([])
@@ -277,10 +298,8 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
     return page_json(found)
 
 
-def _patch(caller: Caller, memory_id: str, body: MemoryPatch, version: int | None) -> dict[str, Any]:
+def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:
     memory = _get(caller, memory_id)
-    given = body.dict(exclude_unset=True)
-    fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
     with book_writing(memory.book, edit_source(caller)) as writer:
         written = writer.update(memory.number, fields, version=version)
     return memory_json(written.memory)

@@ -1,15 +1,16 @@
 """/api/books/{name}/artifacts: the documents of a book; people may edit them."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.http import HttpResponse
 from ninja import Router, Schema
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from memories.api import edit_source, etag, if_match
 from memories.artifacts import artifact_get, artifact_json, artifact_put, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
+from memories.documents import MAX_DOCUMENT
 from memories.errors import NotFound
 from memories.lists import page_json
 from memories.models import Book
@@ -21,7 +22,8 @@ router = Router()
 
 class ArtifactIn(Schema):
     model_config = ConfigDict(extra="forbid")
-    content: str
+    # What is longer is answered 413, so the bound is only documented here.
+    content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 
 
 @router.get("/books/{name}/artifacts")

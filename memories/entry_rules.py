@@ -11,6 +11,7 @@ from django.conf import settings
 from memories import scanning
 from memories.counts import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Memory, Target
 from memories.storable import storable_text
 from prompts.copies import is_prompt_copy
@@ -67,17 +68,30 @@ def clean_expiry(expires_at: datetime | None) -> datetime | None:
 
 
 def clean_keywords(keywords: Sequence[str]) -> list[str]:
-    """Keywords as stored: at most 12 different ones of at most 40 letters, digits, spaces and hyphens; what does not
-    fit that shape is left out of a word, and words too many are left away (they only help the search)."""
-    found: list[str] = []
+    """Keywords as stored: the first 12 different ones, of at most 40 letters, digits, spaces and hyphens each; other
+    characters become spaces, and further words are left out (keywords only help the search).
+
+    Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
+    check_keywords(keywords)
+    found: dict[str, str] = {}
     for keyword in keywords:
         kept = "".join(
-            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in str(keyword)
+            c if c.isalnum() or unicodedata.category(c) in {"Mn", "Mc"} or c == "-" else " " for c in keyword
         )
         kept = " ".join(kept.split())[:MAX_KEYWORD].strip()
-        if kept and kept.casefold() not in {k.casefold() for k in found}:
-            found.append(kept)
-    return found[:MAX_KEYWORDS]
+        if kept:
+            found.setdefault(kept.casefold(), kept)
+        if len(found) == MAX_KEYWORDS:
+            break
+    return list(found.values())
+
+
+def check_keywords(keywords: Sequence[str]) -> None:
+    """Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
+    if len(keywords) > KEYWORDS_GIVEN:
+        raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
+    if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
+        raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
 
 
 def check_scan(content: str, keywords: Sequence[str]) -> str:

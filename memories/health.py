@@ -1,19 +1,19 @@
 """The health of a book, in figures and in words a person understands: how full it is, what is blocked, and what the
 floors above know of it (sessions that are covered, how the last review went), which they tell through a registry."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Q, Sum
+from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
-from memories.services import book_limits
+from memories.services import limits_of_books
 
 # Where a sentence stands in the line.
 COVERAGE, FULLNESS, LAST_REVIEW, BLOCKED, WARNING = range(5)
@@ -21,13 +21,14 @@ COVERAGE, FULLNESS, LAST_REVIEW, BLOCKED, WARNING = range(5)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What one floor knows of a book: figures for programs, and sentences with their place in the line."""
+    """What one app knows of a book: figures for programs, and sentences with their place in the line."""
 
     figures: Mapping[str, Any] = field(default_factory=dict)
     sentences: tuple[tuple[int, str], ...] = ()
 
 
-FactsReader = Callable[[Book, datetime], Facts]
+# (books of one owner, now) -> facts by book; a number of queries that does not depend on how many books there are.
+FactsReader = Callable[[Sequence[Book], datetime], Mapping[UUID, Facts]]
 _readers: list[FactsReader] = []
 
 
@@ -39,14 +40,23 @@ def on_health(reader: FactsReader) -> None:
 
 def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:
     """The health of each of the owner's books, by name."""
-    now = timezone.now()
     books = limits.filter(Book.objects.filter(owner_id=owner_id), book="name")
-    return [book_health(book, now) for book in books.order_by("name")]
+    return _health(list(books.order_by("name")), timezone.now())
 
 
 def book_health(book: Book, now: datetime) -> dict[str, Any]:
-    """One book: figures, and `text`, the line for people."""
-    facts = [_own_facts(book, now), *(reader(book, now) for reader in _readers)]
+    """The health of one book: figures, and `text`, the line for people."""
+    return _health([book], now)[0]
+
+
+def _health(books: Sequence[Book], now: datetime) -> list[dict[str, Any]]:
+    if not books:
+        return []
+    known = [_own_facts(books, now), *(reader(books, now) for reader in _readers)]
+    return [_book_json(book, [facts[book.pk] for facts in known if book.pk in facts]) for book in books]
+
+
+def _book_json(book: Book, facts: Sequence[Facts]) -> dict[str, Any]:
     sentences = sorted((pair for known in facts for pair in known.sentences), key=lambda pair: pair[0])
     figures = {name: value for known in facts for name, value in known.figures.items()}
     return {"object": "book_health", "book": book.name, **figures, "text": " ".join(words for _, words in sentences)}
@@ -62,15 +72,35 @@ def ago(moment: datetime, now: datetime) -> str:
     return "just now"
 
 
-def _own_facts(book: Book, now: datetime) -> Facts:
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-    used: dict[str, int] = {
-        row["target"]: row["used"] for row in rows.values("target").annotate(used=Sum(Length("content")))
+def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
+    rows = Memory.objects.filter(owner_id=books[0].owner_id, book__in=books, deleted_at__isnull=True)
+    used: dict[tuple[UUID, str], int] = {
+        (row["book"], row["target"]): row["used"]
+        for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    live = rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=now)).aggregate(number=Count("pk"))
-    blocked = sum(1 for memory in rows.exclude(scan_rule="") if memory.blocked)
-    limits = book_limits(book.name)
-    targets = {str(target): {"used": used.get(target, 0), "limit": limits[target]} for target in Target}
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+    live = _counts(rows.filter(unexpired))
+    blocked = _counts(rows.exclude(scan_rule="").exclude(allowed_hash=F("scan_hash")))
+    limits = limits_of_books([book.name for book in books])
+    return {
+        book.pk: _book_facts(
+            book,
+            {
+                str(target): {"used": used.get((book.pk, target), 0), "limit": limits[book.name][target]}
+                for target in Target
+            },
+            memories=live.get(book.pk, 0),
+            blocked=blocked.get(book.pk, 0),
+        )
+        for book in books
+    }
+
+
+def _counts(rows: "QuerySet[Memory]") -> dict[UUID, int]:
+    return {row["book"]: row["number"] for row in rows.values("book").annotate(number=Count("pk")).order_by()}
+
+
+def _book_facts(book: Book, targets: Mapping[str, dict[str, int]], *, memories: int, blocked: int) -> Facts:
     sentences = [
         (FULLNESS, _fullness(Target(name), figures["used"], figures["limit"]))
         for name, figures in targets.items()
@@ -82,7 +112,7 @@ def _own_facts(book: Book, now: datetime) -> Facts:
     return Facts(
         figures={
             "targets": targets,
-            "memories": live["number"],
+            "memories": memories,
             "blocked": blocked,
             "last_write_at": book.last_write_at,
         },

@@ -6,8 +6,8 @@ from typing import Any
 from django.db.models import QuerySet
 
 from memories.errors import InvalidRequest
+from memories.limits import LARGEST_NUMBER, LIST_LENGTH
 
-MAX_LIMIT = 200
 DEFAULT_LIMIT = 50
 
 
@@ -22,8 +22,8 @@ def list_json(
     oldest_first: bool = False,
 ) -> dict[str, Any]:
     """One page of `rows`, ordered by `key`; `after` is the id of the last one before it. Raises InvalidRequest."""
-    if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidRequest(f"limit is a number from 1 to {MAX_LIMIT}.", param="limit")
+    if not 1 <= limit <= LIST_LENGTH:
+        raise InvalidRequest(f"limit is a number from 1 to {LIST_LENGTH}.", param="limit")
     if after:
         place = parse(after)
         if place is None:
@@ -45,5 +45,8 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
 
 
 def number(value: str) -> int | None:
-    """An id that is a number."""
-    return int(value) if value.isdecimal() and len(value) < 18 else None
+    """An id that is a number, or None for text that cannot be one."""
+    if not value.isdecimal() or len(value) > len(str(LARGEST_NUMBER)):
+        return None
+    found = int(value)
+    return found if found <= LARGEST_NUMBER else None

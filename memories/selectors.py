@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
+from memories.lists import number as parse_number
 from memories.models import Book, Memory, Revision
 
 
@@ -20,7 +21,8 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
     """The owner's memory of that number. Raises NotFound, also for a deleted one unless `deleted`."""
     rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
-    memory = rows.filter(number=int(number)).first() if str(number).isdecimal() and len(str(number)) < 18 else None
+    found = number if isinstance(number, int) else parse_number(number)
+    memory = rows.filter(number=found).first() if found is not None else None
     if memory is None or (memory.deleted_at and not deleted):
         raise NotFound("There is no such memory. It may have been deleted.")
     return memory

@@ -1,15 +1,17 @@
 """/api/reviews: what the background reviews did, and taking it back; and asking for one."""
 
-from typing import Any
+from typing import Annotated, Any
 
+from django.conf import settings
 from ninja import Router, Schema, Status
-from pydantic import ConfigDict, StrictInt
+from pydantic import ConfigDict, Field, StrictInt
 
 from gateway.services import session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
+from memories.limits import WRITES, PageSize, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json
 from memories.models import WriteOrigin
 from reviews import approvals, services
@@ -27,11 +29,11 @@ _INTERNAL = {"key", "version", "left_version", "edited_by"}
 class WritesIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
-    writes: list[StrictInt] | None = None
+    writes: Annotated[list[StrictInt], Field(max_length=WRITES)] | None = None
 
 
 class ApprovalIn(WritesIn):
-    edits: dict[int, str] = {}
+    edits: Annotated[dict[int, Annotated[str, Field(max_length=settings.MAX_ENTRY)]], Field(max_length=WRITES)] = {}
 
 
 @router.post("/sessions/{session_id}/review", response={202: Any})
@@ -43,10 +45,10 @@ async def session_review(request: ApiRequest, session_id: str) -> Status[Any]:
 @router.get("/reviews")
 async def review_list(
     request: ApiRequest,
-    session_id: str | None = None,
-    state: str | None = None,
-    limit: int = DEFAULT_LIMIT,
-    after: str | None = None,
+    session_id: ShortText | None = None,
+    state: ShortText | None = None,
+    limit: PageSize = DEFAULT_LIMIT,
+    after: ShortText | None = None,
 ) -> dict[str, Any]:
     """Reviews, newest first."""
     return await in_read_thread(_list, request.auth, session_id, state, limit, after)

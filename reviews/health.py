@@ -1,13 +1,17 @@
 """What reviews know of a book's health: sessions covered, how the last review went, what waits, and used-up days."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
-from reviews.ceilings import day_of
+from reviews.ceilings import Day, day_of
 from reviews.frozen import unreviewed
 from reviews.models import ReviewRun
 from reviews.words import counts
@@ -18,19 +22,48 @@ _FAILED = (State.FAILED, State.TIMED_OUT)
 _LEFT_OUT = (*_OPEN, State.CANCELLED)
 
 
-def review_facts(book: Book, now: datetime) -> Facts:
+def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     """Figures and sentences for memories.health."""
-    agents = list(Agent.objects.filter(book=book.name))
-    on = any(agent_settings(agent).reviews_on for agent in agents)
-    sessions = Session.objects.filter(owner_id=book.owner_id, agent__in=agents, temporary=False, turns__gt=0)
-    total, open_ = sessions.count(), unreviewed(sessions).count()
-    runs = ReviewRun.objects.filter(owner_id=book.owner_id, book=book)
-    last = runs.exclude(state__in=_LEFT_OUT).exclude(finished_at=None).order_by("-finished_at").first()
-    waiting = runs.filter(state=State.AWAITING_APPROVAL).count()
-    day = day_of(book.owner, now)
+    owner = books[0].owner
+    agents = list(Agent.objects.filter(book__in={book.name for book in books}))
+    on = {agent.book for agent in agents if agent_settings(agent).reviews_on}
+    sessions = Session.objects.filter(owner_id=owner.pk, agent__in=agents, temporary=False, turns__gt=0)
+    total, open_ = _by_book(sessions, "agent__book"), _by_book(unreviewed(sessions), "agent__book")
+    runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
+    waiting = _by_book(runs.filter(state=State.AWAITING_APPROVAL), "book")
+    over = runs.exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
+    newest = over.filter(book=OuterRef("pk")).order_by("-finished_at").values("pk")[:1]
+    named = (
+        Book.objects.filter(pk__in=[book.pk for book in books])
+        .annotate(last_review=Subquery(newest))
+        .values("last_review")
+    )
+    last = {run.book_id: run for run in ReviewRun.objects.filter(pk__in=named)}
+    day = day_of(owner, now)
+    return {
+        book.pk: _book_facts(
+            last.get(book.pk),
+            day,
+            now,
+            on=book.name in on,
+            total=total.get(book.name, 0),
+            covered=total.get(book.name, 0) - open_.get(book.name, 0),
+            waiting=waiting.get(book.pk, 0),
+        )
+        for book in books
+    }
+
+
+def _by_book(rows: "QuerySet[Any]", key: str) -> dict[Any, int]:
+    return {row[key]: row["number"] for row in rows.values(key).annotate(number=Count("pk")).order_by()}
+
+
+def _book_facts(
+    last: ReviewRun | None, day: Day, now: datetime, *, on: bool, total: int, covered: int, waiting: int
+) -> Facts:
     sentences = [(LAST_REVIEW, _last_words(last, on, now))]
     if on and total:
-        sentences.append((COVERAGE, f"Covers {total - open_} of {total} session{'' if total == 1 else 's'}."))
+        sentences.append((COVERAGE, f"Covers {covered} of {total} session{'' if total == 1 else 's'}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
         sentences.append((WARNING, f"{'1 review waits' if waiting == 1 else f'{waiting} reviews wait'} for you."))
     if day.reached:
@@ -38,7 +71,7 @@ def review_facts(book: Book, now: datetime) -> Facts:
     return Facts(
         figures={
             "sessions": total,
-            "sessions_covered": total - open_,
+            "sessions_covered": covered,
             "reviews_on": on,
             "reviews_waiting": waiting,
             "last_review_at": last.finished_at if last else None,

@@ -5,11 +5,11 @@ from typing import Any, cast
 from django.http import HttpRequest
 from ninja.parser import Parser
 
-from gateway.api.openai_body import parse_json
+from memories.json_input import read_json
 
 
 class BodyParser(Parser):
     """ninja answers 400 for whatever this raises."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
-        return cast(dict[str, Any], parse_json(request.body))
+        return cast(dict[str, Any], read_json(request.body))

@@ -56,7 +56,9 @@ def as_domain_error(error: Exception) -> DomainError:
         return error
     if isinstance(error, ValidationError):
         first: dict[str, Any] = error.errors[0] if error.errors else {}
-        path = ".".join(str(part) for part in first.get("loc", ()) if part not in {"body", "payload", "data"})
+        where = list(first.get("loc", ()))
+        where = where[1:] if where[:1] == ["query"] else where
+        path = ".".join(str(part) for part in where if part not in {"body", "payload", "data"})
         return InvalidRequest(f"{path or 'body'}: {first.get('msg', 'not valid')}.", param=path or None)
     if isinstance(error, AuthenticationError):
         return Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")

@@ -1,7 +1,6 @@
 """The body of a chat completion request: read, checked and taken apart.
 Unknown parameters are nobody's business here: they are passed through."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +10,8 @@ from gateway.client_chores import is_chore
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.identity import text_of
 from memories.errors import InvalidRequest, TooLarge
-from memories.storable import storable
+from memories.json_input import read_json
+from memories.limits import MESSAGES, TOOLS
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 # What we take out of a request before its parameters go upstream.
@@ -39,7 +39,7 @@ class CompletionBody:
 
 def read_body(raw: bytes) -> CompletionBody:
     """Raises InvalidRequest, TooLarge."""
-    body = parse_json(raw)
+    body = read_json(raw)
     if not isinstance(body, dict):
         raise InvalidRequest("The body is a JSON object.")
     if not isinstance(body.get("model"), str) or not body["model"]:
@@ -47,6 +47,8 @@ def read_body(raw: bytes) -> CompletionBody:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
+    if len(messages) > MESSAGES:
+        raise InvalidRequest(f"A request has at most {MESSAGES} messages; this one has {len(messages)}.", param="messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     _check_last_said(messages)
@@ -61,31 +63,10 @@ def read_body(raw: bytes) -> CompletionBody:
         messages=tuple(messages),
         stream=bool(body.get("stream")),
         include_usage=bool(stream_options.get("include_usage")),
-        tools=tuple(tool for tool in tools if _is_tool(tool)) if isinstance(tools, list) else (),
+        tools=_read_tools(tools),
         metadata=metadata if isinstance(metadata, dict) else {},
         parameters={key: value for key, value in body.items() if key not in _OURS},
     )
-
-
-def parse_json(raw: bytes) -> Any:
-    """JSON that can be stored and sent on: UTF-8, numbers that JSON knows, whole characters. Raises InvalidRequest."""
-    try:
-        text = raw.decode()
-        data = json.loads(text, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError):  # decoding errors are ValueErrors
-        raise InvalidRequest("The body is not valid JSON.") from None
-    if "\\u" not in text:
-        return data
-    # Only escapes can smuggle in half a character or a NUL, which no database takes.
-    try:
-        json.dumps(data, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise InvalidRequest("The body holds half a character (a lone surrogate).") from None
-    return storable(data)
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(name)
 
 
 def _check_message(message: Any, where: str) -> None:
@@ -117,5 +98,17 @@ def _check_last_said(messages: list[dict[str, Any]]) -> None:
         raise InvalidRequest("The message is empty. Write something first.", param=f"messages[{last}]")
 
 
-def _is_tool(tool: Any) -> bool:
-    return isinstance(tool, dict) and isinstance(tool.get("function", {}), dict)
+def _read_tools(tools: Any) -> tuple[dict[str, Any], ...]:
+    if not isinstance(tools, list):
+        return ()
+    if len(tools) > TOOLS:
+        raise InvalidRequest(f"A request has at most {TOOLS} tools; this one has {len(tools)}.", param="tools")
+    return tuple(tool for index, tool in enumerate(tools) if _is_tool(tool, f"tools[{index}]"))
+
+
+def _is_tool(tool: Any, where: str) -> bool:
+    if not isinstance(tool, dict) or not isinstance(tool.get("function", {}), dict):
+        return False
+    if not isinstance(tool.get("function", {}).get("name", ""), str):
+        raise InvalidRequest(f"{where}.function.name is text.", param=f"{where}.function.name")
+    return True

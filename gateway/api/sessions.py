@@ -2,12 +2,13 @@
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
+from pydantic import Field
 
 from gateway import commands, live, services, sse
 from gateway.agents.rows import agent_find
@@ -23,28 +24,31 @@ from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
+from memories.limits import AfterNumber, PageSize, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
 
 router = Router()
+Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
 
 
 class SessionIn(Schema):
-    agent: str
-    title: str = ""
+    agent: ShortText
+    title: Title = ""
     temporary: bool = False
 
 
 class SessionPatch(Schema):
-    title: str
+    title: Title
 
 
 class TurnIn(Schema):
-    content: str
+    # What is longer is answered 413, so the bound is only documented here.
+    content: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
     stream: bool = False
-    replaces: str | None = None
+    replaces: ShortText | None = None
 
 
 @router.post("/sessions", response={201: Any})
@@ -54,7 +58,7 @@ async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
 
 
 @router.get("/sessions")
-async def session_list(request: ApiRequest, limit: int = DEFAULT_LIMIT, after: str | None = None) -> dict[str, Any]:
+async def session_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None) -> dict[str, Any]:
     """The owner's sessions, newest first."""
     return await in_read_thread(_list, request.auth, limit, after)
 
@@ -91,7 +95,7 @@ async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
 
 @router.get("/sessions/{session_id}/messages")
 async def message_list(
-    request: ApiRequest, session_id: str, limit: int = DEFAULT_LIMIT, after: str | None = None
+    request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """The transcript, oldest first, without anything that was injected."""
     return await in_read_thread(_messages, request.auth, session_id, limit, after)
@@ -134,7 +138,7 @@ async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[s
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}/events")
-async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: int = 0) -> HttpResponseBase:
+async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: AfterNumber = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)
     row = await in_read_thread(leases.run_get, caller.owner_id, session, turn, limits=caller.limits)

@@ -1,92 +1,129 @@
-"""Colours for code in answers: comments, strings, numbers and key words of the languages that come up most.
-A lexer of one pass and linear patterns, not a parser: unknown languages stay plain."""
+"""Colours for code in answers: comments, strings, numbers and key words, found by Pygments.
 
-import re
+Code comes from models and from other people, and a page is rendered again at each view, so the work is bounded: the
+length of the code, the processor time of one rendering, and the languages. Lexers of Pygments whose patterns look back
+without limit on some texts (C, C++, Java, Ruby, Make and others) are not used; some of those languages are coloured by
+the lexer of a language with the same words."""
+
+import time
+from collections.abc import Iterator, Sequence
+from functools import cache
 from html import escape
+from itertools import groupby
+from operator import itemgetter
 
-_STRING = r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'"
-_NUMBER = r"(?<![\w.])\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])"
-_HASH = r"(?<![^\s;])\#[^\n]*"
-_SLASHES = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
-_DASHES = r"--[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+from pygments.lexer import Lexer
+from pygments.lexers import get_lexer_by_name
+from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-_WORDS = {
-    "shell": """
-        if then elif else fi for in do done while until case esac function return local export set unset
-        source alias exit trap readonly declare eval exec shift sudo cd echo
-    """,
-    "python": """
-        and as assert async await break class continue def del elif else except finally for from global if
-        import in is lambda match case nonlocal not or pass raise return try while with yield None True
-        False self
-    """,
-    "script": """
-        async await break case catch class const continue debugger default delete do else enum export
-        extends false finally for from function if implements import in instanceof interface let new null of
-        return static super switch this throw true try type typeof undefined var void while yield
-    """,
-    "sql": """
-        select from where and or not insert into values update set delete create table index view drop alter
-        add column primary key foreign references join left right inner outer full on group by order having
-        limit offset as distinct union all case when then else end null is in exists between like begin
-        commit rollback with returning default unique constraint
-    """,
-    "compiled": """
-        abstract as async auto bool boolean break byte case catch chan char class const continue crate
-        default defer do double else enum extends extern false final finally float fn for func go goto if
-        impl implements import in inline int interface let long loop map match mod mut namespace new nil
-        null override package private protected pub public range return self short signed sizeof static
-        struct super switch template this throw throws trait true try type typedef union unsafe unsigned use
-        using var virtual void volatile where while string
-    """,
-    "data": "true false null yes no on off",
-}
-_KINDS = {
-    "shell": ("shell", _HASH),
-    "python": ("python", _HASH),
-    "script": ("script", _SLASHES),
-    "sql": ("sql", _DASHES),
-    "compiled": ("compiled", _SLASHES),
-    "data": ("data", _HASH),
-    "json": ("data", None),
-}
-_LANGUAGES = {
-    "shell": "sh bash zsh shell console fish dockerfile docker makefile make",
-    "python": "python py python3 starlark",
-    "script": "javascript js jsx typescript ts tsx mjs node",
-    "sql": "sql postgresql postgres psql sqlite mysql",
-    "compiled": "c h cpp c++ cc cs csharp c# java kotlin kt go golang rust rs swift scala dart zig php",
-    "data": "yaml yml toml ini conf cfg env properties",
+LONGEST = 50_000
+"""Characters of code that is coloured; longer code is shown plain."""
+BUDGET = 0.1
+"""Seconds of processor time that the colours of one rendering may take; the rest of the code is shown plain."""
+
+_NAMES = {
+    "bash": "sh bash zsh shell fish make makefile",
+    "c#": "csharp cs c# c h cpp c++ cc java objective-c objc",
+    "clojure": "clojure clj",
+    "console": "console",
+    "css": "css",
+    "dart": "dart",
+    "diff": "diff patch",
+    "docker": "dockerfile docker",
+    "elixir": "elixir ex",
+    "erlang": "erlang",
+    "go": "go golang",
+    "graphql": "graphql",
+    "haskell": "haskell hs",
+    "html": "html",
+    "javascript": "javascript js mjs node",
     "json": "json jsonc json5 jsonl",
+    "jsx": "jsx",
+    "julia": "julia jl",
+    "kotlin": "kotlin kt groovy",
+    "lua": "lua",
+    "nginx": "nginx",
+    "perl": "perl pl",
+    "php": "php",
+    "postgresql": "postgresql postgres psql",
+    "powershell": "powershell ps1",
+    "properties": "properties env ini conf cfg",
+    "protobuf": "protobuf proto",
+    "python": "python py python3 starlark",
+    "r": "r",
+    "rust": "rust rs",
+    "scala": "scala",
+    "scss": "scss",
+    "sql": "sql sqlite mysql",
+    "swift": "swift",
+    "toml": "toml",
+    "tsx": "tsx",
+    "typescript": "typescript ts",
+    "xml": "xml svg",
+    "yaml": "yaml yml",
+    "zig": "zig",
 }
-_LONGEST = 40_000
+LEXERS = {name: lexer for lexer, names in _NAMES.items() for name in names.split()}
+"""The lexer of each language that is coloured, by the name that stands behind the fence."""
+
+_CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.Tag, "k"))
 
 
-def _pattern(kind: str) -> re.Pattern[str]:
-    words, comment = _KINDS[kind]
-    keys = "|".join(_WORDS[words].split())
-    before = (
-        r"\"\"\"(?:[^\"]|\"(?!\"\"))*\"\"\"|" if kind == "python" else r"`(?:[^`\\]|\\.)*`|" if kind == "script" else ""
-    )
-    parts = [f"(?P<c>{comment})"] if comment else []
-    parts += [f"(?P<s>{before}{_STRING})", f"(?P<n>{_NUMBER})", rf"(?P<k>(?<![\w.$@/-])(?:{keys})(?![\w-]))"]
-    return re.compile("|".join(parts), re.IGNORECASE if kind == "sql" else 0)
+class Budget:
+    """Processor time that is left for the colours of one rendering, which may hold several blocks of code."""
+
+    def __init__(self, seconds: float = BUDGET) -> None:
+        self.seconds = seconds
 
 
-_PATTERNS = {name: _pattern(kind) for kind, names in _LANGUAGES.items() for name in names.split()}
+def highlight(code: str, language: str, budget: Budget | None = None) -> str:
+    """Return code as escaped HTML with `<span class="c|s|n|k">` around comments, strings, numbers and key words.
 
-
-def highlight(code: str, language: str) -> str:
-    """Code as HTML: escaped, with `<span class="c|s|n|k">` around comments, strings, numbers and key words."""
-    pattern = _PATTERNS.get(language.lower())
-    if pattern is None or len(code) > _LONGEST:
+    Code in an unknown language or above the bounds is escaped only."""
+    budget = budget or Budget()
+    name = LEXERS.get(language.lower())
+    if name is None or len(code) > LONGEST or budget.seconds <= 0:
         return escape(code)
-    out, done = [], 0
-    for match in pattern.finditer(code):
-        out += [
-            escape(code[done : match.start()]),
-            f'<span class="{match.lastgroup}">{escape(match[0])}</span>',
-        ]
-        done = match.end()
-    out.append(escape(code[done:]))
+    started = time.thread_time()
+    pieces: list[tuple[str, int]] = []  # CSS class and where it ends, in order; "" is plain
+    done = 0
+    # Several lexers know a comment only by the end of its line.
+    for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
+        if start < done:  # a lexer that embeds another one may go back
+            continue
+        pieces += [("", start), (_css_class(kind), min(start + len(text), len(code)))]
+        done = start + len(text)
+        if time.thread_time() - started > budget.seconds:
+            break
+    budget.seconds -= time.thread_time() - started
+    return _html(code, [*pieces, ("", len(code))])
+
+
+def _html(code: str, pieces: Sequence[tuple[str, int]]) -> str:
+    """The code with each stretch in its class; a string of several tokens is one element."""
+    out: list[str] = []
+    done = 0
+    for css, stretch in groupby(_not_empty(pieces), key=itemgetter(0)):
+        *_, (_, end) = stretch
+        text = escape(code[done:end])
+        out.append(f'<span class="{css}">{text}</span>' if css else text)
+        done = end
     return "".join(out)
+
+
+def _not_empty(pieces: Sequence[tuple[str, int]]) -> Iterator[tuple[str, int]]:
+    done = 0
+    for css, end in pieces:
+        if end > done:
+            yield css, end
+        done = max(done, end)
+
+
+@cache
+def _lexer(name: str) -> Lexer:
+    return get_lexer_by_name(name)
+
+
+@cache
+def _css_class(kind: _TokenType) -> str:
+    return next((css for parent, css in _CLASSES if kind in parent), "")

@@ -12,7 +12,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
-from gateway.chat.highlight import highlight
+from gateway.chat.highlight import Budget, highlight
 
 _TAGS = "a blockquote br code div em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul"
 _CLEANER = nh3.Cleaner(
@@ -35,7 +35,15 @@ _ADDRESS = re.compile(r"https?://[^\s<>\"'`\\|^{}]{1,2000}")
 _AFTER_ADDRESS = ".,;:!?)]*_~"
 
 
-def _fence(tokens: Sequence[Token], at: int) -> str:
+LONGEST = 100_000
+"""Characters of a text that is rendered; a longer one is shown as it was written."""
+MOST_MARKS = 20_000
+"""Characters with a meaning in Markdown in a text that is rendered. Each may become an element: it is their number, not
+the length, that makes a rendering slow."""
+_MARKS = "*_[]`<|~&\\\n"
+
+
+def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> str:
     """A block of code with its language above it; the page's script adds the copy button."""
     token = tokens[at]
     match = _LANGUAGE.match(token.info.strip())
@@ -43,18 +51,22 @@ def _fence(tokens: Sequence[Token], at: int) -> str:
     name = escape(language or "text")
     return (
         f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
-        f'<pre tabindex="0" aria-label="Code, {name}"><code>{highlight(token.content, language)}</code></pre></div>\n'
+        f'<pre tabindex="0" aria-label="Code, {name}"><code>{_coloured(token.content, language, env)}</code></pre></div>\n'
     )
+
+
+def _coloured(code: str, language: str, env: MutableMapping[str, Any]) -> str:
+    return highlight(code, language, env.setdefault("colours", Budget()))
 
 
 class _Renderer(RendererHTML):
     """Headings below the page's own; images as links; code in a box."""
 
     def fence(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _fence(tokens, at)
+        return _fence(tokens, at, env)
 
     def code_block(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return _fence(tokens, at)
+        return _fence(tokens, at, env)
 
     def image(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         # Loading it would tell the other host who reads this, and could carry out what was said.
@@ -127,5 +139,9 @@ _MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).en
 
 
 def render_markdown(text: str) -> str:
-    """Safe HTML of Markdown: block elements without styles, scripts, ids or anything that loads from another host."""
+    """Safe HTML of Markdown: block elements without styles, scripts, ids or anything that loads from another host.
+
+    A text above the bounds is shown as it was written, escaped."""
+    if len(text) > LONGEST or sum(map(text.count, _MARKS)) > MOST_MARKS:
+        return f"<pre>{escape(text)}</pre>"
     return _CLEANER.clean(_MARKDOWN.render(text)).strip()

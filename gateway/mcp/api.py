@@ -3,9 +3,7 @@ sessions, so DELETE does, too. Keys only, and no foreign web page: an Origin mus
 
 import json
 from typing import Any
-from urllib.parse import urlsplit
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
@@ -13,6 +11,7 @@ from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth
 from gateway.mcp import messages, protocol, tools
 from gateway.mcp.messages import Message, RpcError
+from gateway.origins import origin_allowed
 from memories.caller import ApiRequest, Caller
 from memories.database import in_thread
 from memories.errors import Forbidden
@@ -27,8 +26,7 @@ class OriginAndKey(KeyAuth):
 
     async def __call__(self, request: HttpRequest) -> Caller:
         origin = request.headers.get("origin", "")
-        foreign = urlsplit(origin).netloc.lower() != request.get_host().lower()
-        if origin and foreign and origin not in settings.TRUSTED_ORIGINS:
+        if origin and not origin_allowed(origin, request.get_host()):
             raise Forbidden("This web page may not use /mcp; DAYBOOK_TRUSTED_ORIGINS names those that may.")
         return await super().__call__(request)
 
@@ -94,12 +92,12 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
 
 async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     name, arguments = params.get("name"), params.get("arguments") or {}
-    if name not in tools.NAMES:
+    if not isinstance(name, str) or name not in tools.NAMES:
         raise RpcError(messages.INVALID_PARAMS, "There is no such tool.")
     if not isinstance(arguments, dict):
         raise RpcError(messages.INVALID_PARAMS, "arguments is an object.")
     book = request.headers.get(BOOK_HEADER, "").strip()
-    return await in_thread(tools.call_tool, request.auth, book, str(name), arguments)
+    return await in_thread(tools.call_tool, request.auth, book, name, arguments)
 
 
 def _json(data: Any, *, status: int = 200) -> HttpResponse:

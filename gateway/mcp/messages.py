@@ -1,10 +1,11 @@
 """JSON-RPC 2.0 as the Model Context Protocol uses it (pure functions): bodies in, answers out."""
 
-import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from memories.storable import storable
+from memories.errors import InvalidRequest
+from memories.json_input import read_json
+from memories.limits import SHORT_LENGTH
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -46,9 +47,9 @@ class Message:
 def read_messages(body: bytes) -> tuple[list[Message], bool]:
     """The messages of a body, and whether it was a batch (as in versions up to 2025-03-26). Raises RpcError."""
     try:
-        data = storable(json.loads(body))
-    except (ValueError, RecursionError):
-        raise RpcError(PARSE_ERROR, "The body is not valid JSON.") from None
+        data = read_json(body, repair=True)
+    except InvalidRequest as error:
+        raise RpcError(PARSE_ERROR, str(error)) from None
     if not isinstance(data, list):
         return [_read(data)], False
     if not 1 <= len(data) <= MOST_MESSAGES:
@@ -69,6 +70,8 @@ def _read(data: Any) -> Message:
     id = data.get("id")
     if "id" in data and (isinstance(id, bool) or not isinstance(id, str | int)):
         raise RpcError(INVALID_REQUEST, "id is a string or a whole number.")
+    if isinstance(id, str) and len(id) > SHORT_LENGTH:
+        raise RpcError(INVALID_REQUEST, f"id has at most {SHORT_LENGTH} characters.")
     if not isinstance(data.get("method"), str):
         raise RpcError(INVALID_REQUEST, "method is missing.", id=id)
     params = data.get("params", {})

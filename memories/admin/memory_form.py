@@ -13,6 +13,7 @@ from unfold.widgets import (
 from memories.admin.marks import TARGETS
 from memories.admin.refusals import RefusableForm
 from memories.errors import BlockedByScan, DomainError, OverBudget, TooLarge
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Memory
 from memories.services import MemoryFields
 
@@ -28,6 +29,7 @@ class MemoryForm(RefusableForm):
     keywords = forms.CharField(
         required=False,
         widget=UnfoldAdminTextInputWidget,
+        max_length=KEYWORDS_GIVEN * KEYWORD_LENGTH,
         help_text="Words that only the search reads, separated by commas.",
     )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)

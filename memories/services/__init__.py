@@ -1,7 +1,7 @@
 """Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows.
 Called by memories.tools, api, views, admin and changes, and by the floors above; reads live in memories.selectors."""
 
-from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set
+from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set, limits_of_books
 from memories.services.counters import keywords_claim, keywords_release, usage_add
 from memories.services.owners import is_only_administrator, owner_for_end_user, owner_for_user, owner_time_zone_set
 from memories.services.refusals import refusals_stored, scan_days_purge
@@ -29,6 +29,7 @@ __all__ = [
     "is_only_administrator",
     "keywords_claim",
     "keywords_release",
+    "limits_of_books",
     "memory_state",
     "owner_for_end_user",
     "owner_for_user",

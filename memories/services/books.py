@@ -1,11 +1,16 @@
 """Books and their limits."""
 
+from collections.abc import Collection
 from uuid import UUID
 
-from memories.errors import InvalidRequest
+from django.conf import settings
+from django.db import transaction
+
+from memories.errors import Conflict, InvalidRequest
 from memories.models import (
     Book,
     BookLimits,
+    Owner,
     Target,
 )
 
@@ -14,19 +19,42 @@ DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
-    """The owner's book of that name, made at first use."""
+    """The owner's book of that name, made at first use.
+
+    Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
+    books that an agent names are always made."""
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
-    book, _ = Book.objects.get_or_create(owner_id=owner_id, name=name)
-    return book
+    return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
+
+
+@transaction.atomic
+def _book_create(owner_id: UUID, name: str) -> Book:
+    Owner.objects.select_for_update().filter(pk=owner_id).first()  # two requests must not both make the last one
+    rows = Book.objects.filter(owner_id=owner_id)
+    known = rows.filter(name=name).first()
+    if known:
+        return known
+    if rows.count() >= settings.BOOKS_PER_OWNER and not BookLimits.objects.filter(name=name).exists():
+        raise Conflict(
+            f"You have {settings.BOOKS_PER_OWNER} books, which is the most there can be. Use one of them.",
+            limit=settings.BOOKS_PER_OWNER,
+        )
+    return Book.objects.create(owner_id=owner_id, name=name)
 
 
 def book_limits(name: str) -> dict[Target, int]:
     """Budgets of every book of that name in characters; 0 = no limit."""
-    row = BookLimits.objects.filter(name=name).first()
-    if row is None:
-        return dict(DEFAULT_LIMITS)
-    return {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
+    return limits_of_books([name])[name]
+
+
+def limits_of_books(names: Collection[str]) -> dict[str, dict[Target, int]]:
+    """The same for several names, in one query."""
+    rows = {
+        row.name: {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
+        for row in BookLimits.objects.filter(name__in=names)
+    }
+    return {name: rows.get(name) or dict(DEFAULT_LIMITS) for name in names}
 
 
 def book_limits_set(limits: dict[str, tuple[int, int]]) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from memories.errors import DomainError
+from memories.json_input import read_json
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
-from memories.storable import storable
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, StepResult, Tool, ToolCall, ToolRun, ToolScope, failure
 
@@ -68,6 +69,6 @@ def _storable_json(text: str) -> str:
     if "\\u0000" not in text:
         return text
     try:
-        return json.dumps(storable(json.loads(text)))
-    except (ValueError, RecursionError):
+        return json.dumps(read_json(text, repair=True))
+    except DomainError:
         return text

@@ -8,14 +8,14 @@ from memories.search.keywords import extract_keywords
 from memories.selectors import live_memories
 from memories.services import book_limits
 from memories.snapshot import BookState, snapshots
-from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words
+from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 
 SEARCH_LIMIT = 10
 _STAGES = frozenset({Stage.MEMORY, Stage.MCP})
 
 
 class SearchMemories(Arguments):
-    query: str = Field(description="What to look for.")
+    query: BoundedQuery = Field(description="What to look for.")
     category: str | None = Field(None, description="Only memories of this category.")
 
 

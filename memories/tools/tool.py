@@ -4,13 +4,31 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH
 from memories.services import BookWriter
 from memories.snapshot import BookState
+
+
+def _check_query(query: str) -> str:
+    if len(query) > QUERY_LENGTH:
+        raise ValueError(f"a query has at most {QUERY_LENGTH} characters")
+    return query
+
+
+def _check_keywords(keywords: list[str]) -> list[str]:
+    if len(keywords) > KEYWORDS_GIVEN or any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
+        raise ValueError(f"give at most {KEYWORDS_GIVEN} keywords of at most {KEYWORD_LENGTH} characters")
+    return keywords
+
+
+# Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
+BoundedQuery = Annotated[str, AfterValidator(_check_query)]
+BoundedKeywords = Annotated[list[str], AfterValidator(_check_keywords)]
 
 
 class Arguments(BaseModel):

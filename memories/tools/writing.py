@@ -8,10 +8,12 @@ from django.db import transaction
 from pydantic import Field
 
 from memories.errors import DomainError, OverBudget
+from memories.limits import LARGEST_NUMBER
+from memories.lists import number as parse_number
 from memories.models import Revision
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, Written, book_limits
-from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
+from memories.tools.tool import Arguments, BoundedKeywords, Stage, Tool, ToolRun, Words, failure
 
 NEARLY_FULL = 0.9
 _KEYWORDS = (
@@ -28,14 +30,14 @@ class AddMemory(Arguments):
         description="user: about the person. memory: about their environment, tools, conventions and procedures.",
     )
     category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
-    keywords: list[str] = Field(default_factory=list, description=_KEYWORDS)
+    keywords: BoundedKeywords = Field(default_factory=list, description=_KEYWORDS)
 
 
 class UpdateMemory(Arguments):
     id: int | str = Field(description="The id of the memory.")
     content: str = Field(description="The whole new statement.")
     category: str | None = Field(None, description="Only if it changes.")
-    keywords: list[str] | None = Field(None, description=_KEYWORDS)
+    keywords: BoundedKeywords | None = Field(None, description=_KEYWORDS)
 
 
 class DeleteMemory(Arguments):
@@ -44,8 +46,10 @@ class DeleteMemory(Arguments):
 
 def memory_number(value: int | str) -> int:
     """The number a model gave as an id; -1, which no memory has, for what is no number."""
-    text = str(value).strip().lstrip("#")
-    return int(text) if text.isdecimal() else -1
+    if isinstance(value, str):
+        found = parse_number(value.strip().lstrip("#"))
+        return -1 if found is None else found
+    return value if 0 <= value <= LARGEST_NUMBER else -1
 
 
 def change_json(revision: Revision) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from gateway.services import session_forget, session_get
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.ids import parse_uuid
+from memories.limits import PageSize, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
 from reviews.consolidation import runs
@@ -21,7 +22,7 @@ router = Router()
 
 class ConsolidationIn(Schema):
     model_config = ConfigDict(extra="forbid")
-    book: str | None = None
+    book: ShortText | None = None
     force: bool = False
     dry_run: bool = False
 
@@ -35,7 +36,7 @@ async def consolidation_start(request: ApiRequest, body: ConsolidationIn) -> Sta
 
 @router.get("/consolidations")
 async def consolidation_list(
-    request: ApiRequest, book: str | None = None, limit: int = DEFAULT_LIMIT, after: str | None = None
+    request: ApiRequest, book: ShortText | None = None, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
 ) -> dict[str, Any]:
     """Runs, newest first."""
     return await in_read_thread(_list, request.auth, book, limit, after)

@@ -1,9 +1,11 @@
 """What consolidation adds to the health line of a book and to an owner's export."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+
+from django.db.models import OuterRef, Subquery
 
 from gateway.agents.configuration import memory_settings
 from gateway.agents.model_choice import BackgroundModels
@@ -13,12 +15,22 @@ from memories.models import Artifact, Book
 from reviews.models import ConsolidationRun, Extraction
 
 
-def consolidation_facts(book: Book, now: datetime) -> Facts:
-    """Where the book's newest run stands, its progress in words while it is open, and why nothing runs where no
+def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
+    """Where the newest run of each book stands, its progress in words while it is open, and why nothing runs where no
     upstream may be given the book."""
-    obstacle = obstacle_of(book)
+    models = BackgroundModels.now() if memory_settings().enabled else None
+    newest = ConsolidationRun.objects.filter(book=OuterRef("pk")).order_by("-id").values("pk")[:1]
+    named = (
+        Book.objects.filter(pk__in=[book.pk for book in books])
+        .annotate(newest_run=Subquery(newest))
+        .values("newest_run")
+    )
+    runs = {run.book_id: run for run in ConsolidationRun.objects.filter(pk__in=named)}
+    return {book.pk: _facts(runs.get(book.pk), models.obstacle(book.name) if models else "") for book in books}
+
+
+def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
     sentences = ((WARNING, f"It is not consolidated. {obstacle}"),) if obstacle else ()
-    run = ConsolidationRun.objects.filter(owner_id=book.owner_id, book=book).order_by("-id").first()
     if run is None:
         return Facts(figures={"consolidation": None, "consolidation_obstacle": obstacle or None}, sentences=sentences)
     figures = {

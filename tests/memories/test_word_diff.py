@@ -1,5 +1,11 @@
 """The word diff that notes and histories show."""
 
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,3 +27,53 @@ def test_only_the_word_that_changed_is_marked() -> None:
 def test_very_long_texts_are_replaced_as_a_whole() -> None:
     before, after = "a " * 5000, "b " * 5000
     assert word_diff(before, after) == (("del", before), ("ins", after))
+
+
+def _shuffled(count: int) -> list[str]:
+    words = [f"w{number % 97} {number}" for number in range(count)]
+    Random(1).shuffle(words)
+    return words
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        lambda n: ("a " * n, "b a " * (n // 2)),
+        lambda n: ("a b " * (n // 2), "b a " * (n // 2)),
+        lambda n: (" ".join(_shuffled(n)), " ".join(reversed(_shuffled(n)))),
+        lambda n: (" ".join(map(str, range(n))), " ".join(map(str, range(n, 0, -1)))),
+        lambda n: ("ab" * n, "a" * n),
+    ],
+)
+def test_the_work_grows_with_the_words_and_not_with_their_square(texts: Callable[[int], tuple[str, str]]) -> None:
+    # Of texts four times as long a quadratic comparison would take sixteen times as many steps.
+    short, long = _lines(*texts(220)), _lines(*texts(880))
+    assert long < 8 * short
+
+
+def _lines(before: str, after: str) -> int:
+    """The lines of code that a comparison runs through."""
+    count = 0
+
+    def note(frame: Any, event: str, arg: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return note
+
+    sys.settrace(note)
+    try:
+        word_diff(before, after)
+    finally:
+        sys.settrace(None)
+    return count
+
+
+def test_texts_of_thousands_of_words_are_shown_as_replaced() -> None:
+    before, after = "a b " * 1_500, "b a " * 1_500
+    assert word_diff(before, after) == (("del", before), ("ins", after))
+
+
+def test_a_moved_sentence_among_many_words_is_found() -> None:
+    words = [f"word{number}" for number in range(400)]
+    pieces = word_diff(" ".join(words), " ".join([*words[:200], "came", *words[200:]]))
+    assert [piece for piece in pieces if piece.kind != "same"] == [("ins", "came ")]

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 import time_machine
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from memories.database import in_thread
@@ -123,3 +125,18 @@ async def test_the_api_gives_each_book_of_the_caller_and_of_nobody_else(
     assert (status, [row["book"] for row in found["data"]]) == (200, ["main", "work"])
     assert found["data"][1]["targets"]["memory"] == {"used": 10, "limit": 2200}
     assert (await charlie_api.get("/api/memories/health"))[1]["data"] == []
+
+
+def test_the_number_of_queries_does_not_depend_on_the_number_of_books(
+    alice: Owner, django_assert_num_queries: Any
+) -> None:
+    reviewing_agent(memory_review_interval=3)
+    memory_make(alice, book="main")
+    health_of_books(alice.pk)
+    with CaptureQueriesContext(connection) as one:
+        health_of_books(alice.pk)
+    for number in range(20):
+        memory_make(alice, book=f"book {number}")
+    with django_assert_num_queries(len(one)):
+        found = health_of_books(alice.pk)
+    assert [book["memories"] for book in found] == [1] * 21

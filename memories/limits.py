@@ -1,0 +1,44 @@
+"""The bounds on what one request may hold. A bound is checked where input enters, before a database thread or a lock is
+taken; the OpenAPI document and docs/limits.md name the same numbers. What an administrator may change (the size of a
+body, a message and a memory, the number of books) is a setting instead."""
+
+from typing import Annotated
+
+from pydantic import Field, StringConstraints
+
+KEYWORDS_GIVEN = 100
+"""Keywords that one request may name for a memory; the first 12 different ones are kept."""
+KEYWORD_LENGTH = 200
+"""Characters of one keyword as it is given; 40 of them are kept."""
+QUERY_LENGTH = 10_000
+"""Characters of a search query."""
+SHORT_LENGTH = 255
+"""Characters of a name, an id, a category or a filter."""
+MESSAGES = 10_000
+"""Messages of one request to /v1."""
+TOOLS = 1_000
+"""Tools that one request to /v1 may define."""
+WRITES = 1_000
+"""Writes of a review that one request may name."""
+JSON_DEPTH = 100
+"""Levels of lists and objects inside each other."""
+JSON_VALUES = 1_000_000
+"""Values of one JSON text, counted by its commas and opening brackets."""
+JSON_NUMBER = 100
+"""Characters of one number in JSON."""
+IMPORT_LINES = 50_000
+"""Lines of an import."""
+IMPORT_LINE_LENGTH = 200_000
+"""Characters of one line of an import."""
+LARGEST_NUMBER = 2**63 - 1
+"""The largest number of a notification, a message or a memory."""
+LIST_LENGTH = 200
+"""Entries of one page of a list."""
+
+ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]
+QueryText = Annotated[str, StringConstraints(max_length=QUERY_LENGTH)]
+GivenKeywords = Annotated[
+    list[Annotated[str, StringConstraints(max_length=KEYWORD_LENGTH)]], Field(max_length=KEYWORDS_GIVEN)
+]
+PageSize = Annotated[int, Field(ge=1, le=LIST_LENGTH)]
+AfterNumber = Annotated[int, Field(ge=0, le=LARGEST_NUMBER)]

@@ -1,0 +1,251 @@
+"""Every input has a bound: more is answered 4xx before a thread or a lock is taken, and never 500"""
+
+import json
+from typing import Any
+
+import pytest
+from channels.testing import WebsocketCommunicator
+from django.test import override_settings
+
+from config.api import api
+from gateway.api.openai_body import read_body
+from gateway.origins import origin_allowed
+from gateway.routing import websocket_application
+from memories.database import in_thread
+from memories.errors import InvalidRequest
+from memories.json_input import read_json
+from memories.limits import JSON_DEPTH, JSON_NUMBER, JSON_VALUES, MESSAGES, QUERY_LENGTH, TOOLS
+from memories.models import Book, Memory, Owner
+from tests.conftest import Api
+from tests.factories import agent_make, key_make, memory_make
+from tests.gateway.v1 import PATH
+
+DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * (JSON_DEPTH + 1) + "]" * (JSON_DEPTH + 1),
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 900 + '"\\u0041"' + "}" * 900,
+        "9" * (JSON_NUMBER + 1),
+        DIGITS,
+        "0." + DIGITS,
+        "1e999",
+        "NaN",
+        "[" + "1," * (JSON_VALUES + 1) + "1]",
+        '"\\ud800"',
+    ],
+    ids=lambda text: text[:12],
+)
+def test_json_beyond_a_bound_is_refused(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        read_json(text)
+
+
+def test_json_up_to_the_bounds_is_read() -> None:
+    assert read_json("[" * JSON_DEPTH + "]" * JSON_DEPTH)
+    assert read_json(json.dumps({"text": "[{," * JSON_VALUES, "quoted": '\\"' * 10})) is not None
+    assert read_json("9" * JSON_NUMBER) == int("9" * JSON_NUMBER)
+    assert read_json(b'"\\u0041\\u0000"') == "A"
+    assert read_json('"\\ud800"', repair=True) == "?"
+
+
+def body_of(**fields: Any) -> bytes:
+    return json.dumps({"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], **fields}).encode()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"messages": [{"role": "user", "content": "Hi"}] * (MESSAGES + 1)},
+        {"tools": [{"type": "function", "function": {"name": "a"}}] * (TOOLS + 1)},
+        {"tools": [{"type": "function", "function": {"name": ["x"]}}]},
+    ],
+)
+def test_a_completion_beyond_a_bound_is_refused(fields: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequest):
+        read_body(body_of(**fields))
+
+
+async def test_no_shape_of_a_completion_request_is_answered_500(alice_api: Api) -> None:
+    await in_thread(agent_make)
+    odd: list[Any] = [None, 7, "x", ["x"], {"x": "y"}, [{"x": ["y"]}], [[]], "\ud83d\ude00", 1.5, True]
+    for key in ("model", "tools", "metadata", "stream", "stream_options"):
+        for value in (["x"], {"x": ["y"]}, [{"function": {"name": ["x"]}}], 10**50):
+            if key == "tools" and isinstance(value, dict):
+                continue  # it is left out, and the request goes upstream
+            body = {"model": "nobody", "messages": [{"role": "user", "content": "Hi"}], key: value}
+            status, answer = await alice_api.post(PATH, body)
+            assert 400 <= status < 500, (key, value, answer)
+    for value in odd:
+        for message in (
+            {"role": value, "content": "Hi"},
+            {"role": "user", "content": value},
+            {"role": "assistant", "tool_calls": value},
+            {"role": "tool", "tool_call_id": value, "content": value},
+        ):
+            status, answer = await alice_api.post(PATH, {"model": "nobody", "messages": [message]})
+            assert 400 <= status < 500, (message, answer)
+
+
+async def test_a_search_with_a_long_query_is_refused(alice_api: Api) -> None:
+    query = {"query": "x" * (QUERY_LENGTH + 1)}
+    status, answer = await alice_api.post("/api/memories/search", query)
+    assert (status, answer["error"]["code"], answer["error"]["param"]) == (400, "invalid_request", "query")
+    assert str(QUERY_LENGTH) in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        f"/api/memories?limit={DIGITS}",
+        "/api/memories?limit=201",
+        "/api/memories?limit=0",
+        f"/api/memories?after={DIGITS}",
+        f"/api/memories?after={2**63}",
+        f"/api/notifications?after={DIGITS}",
+        f"/api/notifications?after={2**63}",
+        "/api/notifications?after=-1",
+        f"/api/sessions?after={DIGITS}",
+        f"/api/reviews?limit={DIGITS}",
+        f"/api/reviews?state={DIGITS}",
+        f"/api/consolidations?limit={DIGITS}",
+        f"/api/memories?review={DIGITS}",
+    ],
+)
+async def test_a_parameter_that_no_list_takes_is_refused(alice_api: Api, path: str) -> None:
+    status, answer = await alice_api.get(path)
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert not answer["error"]["param"].startswith("query")
+
+
+async def test_an_id_that_cannot_exist_is_not_found(alice_api: Api) -> None:
+    for number in (DIGITS, str(2**63), "9" * 19, "٣"):
+        for path in (f"/api/memories/{number}", f"/api/memories/{number}/revisions"):
+            assert (await alice_api.get(path))[0] == 404
+
+
+async def test_an_etag_of_many_digits_is_refused(alice: Owner, alice_api: Api) -> None:
+    memory = await in_thread(memory_make, alice)
+    for etag in (f'"{DIGITS}"', f'"{2**63}"'):
+        response = await alice_api.raw("PATCH", f"/api/memories/{memory.number}", {"pinned": True}, if_match=etag)
+        assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize("name", [["x"], {"x": "y"}, 7, None])
+async def test_a_tool_that_is_no_name_is_refused(alice_api: Api, name: Any) -> None:
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": name, "arguments": {}}}
+    status, answer = await alice_api.post("/mcp", message)
+    assert (status, answer["error"]["code"]) == (200, -32602)
+
+
+@pytest.mark.parametrize("number", [f'"{DIGITS}"', DIGITS, "9" * 90, f'"{2**63}"', str(2**63), "-5"])
+async def test_a_tool_call_with_an_id_of_many_digits_finds_nothing(alice_api: Api, number: str) -> None:
+    message = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "delete_memory", "arguments": '
+    response = await alice_api.client.post(
+        "/mcp",
+        data=f'{message}{{"id": {number}}}}}}}'.encode(),
+        content_type="application/json",
+        headers=alice_api.headers,
+    )
+    if response.status_code == 400:  # a number that JSON does not take here
+        assert response.json()["error"]["code"] == -32700
+        return
+    assert response.json()["result"]["structuredContent"]["error"] == "not_found"
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"jsonrpc": "2.0", "id": %s}' % DIGITS.encode(), b'{"a":' * 5000])
+async def test_an_mcp_body_beyond_a_bound_is_refused(alice_api: Api, body: bytes) -> None:
+    response = await alice_api.client.post(
+        "/mcp", data=body, content_type="application/json", headers=alice_api.headers
+    )
+    assert response.status_code == 400
+
+
+@override_settings(TRUSTED_ORIGINS=["https://chat.example.org"])
+def test_an_origin_is_this_host_or_a_trusted_one() -> None:
+    assert origin_allowed("http://Daybook:8000", "daybook:8000")
+    assert origin_allowed("https://chat.example.org", "daybook:8000")
+    for foreign in ("http://[::1", "http://evil.example", "null", "http://daybook:8000@evil.example"):
+        assert not origin_allowed(foreign, "daybook:8000")
+
+
+async def test_an_origin_that_is_no_address_is_refused_on_each_surface(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    origin = b"http://[::1"
+    headers = [(b"host", b"testserver"), (b"origin", origin), (b"authorization", f"Bearer {plain}".encode())]
+    socket = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)
+    assert (await socket.connect())[0] is False
+    response = await Api(plain).raw("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, origin="http://[::1")
+    assert response.status_code == 403
+
+
+async def test_a_websocket_after_a_number_of_many_digits_starts_at_the_end(alice: Owner) -> None:
+    _, plain = await in_thread(key_make, alice)
+    headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
+    for after in ("9" * 4400, str(2**63)):
+        socket = WebsocketCommunicator(websocket_application, f"/ws/notifications/?after={after}", headers=headers)
+        assert (await socket.connect())[0] is True
+        await socket.disconnect()
+
+
+@override_settings(BOOKS_PER_OWNER=2)
+async def test_an_owner_has_a_bounded_number_of_books_besides_those_of_agents(alice_api: Api, charlie_api: Api) -> None:
+    await in_thread(agent_make)  # its book is `main`
+    for book in ("a", "b"):
+        assert (await alice_api.post("/api/memories", {"content": f"Likes {book}.", "book": book}))[0] == 201
+    for path, body in (
+        ("/api/memories", {"content": "Likes tea.", "book": "c"}),
+        ("/api/consolidations", {"book": "c"}),
+    ):
+        status, answer = await alice_api.post(path, body)
+        assert (status, answer["error"]["code"], answer["error"]["details"]) == (409, "conflict", {"limit": 2})
+    assert (await alice_api.post("/api/memories", {"content": "Likes tea.", "book": "main"}))[0] == 201
+    assert (await charlie_api.post("/api/memories", {"content": "Likes tea.", "book": "c"}))[0] == 201
+    assert await in_thread(Book.objects.count) == 4
+
+
+async def test_a_memory_that_is_too_large_is_refused_before_its_book_is_made(alice_api: Api) -> None:
+    status, answer = await alice_api.post("/api/memories", {"content": "x" * 1_000_000, "book": "untouched"})
+    assert (status, answer["error"]["code"]) == (413, "too_large")
+    for field in ("target", "category"):
+        status, answer = await alice_api.post("/api/memories", {"content": "x", "book": "untouched", field: "y" * 256})
+        assert (status, answer["error"]["param"]) == (400, field)
+    assert not await in_thread(Book.objects.exists)
+    assert not await in_thread(Memory.objects.exists)
+
+
+def _texts(schema: dict[str, Any], root: dict[str, Any], where: str) -> list[str]:
+    """The places of a schema that take text or a list without a bound."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return _texts(root["components"]["schemas"][name], root, where)
+    found = []
+    for part in schema.get("anyOf", ()):
+        found += _texts(part, root, where)
+    if schema.get("type") == "string" and not {"maxLength", "format", "enum", "const"} & schema.keys():
+        found.append(where)
+    if schema.get("type") == "array":
+        found += [] if "maxItems" in schema else [where]
+        found += _texts(schema["items"], root, f"{where}[]")
+    for name, part in schema.get("properties", {}).items():
+        found += _texts(part, root, f"{where}.{name}")
+    return found
+
+
+def test_every_text_list_and_number_of_the_native_api_has_a_documented_bound() -> None:
+    root: dict[str, Any] = api.get_openapi_schema()
+    unbounded = []
+    for path, verbs in root["paths"].items():
+        for verb, operation in verbs.items():
+            where = f"{verb} {path}"
+            for parameter in operation.get("parameters", ()):
+                if parameter["in"] == "query":
+                    unbounded += _texts(parameter["schema"], root, f"{where} ?{parameter['name']}")
+                    if parameter["schema"].get("type") == "integer" and "maximum" not in parameter["schema"]:
+                        unbounded.append(f"{where} ?{parameter['name']}")
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                unbounded += _texts(content["schema"], root, where)
+    assert unbounded == []

@@ -1,0 +1,59 @@
+"""Keywords as people, clients, models and files give them: bounded in number and length, and read in one pass"""
+
+import json
+
+import pytest
+
+from memories.database import in_thread
+from memories.entry_rules import clean_keywords
+from memories.errors import InvalidRequest
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
+from memories.models import Book, Memory, Owner
+from memories.portability import import_text
+from tests.conftest import Api
+from tests.steps import steps
+
+
+def test_cleaning_keywords_takes_one_pass() -> None:
+    half, whole = ([f"w{number}" for number in range(count)] for count in (KEYWORDS_GIVEN // 2, KEYWORDS_GIVEN))
+    assert steps(clean_keywords, whole) < 3 * steps(clean_keywords, half)
+    same = ["Tea"] * KEYWORDS_GIVEN
+    assert clean_keywords(same) == ["Tea"]
+    assert steps(clean_keywords, same) < 3 * steps(clean_keywords, same[: KEYWORDS_GIVEN // 2])
+
+
+def test_twelve_different_keywords_are_kept_in_their_order() -> None:
+    given = ["tea", "TEA", "!", *(f"w{number}" for number in range(20))]
+    assert clean_keywords(given) == ["tea", *(f"w{number}" for number in range(11))]
+
+
+@pytest.mark.parametrize("given", [["w"] * (KEYWORDS_GIVEN + 1), ["w" * (KEYWORD_LENGTH + 1)]])
+def test_too_many_or_too_long_keywords_are_refused(given: list[str]) -> None:
+    with pytest.raises(InvalidRequest, match="keyword"):
+        clean_keywords(given)
+
+
+@pytest.mark.parametrize("given", [[f"w{number}" for number in range(22_000)], ["w" * 1_000_000]])
+async def test_the_api_refuses_them_before_the_book_is_touched(alice_api: Api, given: list[str]) -> None:
+    status, answer = await alice_api.post(
+        "/api/memories", {"content": "Likes tea.", "keywords": given, "book": "untouched"}
+    )
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert str(KEYWORDS_GIVEN if len(given) > 1 else KEYWORD_LENGTH) in answer["error"]["message"]
+    assert not await in_thread(Book.objects.filter(name="untouched").exists)
+
+
+async def test_a_tool_call_with_too_many_keywords_is_told_so(alice_api: Api) -> None:
+    arguments = {"content": "Likes tea.", "keywords": [f"w{number}" for number in range(22_000)]}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    status, answer = await alice_api.post("/mcp", message | {"params": {"name": "add_memory", "arguments": arguments}})
+    assert status == 200
+    assert answer["result"]["structuredContent"]["error"] == "invalid_arguments"
+    assert not await in_thread(Memory.objects.exists)
+
+
+@pytest.mark.django_db
+def test_a_line_of_an_import_with_too_many_keywords_is_left_out(alice: Owner) -> None:
+    lines = [{"content": "Likes tea.", "keywords": ["w"] * 22_000}, {"content": "Likes rum.", "keywords": ["drink"]}]
+    report = import_text(alice.pk, "\n".join(map(json.dumps, lines)), actor="user:1", preview=False)
+    assert (report.refused, report.new) == (1, 1)
