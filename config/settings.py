@@ -215,6 +215,8 @@ DETACH_SECONDS = ENV.detach_seconds
 SNAPSHOT_BYTES = ENV.snapshot_bytes
 SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
+# How often a process that holds caches looks for what was forgotten in others; 0: never (tests).
+INVALIDATION_SECONDS = 0.5
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
 MAX_ENTRY = ENV.max_entry

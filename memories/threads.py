@@ -4,6 +4,7 @@ Rows point at runs; the words stay where the gateway keeps them, which reads the
 when Django starts. The index lives in process beside the session's snapshot and grows when a run closes."""
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
@@ -84,7 +86,9 @@ class ThreadCache:
     """Recorded turns of sessions in use, by session, bounded. Thread-safe."""
 
     _turns: "OrderedDict[UUID, tuple[ThreadTurn, ...]]" = field(default_factory=OrderedDict)
+    _used: dict[UUID, tuple[UUID, float]] = field(default_factory=dict)  # by session: its owner, and when it was used
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _forgettings: int = 0
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
         """The session's turns if nothing newer than `newest` exists; no query."""
@@ -94,19 +98,21 @@ class ThreadCache:
                 return ()
             if turns is None or not turns or turns[-1].record_id != newest:
                 return None
-            self._turns.move_to_end(session_id)
+            self._use(session_id, self._used[session_id][0])
             return turns
 
     def read(self, owner_id: UUID, session_id: UUID) -> tuple[ThreadTurn, ...]:
         """All recorded turns, the missing ones from their rows."""
+        watch()
+        forgettings = self._forgettings
         turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
         with self._lock:
-            self._turns[session_id] = turns
-            self._turns.move_to_end(session_id)
-            self._trim()
+            if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
+                self._turns[session_id] = turns
+                self._use(session_id, owner_id)
         return turns
 
-    def append(self, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
+    def append(self, owner_id: UUID, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
         """Add the turn that was just recorded, if what is kept ends with the record `after` (None: the session had no
         record). A turn that replaces an earlier one takes its place, and that of what followed it."""
         with self._lock:
@@ -114,25 +120,51 @@ class ThreadCache:
             if after and (not turns or turns[-1].record_id != after):
                 return
             self._turns[session_id] = (*(known for known in turns if known.turn < turn.turn), turn)
-            self._turns.move_to_end(session_id)
-            self._trim()
+            self._use(session_id, owner_id)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            self._forgettings += 1
             self._turns.clear()
+            self._used.clear()
 
     def drop(self, session_id: UUID) -> None:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:
-            self._turns.pop(session_id, None)
+            self._forgettings += 1
+            self._forget(session_id)
 
-    def _trim(self) -> None:
+    def forget(self, forgotten: Forgotten) -> None:
+        """Drop what was forgotten. A book's forgetting leaves the record of its conversations."""
+        if forgotten.session_id is not None:
+            self.drop(forgotten.session_id)
+        elif forgotten.kind == Kind.OWNER:
+            with self._lock:
+                self._forgettings += 1
+                for session in [key for key, (owner, _) in self._used.items() if owner == forgotten.owner_id]:
+                    self._forget(session)
+
+    def trim(self) -> None:
+        """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
+        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
+        with self._lock:
+            while self._turns and self._used[next(iter(self._turns))][1] < stale:
+                self._forget(next(iter(self._turns)))
+
+    def _use(self, session_id: UUID, owner_id: UUID) -> None:
+        self._turns.move_to_end(session_id)
+        self._used[session_id] = (owner_id, time.monotonic())
         while len(self._turns) > settings.SNAPSHOT_SESSIONS:
-            self._turns.popitem(last=False)
+            self._forget(next(iter(self._turns)))
+
+    def _forget(self, session_id: UUID) -> None:
+        self._turns.pop(session_id, None)
+        self._used.pop(session_id, None)
 
 
 thread_cache = ThreadCache()
+register_cache(thread_cache.forget, trim=thread_cache.trim, clear=thread_cache.clear)
 
 
 def outside_window(turns: Sequence[ThreadTurn], window_texts: Collection[str]) -> ThreadView:

@@ -59,7 +59,7 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
             assistant=said.text,
             said_at=context.started_at,
         )
-        thread_cache.append(context.session_id, turn, after=context.newest_record)
+        thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
     return turns_since_review
 
 
