@@ -17,7 +17,9 @@ from config.environment import (
     upstreams,
 )
 from config.logs import logging_config
+from config.permissions import make_private
 
+make_private()
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = load_environment()
 
