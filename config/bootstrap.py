@@ -18,6 +18,7 @@ from django.utils import timezone
 from config import heartbeat
 from config.environment import ConfigurationError
 from config.health import pending_migrations
+from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
 from gateway.keys import api_key_create
 from gateway.models import ApiKey
@@ -44,6 +45,7 @@ def prepare() -> Prepared:
     """Migrate and bootstrap; everything that is there already is kept.
 
     Raises ConfigurationError with one line for a database that can't be used and for wrong first values."""
+    tighten(settings.DAYBOOK_HOME)
     sqlite = _sqlite_path()
     existed = sqlite is not None and sqlite.exists() and sqlite.stat().st_size > 0
     try:

@@ -18,7 +18,9 @@ from config.environment import (
     upstreams,
 )
 from config.logs import logging_config
+from config.permissions import make_private
 
+make_private()
 BASE_DIR = Path(__file__).resolve().parent.parent
 ENV = load_environment()
 
@@ -245,6 +247,8 @@ DETACH_SECONDS = ENV.detach_seconds
 SNAPSHOT_BYTES = ENV.snapshot_bytes
 SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
+# How often a process that holds caches looks for what was forgotten in others; 0: never (tests).
+INVALIDATION_SECONDS = 0.5
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
 MAX_ENTRY = ENV.max_entry

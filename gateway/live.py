@@ -22,6 +22,7 @@ from gateway.turn_json import done_json, run_json
 from gateway.turns import Delta, Done, Recalled, ToolUsed, Turn, TurnOptions
 from memories.database import in_thread
 from memories.errors import DomainError
+from memories.invalidation import Forgotten, register_cache
 
 logger = logging.getLogger("daybook.live")
 
@@ -49,9 +50,17 @@ class LiveTurn:
         self._unwatched()
 
     def stop(self, by: StoppedBy = StoppedBy.REQUEST) -> None:
-        """Stop answering; what was said so far is kept."""
-        # Not at once: the task holds its run from its first step on.
-        asyncio.get_running_loop().call_soon(held.stop, self.context.run_id, by)
+        """Stop answering; what was said so far is kept. Safe from any thread."""
+        if self._task is not None:
+            # Not at once: the task holds its run from its first step on.
+            self._task.get_loop().call_soon_threadsafe(held.stop, self.context.run_id, by)
+
+    def unrecall(self) -> None:
+        """Empty the events that show recalled memories, for a browser that comes back."""
+        self.notes[:] = [
+            (at, ("recalled", {"recalled": []}) if name == "recalled" else (name, data))
+            for at, (name, data) in self.notes
+        ]
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
         """`(number, event)` from the text's position `after` on, until the turn is over."""
@@ -125,6 +134,21 @@ class LiveTurn:
 
 
 _live: dict[UUID, LiveTurn] = {}
+
+
+def forget(forgotten: Forgotten) -> None:
+    """Stop the live turns of a session that was deleted. Of a forgotten memory, what those of its owner were given is
+    no longer shown to who looks again; what they said stays in the transcript. Safe from any thread."""
+    for turn in list(_live.values()):
+        if turn.context.owner_id != forgotten.owner_id or not forgotten.words_are_gone:
+            continue
+        if forgotten.session_id is None:
+            turn.unrecall()
+        elif turn.context.session_id == forgotten.session_id:
+            turn.stop()
+
+
+register_cache(forget)
 
 
 def find(run_id: UUID) -> LiveTurn | None:

@@ -13,6 +13,7 @@ from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, Session
+from memories import invalidation
 from memories.audit import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
@@ -112,10 +113,12 @@ def session_rename(session: Session, title: str) -> Session:
     return session
 
 
+@transaction.atomic
 def session_end(session: Session) -> Session:
     """End a session: its transcript stays, its turns are over."""
     Session.objects.filter(pk=session.pk).update(state=Session.State.ENDED)
     session.state = Session.State.ENDED
+    invalidation.publish(invalidation.Kind.SESSION_ENDED, owner_id=session.owner_id, session_id=session.pk)
     return session
 
 
@@ -135,6 +138,7 @@ def session_forget(session: Session) -> None:
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
     event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
     session_forgotten(event)
+    invalidation.publish(invalidation.Kind.SESSION, owner_id=session.owner_id, session_id=session.pk)
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:

@@ -287,6 +287,7 @@ def _store(
     artifact.updated_at = timezone.now()
     artifact.scan_hash = scanning.scan_hash(artifact.content, ())
     artifact.save()
+    writer.removed = writer.removed or artifact.deleted_at is not None
     ArtifactRevision.objects.create(
         owner_id=artifact.owner_id,
         artifact=artifact,

@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, ThreadRecord
 from memories.outbox import notify
@@ -69,7 +70,17 @@ def _erase_memories(owner_id: UUID, book: str | None) -> Receipt:
         epoch=F("epoch") + 1, generation=F("generation") + 1, next_expiry_at=None, last_write_at=None
     )
     notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
+    _leave_memory(owner_id, ids, whole=book is None)
     return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
+
+
+def _leave_memory(owner_id: UUID, books: Sequence[UUID], *, whole: bool) -> None:
+    """Have every process drop what it keeps of these books; of everything of the owner, if it is `whole`."""
+    if whole:
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
+    else:
+        for book_id in books:
+            invalidation.publish(invalidation.Kind.BOOK, owner_id=owner_id, book_id=book_id)
 
 
 @transaction.atomic

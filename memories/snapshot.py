@@ -25,6 +25,7 @@ from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import live_artifacts, renewed_rule
 from memories.documents import cut_to_tokens
 from memories.frozen import FrozenBlock, ViewEntry, freeze
+from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import Book, Memory
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
@@ -65,7 +66,8 @@ class BookView:
     @cached_property
     def _index(self) -> BookIndex:
         entries = [_search_entry(entry) for entry in self.entries]
-        return BookIndex.build(entries, vectors=self._vectors or None)
+        book = (self.state.owner_id, self.state.book_id)
+        return BookIndex.build(entries, book=book, vectors=self._vectors or None)
 
     @property
     def index(self) -> BookIndex:
@@ -118,8 +120,9 @@ class Snapshots:
     """The process's snapshots: per session, and the views they share, both bounded. Thread-safe."""
 
     _sessions: "OrderedDict[UUID, tuple[float, SessionSnapshot]]" = field(default_factory=OrderedDict)
-    _views: "OrderedDict[UUID, BookView]" = field(default_factory=OrderedDict)
+    _views: "OrderedDict[UUID, tuple[float, BookView]]" = field(default_factory=OrderedDict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _forgettings: int = 0
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """The session's snapshot if it is of this state; no database query."""
@@ -143,14 +146,16 @@ class Snapshots:
     ) -> SessionSnapshot:
         """Make the session's snapshot, from a shared view where one is fresh, else from the rows. `guidance_tokens`:
         how much of the summary it carries; 0 = no Memory Guidance."""
+        forgettings = self._forgettings
         view = self.view(state)
         frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
         summary = cut_to_tokens(view.summary, guidance_tokens) if guidance_tokens else ""
         snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, summary=summary)
         with self._lock:
-            self._sessions[session_id] = (time.monotonic(), snapshot)
-            self._sessions.move_to_end(session_id)
-            self._trim()
+            if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
+                self._sessions[session_id] = (time.monotonic(), snapshot)
+                self._sessions.move_to_end(session_id)
+                self._trim_to_size()
         return snapshot
 
     def held(self, session_id: UUID) -> SessionSnapshot | None:
@@ -162,11 +167,41 @@ class Snapshots:
     def drop(self, session_id: UUID) -> None:
         """Forget the snapshot of a session that ended or was deleted."""
         with self._lock:
+            self._forgettings += 1
             self._sessions.pop(session_id, None)
+
+    def forget(self, forgotten: Forgotten) -> None:
+        """Drop what was forgotten. A deleted session takes its owner's views along: they keep words of its messages,
+        to save time."""
+        if forgotten.kind == Kind.SESSION_ENDED:
+            assert forgotten.session_id is not None
+            self.drop(forgotten.session_id)
+            return
+        book_id = forgotten.book_id
+
+        def gone(view: BookView) -> bool:
+            return view.state.owner_id == forgotten.owner_id and book_id in (None, view.state.book_id)
+
+        with self._lock:
+            self._forgettings += 1
+            for book in [book for book, (_, view) in self._views.items() if gone(view)]:
+                del self._views[book]
+            for session in [session for session, (_, kept) in self._sessions.items() if gone(kept.view)]:
+                del self._sessions[session]
+
+    def trim(self) -> None:
+        """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
+        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
+        with self._lock:
+            while self._sessions and next(iter(self._sessions.values()))[0] < stale:
+                self._sessions.popitem(last=False)
+            while self._views and next(iter(self._views.values()))[0] < stale:
+                self._views.popitem(last=False)
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            self._forgettings += 1
             self._sessions.clear()
             self._views.clear()
 
@@ -176,7 +211,7 @@ class Snapshots:
     def sizes(self) -> tuple[int, int, int]:
         """Sessions, book views, and what the views weigh in bytes."""
         with self._lock:
-            sessions, views = len(self._sessions), list(self._views.values())
+            sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)
 
     def fresh_view(self, state: BookState) -> BookView:
@@ -186,32 +221,41 @@ class Snapshots:
     def view(self, state: BookState) -> BookView:
         """The shared view of a book, not older than `state`."""
         with self._lock:
-            view = self._views.get(state.book_id)
+            view = self._present(state.book_id)
             if view is not None and view.state.generation >= state.generation and view.state.epoch >= state.epoch:
-                self._views.move_to_end(state.book_id)
                 return view
+        watch()
+        forgettings = self._forgettings
         view = load_view(state)
         with self._lock:
-            present = self._views.get(state.book_id)
-            if present is None or present.state.generation <= view.state.generation:
-                self._views[state.book_id] = view
+            present = self._present(state.book_id)
+            newer = present is None or present.state.generation <= view.state.generation
+            if newer and forgettings == self._forgettings:
+                self._views[state.book_id] = (time.monotonic(), view)
                 self._views.move_to_end(state.book_id)
             return view
 
-    def _trim(self) -> None:
-        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
-        while self._sessions:
-            session_id, (used_at, _) = next(iter(self._sessions.items()))
-            if used_at >= stale and len(self._sessions) <= settings.SNAPSHOT_SESSIONS:
-                break
-            del self._sessions[session_id]
-        total = sum(view.nbytes for view in self._views.values())
+    def _present(self, book_id: UUID) -> BookView | None:
+        """The view that is kept of a book, which is in use now."""
+        if book_id not in self._views:
+            return None
+        view = self._views[book_id][1]
+        self._views[book_id] = (time.monotonic(), view)
+        self._views.move_to_end(book_id)
+        return view
+
+    def _trim_to_size(self) -> None:
+        self.trim()
+        while len(self._sessions) > settings.SNAPSHOT_SESSIONS:
+            self._sessions.popitem(last=False)
+        total = sum(view.nbytes for _, view in self._views.values())
         while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
-            _, dropped = self._views.popitem(last=False)
+            _, (_, dropped) = self._views.popitem(last=False)
             total -= dropped.nbytes
 
 
 snapshots = Snapshots()
+register_cache(snapshots.forget, trim=snapshots.trim, clear=snapshots.clear)
 
 
 def empty_snapshot(state: BookState) -> SessionSnapshot:

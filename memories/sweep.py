@@ -6,7 +6,7 @@ from datetime import timedelta
 from django.conf import settings
 from django.utils import timezone
 
-from memories.models import Artifact, Book, ClearCode, Memory, Notification, ThreadRecord
+from memories.models import Artifact, Book, ClearCode, Invalidation, Memory, Notification, ThreadRecord
 from memories.services import book_expire, scan_days_purge
 
 _BATCH = 200
@@ -24,4 +24,5 @@ def memories_sweep() -> None:
         gone = model.objects.filter(**{f"{column}__lt": undoable_since}).values_list("pk", flat=True)[:_BATCH]
         model.objects.filter(pk__in=list(gone)).delete()
     ClearCode.objects.filter(expires_at__lt=now).delete()
+    Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)

@@ -4,6 +4,7 @@ Rows point at runs; the words stay where the gateway keeps them, which reads the
 when Django starts. The index lives in process beside the session's snapshot and grows when a run closes."""
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
@@ -105,10 +107,12 @@ def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
 
 class HeldThread(NamedTuple):
     """What the cache holds of a session: its turns, and the newest record that they were read with. The run of that
-    record may have been superseded and be missing among the turns."""
+    record may have been superseded and be missing among the turns. `used_at` is in the clock of time.monotonic()."""
 
+    owner_id: UUID
     newest: UUID | None
     turns: tuple[ThreadTurn, ...]
+    used_at: float
 
 
 @dataclass(slots=True)
@@ -117,6 +121,7 @@ class ThreadCache:
 
     _threads: "OrderedDict[UUID, HeldThread]" = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _forgettings: int = 0
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
         """The session's turns if `newest` is the newest record they were read with; no query. They may hold turns that
@@ -127,7 +132,7 @@ class ThreadCache:
             held = self._threads.get(session_id)
             if held is None or held.newest != newest:
                 return None
-            self._threads.move_to_end(session_id)
+            self._keep(session_id, held)
             return held.turns
 
     def held(self, session_id: UUID) -> HeldThread | None:
@@ -138,41 +143,64 @@ class ThreadCache:
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
         """All recorded turns, from their rows. `newest` is the session's newest record, also where its run was
         superseded; without it, that of the last turn."""
+        watch()
+        forgettings = self._forgettings
         turns = tuple(_reader(owner_id, session_id, None)) if _reader else ()
         if newest is None and turns:
             newest = turns[-1].record_id
         with self._lock:
-            self._keep(session_id, HeldThread(newest, turns))
+            if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
+                self._keep(session_id, HeldThread(owner_id, newest, turns, 0.0))
         return turns
 
-    def append(self, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
+    def append(self, owner_id: UUID, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
         """Add the turn that was just recorded, if what is kept was read with the record `after` (None: the session had
         no record). A turn that replaces an earlier one takes its place, and that of what followed it."""
         with self._lock:
-            held = self._threads.get(session_id) if after else HeldThread(None, ())
+            held = self._threads.get(session_id) if after else HeldThread(owner_id, None, (), 0.0)
             if held is None or held.newest != after:
                 return
             turns = (*(known for known in held.turns if known.turn < turn.turn), turn)
-            self._keep(session_id, HeldThread(turn.record_id, turns))
+            self._keep(session_id, HeldThread(owner_id, turn.record_id, turns, 0.0))
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
+            self._forgettings += 1
             self._threads.clear()
 
     def drop(self, session_id: UUID) -> None:
         """Forget a session that ended, was deleted or had a turn replaced."""
         with self._lock:
+            self._forgettings += 1
             self._threads.pop(session_id, None)
 
+    def forget(self, forgotten: Forgotten) -> None:
+        """Drop what was forgotten. A book's forgetting leaves the record of its conversations."""
+        if forgotten.session_id is not None:
+            self.drop(forgotten.session_id)
+        elif forgotten.kind == Kind.OWNER:
+            with self._lock:
+                self._forgettings += 1
+                for session in [key for key, held in self._threads.items() if held.owner_id == forgotten.owner_id]:
+                    del self._threads[session]
+
+    def trim(self) -> None:
+        """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
+        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
+        with self._lock:
+            while self._threads and next(iter(self._threads.values())).used_at < stale:
+                self._threads.popitem(last=False)
+
     def _keep(self, session_id: UUID, held: HeldThread) -> None:
-        self._threads[session_id] = held
+        self._threads[session_id] = held._replace(used_at=time.monotonic())
         self._threads.move_to_end(session_id)
         while len(self._threads) > settings.SNAPSHOT_SESSIONS:
             self._threads.popitem(last=False)
 
 
 thread_cache = ThreadCache()
+register_cache(thread_cache.forget, trim=thread_cache.trim, clear=thread_cache.clear)
 
 
 def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequence[str]]]) -> ThreadView:

@@ -17,4 +17,6 @@ DB_THREADS = 0
 DAYBOOK_UPSTREAM_LOOPBACK_ONLY = True
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SWEEP_SECONDS = 0.2
+# A thread that looks at the database would outlive the test.
+INVALIDATION_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]

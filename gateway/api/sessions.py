@@ -27,8 +27,6 @@ from memories.ids import parse_uuid
 from memories.limits import AfterNumber, PageSize, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
-from memories.snapshot import snapshots
-from memories.threads import thread_cache
 
 router = Router()
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
@@ -80,7 +78,6 @@ async def session_delete(request: ApiRequest, session_id: str) -> Status[Any]:
     """Delete a session and its transcript; the memories it gave stay."""
     session = await in_read_thread(_session, request.auth, session_id)
     await in_thread(services.session_delete, session)
-    _forget(session.pk)
     return Status(204, None)
 
 
@@ -88,9 +85,7 @@ async def session_delete(request: ApiRequest, session_id: str) -> Status[Any]:
 async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
     """End a session; its snapshot is dropped."""
     session = await in_read_thread(_session, request.auth, session_id)
-    ended = await in_thread(services.session_end, session)
-    _forget(session.pk)
-    return session_json(ended)
+    return session_json(await in_thread(services.session_end, session))
 
 
 @router.get("/sessions/{session_id}/messages")
@@ -258,8 +253,3 @@ def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:
         if found := commands.stored_command(caller.owner_id, session, turn, limits=caller.limits):
             return found
         raise
-
-
-def _forget(session_id: UUID) -> None:
-    snapshots.drop(session_id)
-    thread_cache.drop(session_id)

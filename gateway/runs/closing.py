@@ -78,7 +78,7 @@ def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str
                 answer=_last_text(context.messages, said.messages),
                 said_at=context.started_at,
             )
-            thread_cache.append(context.session_id, turn, after=context.newest_record)
+            thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
     return turns_since_review
 
 

@@ -2,8 +2,26 @@
 `scan` finds injections and secrets, `redact` takes secrets out of long documents, `scan_hash` dates a verdict.
 Rules are data plus small functions, one file per family; see docs/scanning.md."""
 
-from memories.scanning.provider_keys import warm
+from memories.scanning.provider_keys import looks_random, warm
 from memories.scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
 from memories.scanning.verdict import Finding, Redaction, Verdict
+from memories.scanning.words import classes_of
 
-__all__ = ["RULES_VERSION", "SCAN_LIMIT", "Finding", "Redaction", "Verdict", "redact", "scan", "scan_hash", "warm"]
+__all__ = [
+    "RULES_VERSION",
+    "SCAN_LIMIT",
+    "Finding",
+    "Redaction",
+    "Verdict",
+    "forget_words",
+    "redact",
+    "scan",
+    "scan_hash",
+    "warm",
+]
+
+
+def forget_words() -> None:
+    """Drop the words of scanned texts that this process keeps to save time."""
+    classes_of.cache_clear()
+    looks_random.cache_clear()

@@ -22,10 +22,21 @@ above it; docs/search.md says why it works as it does.
     index        `BookIndex`, which puts these together
 """
 
-from memories.search.analysis import AnalysisCache
+from collections.abc import Callable
+
+from memories.search import tokens, vectors
+from memories.search.analysis import PROCESS_CACHE, AnalysisCache, BookKey
 from memories.search.entries import Entry
 from memories.search.hits import Hit, Reason
 from memories.search.index import BookIndex
 from memories.search.keywords import extract_keywords
 
-__all__ = ["AnalysisCache", "BookIndex", "Entry", "Hit", "Reason", "extract_keywords"]
+__all__ = ["AnalysisCache", "BookIndex", "BookKey", "Entry", "Hit", "Reason", "extract_keywords", "forget"]
+
+
+def forget(matches: Callable[[BookKey | None], bool]) -> None:
+    """Drop what this process keeps of the texts of the books that `matches` names (None: texts of no book), and every
+    word that it keeps only to save time."""
+    PROCESS_CACHE.forget(matches)
+    tokens.forget_words()
+    vectors.forget_words()

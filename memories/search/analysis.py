@@ -6,7 +6,7 @@ import hashlib
 import re
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -27,23 +27,26 @@ _MOST_TERMS: Final = 200_000
 _QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
 
 
+BookKey = tuple[Hashable, Hashable]
+"""Names the book that a text belongs to: its owner and itself."""
+
+
 class Vocabulary:
-    """Numbers for terms and vectors for words; only grows, so readers need no lock."""
+    """Numbers for terms and vectors for words. A number is never given twice, so readers need no lock; a term that no
+    kept text uses any longer is erased."""
 
     def __init__(self, vectors: StaticVectors) -> None:
         self.vectors = vectors
         self._numbers: dict[str, int] = {}
+        self._terms: list[str] = []
         self._surfaces: list[str] = []
+        self._uses: list[int] = []
         self._lock = threading.Lock()
         self._rows: Floats = np.zeros((1024, DIMENSIONS), dtype=np.float32)
         self._filled = 0
 
     def __len__(self) -> int:
         return len(self._surfaces)
-
-    def number_of(self, term: str) -> int:
-        """Return the number of a term, -1 if it is not known."""
-        return self._numbers.get(term, -1)
 
     def add(self, term: str, surface: str) -> int:
         """Return the number of a term, giving it the next one if it is new."""
@@ -54,17 +57,43 @@ class Vocabulary:
             known = self._numbers.get(term)
             if known is None:
                 known = len(self._surfaces)
+                self._terms.append(term)
                 self._surfaces.append(surface)
+                self._uses.append(0)
                 self._numbers[term] = known
         return known
 
-    def word_vectors(self, numbers: Ints) -> Floats:
-        """Return unit vectors of the terms, one row each."""
+    def use(self, numbers: Iterable[int]) -> None:
+        """Count one more kept text that uses each of these terms."""
+        with self._lock:
+            for number in numbers:
+                self._uses[number] += 1
+
+    def release(self, numbers: Iterable[int], *, vectors: bool) -> None:
+        """Count one text less, and erase the terms that none uses now; with `vectors` their vectors too."""
+        with self._lock:
+            for number in numbers:
+                self._uses[number] -= 1
+                if not self._uses[number]:
+                    self._numbers.pop(self._terms[number], None)
+                    self._terms[number] = self._surfaces[number] = ""
+                    if vectors and number < self._filled:
+                        self._rows[number] = 0
+
+    def terms(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the terms with these numbers."""
+        return tuple(self._terms[number] for number in numbers)
+
+    def fill(self) -> None:
+        """Work out the vectors that are missing."""
         with self._lock:
             if self._filled < len(self._surfaces):
                 self._fill()
-            rows = self._rows
-        return rows[numbers]
+
+    def word_vectors(self, numbers: Ints) -> Floats:
+        """Return unit vectors of the terms, one row each."""
+        self.fill()
+        return self._rows[numbers]
 
     def _fill(self) -> None:
         missing = self._surfaces[self._filled :]
@@ -81,6 +110,8 @@ class Analysis:
     """One analysed entry. Arrays are read only."""
 
     vocabulary: Vocabulary
+    words: tuple[str, ...]
+    """The distinct terms, in the order of the columns of `terms`."""
     terms: NDArray[np.int32]
     """One column per distinct term: its number, how often it occurs in the content and in the keywords, and whether
     the content writes it as a name or number (4, K)."""
@@ -101,8 +132,10 @@ class AnalysisCache:
     def __init__(self, *, max_texts: int = 50_000) -> None:
         self._max = max_texts
         self._kept: OrderedDict[bytes, Analysis] = OrderedDict()
+        self._book_of: dict[bytes, BookKey | None] = {}
         self._lock = threading.Lock()
         self._vocabulary: Vocabulary | None = None
+        self._drops = 0
         self.misses = 0
         """Entries analysed so far; tests and metrics read it."""
 
@@ -115,27 +148,56 @@ class AnalysisCache:
             if self._vocabulary is None or len(self._vocabulary) > _MOST_TERMS:
                 self._vocabulary = Vocabulary(static_vectors())
                 self._kept.clear()
+                self._book_of.clear()
             return self._vocabulary
 
-    def analyse(self, entries: Sequence[Entry]) -> tuple[Vocabulary, list[Analysis]]:
-        """Return one analysis per entry, all over the returned vocabulary."""
-        vocabulary = self.vocabulary()
+    def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> tuple[Vocabulary, list[Analysis]]:
+        """Return one analysis per entry, all over the returned vocabulary. They are kept as texts of `book`."""
         texts = [(entry.content, ", ".join(entry.keywords)) for entry in entries]
         keys = [_key(*text) for text in texts]
+        while True:
+            vocabulary = self.vocabulary()
+            with self._lock:
+                drops = self._drops
+                found = {key: self._kept[key] for key in keys if key in self._kept}
+                found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
+                for key in found:
+                    self._kept.move_to_end(key)
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+            fresh = dict(zip(missing, _analyse(list(missing.values()), vocabulary), strict=True))
+            vocabulary.fill()
+            if self._keep(fresh, book, vocabulary, drops):
+                found.update(fresh)
+                return vocabulary, [found[key] for key in keys]
+
+    def forget(self, matches: Callable[[BookKey | None], bool]) -> None:
+        """Drop the texts of the books that `matches` names, with the terms that no other text uses. Also texts that
+        another book has come to hold since: they are analysed again when that book is laid out next."""
         with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
-            found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
-            for key in found:
-                self._kept.move_to_end(key)
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
-        fresh = dict(zip(missing, _analyse(list(missing.values()), vocabulary), strict=True))
+            chosen = {book for book in set(self._book_of.values()) if matches(book)}
+            for key in [key for key, book in self._book_of.items() if book in chosen]:
+                self._drop(key, self._kept.pop(key), vectors=True)
+
+    def _keep(self, fresh: dict[bytes, Analysis], book: BookKey | None, vocabulary: Vocabulary, drops: int) -> bool:
+        """Keep new analyses. False when a text was dropped since they were begun: its terms, which they may share, may
+        have been erased before these were kept."""
         with self._lock:
+            if drops != self._drops or vocabulary is not self._vocabulary:
+                return False
             self.misses += len(fresh)
-            self._kept.update(fresh)
+            for key, analysis in fresh.items():
+                if key not in self._kept:  # another thread may have been quicker
+                    vocabulary.use(analysis.terms[0].tolist())
+                    self._kept[key], self._book_of[key] = analysis, book
             while len(self._kept) > self._max:
-                self._kept.popitem(last=False)
-        found.update(fresh)
-        return vocabulary, [found[key] for key in keys]
+                # A thread may be laying out a book of these texts right now, with their vectors.
+                self._drop(*self._kept.popitem(last=False), vectors=False)
+            return True
+
+    def _drop(self, key: bytes, analysis: Analysis, *, vectors: bool) -> None:
+        self._drops += 1
+        del self._book_of[key]
+        analysis.vocabulary.release(analysis.terms[0].tolist(), vectors=vectors)
 
 
 PROCESS_CACHE: Final = AnalysisCache()
@@ -156,12 +218,14 @@ def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[A
     said = [tokens_of(text) for text in contents]
     numbers = [_numbered(tokens, vocabulary) for tokens in said]
     found_by = [_numbered(tokens_of(text), vocabulary) for text in keywords]
+    columns = [_columns(numbers[at], said[at], found_by[at]) for at in range(len(texts))]
     embed = vocabulary.vectors.embed
     vectors = unit(embed(contents)) + np.float32(KEYWORD_SHARE) * unit(embed(keywords))
     return [
         Analysis(
             vocabulary=vocabulary,
-            terms=_columns(numbers[at], said[at], found_by[at]),
+            words=vocabulary.terms(columns[at][0].tolist()),
+            terms=columns[at],
             length=len(numbers[at]),
             keywords_length=len(found_by[at]),
             vector=vectors[at].copy(),

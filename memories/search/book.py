@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from memories.search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, Ints, Vocabulary
+from memories.search.analysis import KEYWORD_SHARE, Analysis, AnalysisCache, BookKey, Ints
 from memories.search.entries import Entry
 from memories.search.neighbours import Neighbours, neighbours_of, smoothed, spread_counts
 from memories.search.postings import Postings, Triples, build_postings, merged, rarity, term_major
-from memories.search.vectors import DIMENSIONS, Floats, unit
+from memories.search.vectors import DIMENSIONS, Floats, StaticVectors, unit
 
 CONTEXT_SATURATION: Final = 0.8
 """k1 for words of the surroundings: that something is talked about counts, not how often."""
@@ -49,9 +50,9 @@ class EntryFacts:
 class BookArrays:
     """Everything about a book that does not depend on the query. N entries, T terms, P pairs of entry and term."""
 
-    vocabulary: Vocabulary
-    terms: Ints
-    """Vocabulary numbers of the book's terms, ascending (T)."""
+    static: StaticVectors
+    places: dict[str, int]
+    """Place of each of the book's terms (T). The book's own: a view keeps no word of another book alive."""
     named: NDArray[np.bool_]
     """The entries write the term as a name: with a capital inside a sentence, or with a digit (T)."""
     word_vectors: Floats
@@ -86,12 +87,7 @@ class BookArrays:
 
     def places_of(self, terms: Sequence[str]) -> Ints:
         """Return the places of terms among the book's terms, -1 where it lacks them."""
-        numbers = np.array([self.vocabulary.number_of(term) for term in terms], dtype=np.int64)
-        if not len(self.terms):
-            return np.full(len(terms), -1)
-        places = self.terms.searchsorted(numbers)
-        places[places == len(self.terms)] = 0
-        return np.where(self.terms[places] == numbers, places, -1)
+        return np.array([self.places.get(term, -1) for term in terms], dtype=np.int64)
 
     def terms_of(self, at: int) -> tuple[set[int], set[int]]:
         """Return the terms of an entry's content and those of its keywords."""
@@ -102,9 +98,9 @@ class BookArrays:
         return set(terms[self.in_content[pairs]].tolist()), set(terms[self.in_keywords[pairs]].tolist())
 
 
-def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
+def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey | None = None) -> BookArrays:
     """Analyse what is new, and lay the book out."""
-    vocabulary, analyses = cache.analyse(entries)
+    vocabulary, analyses = cache.analyse(entries, book)
     pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(one.terms for one in analyses)], axis=1)
     terms, local = _compressed(pairs[0])
     sizes = np.array([one.terms.shape[1] for one in analyses], dtype=np.int64)
@@ -124,8 +120,8 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
     is_named[local[named]] = True
     keyword_lengths = np.array([one.keywords_length for one in analyses], dtype=np.float32)
     return BookArrays(
-        vocabulary=vocabulary,
-        terms=terms,
+        static=vocabulary.vectors,
+        places=_places(analyses, local, len(terms)),
         named=is_named,
         word_vectors=words,
         word_centre=word_centre,
@@ -143,6 +139,14 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache) -> BookArrays:
         around=around,
         facts=facts,
     )
+
+
+def _places(analyses: Sequence[Analysis], local: Ints, count: int) -> dict[str, int]:
+    """Return the place of each term among the book's terms; `local` holds the places of all pairs, in order."""
+    words = list(chain.from_iterable(one.words for one in analyses))
+    some = np.empty(count, dtype=np.int64)
+    some[local] = np.arange(len(local))
+    return {words[pair]: place for place, pair in enumerate(some.tolist())}
 
 
 def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> EntryFacts:

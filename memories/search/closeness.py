@@ -77,7 +77,7 @@ class Closeness:
         rows[known] = book.word_vectors[terms[known]]
         if not known.all():
             strange = [word.surface for word, there in zip(words, known, strict=True) if not there]
-            rows[~known] = unit(unit(book.vocabulary.vectors.embed(strange)) - book.word_centre)
+            rows[~known] = unit(unit(book.static.embed(strange)) - book.word_centre)
         cosine = cosines(rows, book.word_vectors)
         # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
         cosine[[has_digit(word.term) for word in words]] = 0.0

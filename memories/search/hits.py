@@ -140,11 +140,11 @@ def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tupl
     lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
     if not lacking:
         return ()
-    # As the entry itself spells them: the vocabulary is shared by all books and keeps somebody's first spelling.
+    # As the entry itself spells them: terms are stems.
     tokens = [*tokens_of(entry.content), *tokens_of(", ".join(entry.keywords))]
     own = {token.term: token.surface for token in reversed(tokens)}
-    spelled = {book.vocabulary.number_of(term): surface for term, surface in own.items()}
-    found = [spelled.get(int(book.terms[term])) for _, term in sorted(lacking)]
+    spelled = {book.places.get(term, -1): surface for term, surface in own.items()}
+    found = [spelled.get(term) for _, term in sorted(lacking)]
     return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from memories.search.analysis import PROCESS_CACHE, AnalysisCache, Ints
+from memories.search.analysis import PROCESS_CACHE, AnalysisCache, BookKey, Ints
 from memories.search.book import BookArrays, build_arrays
 from memories.search.closeness import Closeness
 from memories.search.entries import Entry
@@ -46,15 +46,17 @@ class BookIndex:
         entries: Sequence[Entry],
         *,
         analysis: AnalysisCache = PROCESS_CACHE,
+        book: BookKey | None = None,
         vectors: Mapping[int, Vector] | None = None,
         tuning: Tuning = DEFAULT,
     ) -> BookIndex:
-        """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again.
+        """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again. What it sees
+        for the first time it keeps as texts of `book`, until that is forgotten.
 
         `vectors` are those of an upstream embedding model by entry number; entries may lack one.
         """
         upstream = upstream_vectors([entry.number for entry in entries], vectors)
-        return cls(tuple(entries), build_arrays(entries, analysis), upstream, tuning)
+        return cls(tuple(entries), build_arrays(entries, analysis, book), upstream, tuning)
 
     @property
     def nbytes(self) -> int:

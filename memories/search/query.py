@@ -80,7 +80,7 @@ def analyse_query(text: str, extra_words: Sequence[str], book: BookArrays, close
     words = [token for token in tokens if token.surface.casefold() not in names] or tokens
     words, terms = _rarest(words, book)
     weights = _weights(words, book)
-    raw = book.vocabulary.vectors.embed([text.strip() or " ".join(extra_words)])[0]
+    raw = book.static.embed([text.strip() or " ".join(extra_words)])[0]
     return Query(
         text=text,
         words=tuple(words),
@@ -115,14 +115,14 @@ def _rarest(words: list[Token], book: BookArrays) -> tuple[list[Token], Ints]:
 
 def _rarity(terms: Ints, book: BookArrays) -> Floats:
     unknown = np.float32(np.log1p((max(book.content.size, SMALL_BOOK) + 0.5) / 0.5))
-    return np.where(terms >= 0, book.content.idf[terms], unknown) if len(book.terms) else np.full(len(terms), unknown)
+    return np.where(terms >= 0, book.content.idf[terms], unknown) if book.places else np.full(len(terms), unknown)
 
 
 def _weights(words: Sequence[Token], book: BookArrays) -> Floats:
     frames = [FRAME_WEIGHT if word.surface.casefold() in QUESTION_FRAMES else 1.0 for word in words]
     # A large book shows by itself which words say little; a small one has to be told.
     trust = np.float32(0.5 * LEARNT_BY / (LEARNT_BY + book.content.size))
-    importance = book.vocabulary.vectors.importance([word.surface for word in words])
+    importance = book.static.importance([word.surface for word in words])
     return np.array(frames, dtype=np.float32) * importance**trust
 
 

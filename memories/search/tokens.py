@@ -66,7 +66,8 @@ class _Stemmers(threading.local):
     def stem(self, language: str, word: str) -> str:
         stemmer = self.by_language.get(language)
         if stemmer is None:
-            stemmer = self.by_language[language] = Stemmer.Stemmer(language)
+            # Without a cache of its own, which would keep words: what is kept here can be forgotten.
+            stemmer = self.by_language[language] = Stemmer.Stemmer(language, 0)
         return str(stemmer.stemWord(word))
 
 
@@ -120,6 +121,12 @@ def tokens_of_keyword(word: str) -> tuple[Token, ...]:
 @functools.lru_cache(maxsize=32768)
 def _kept_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
     return tuple(_tokens_of_word(word, language, named))
+
+
+def forget_words() -> None:
+    """Drop the words that are kept here to save time."""
+    tokens_of_keyword.cache_clear()
+    _kept_tokens_of_word.cache_clear()
 
 
 def _tokens_of_word(word: str, language: str, named: bool) -> Iterator[Token]:

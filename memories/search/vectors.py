@@ -73,6 +73,10 @@ class StaticVectors:
         """
         return np.array([self._importance_of(word) for word in words], dtype=np.float32)
 
+    def forget_words(self) -> None:
+        """Drop the words that are kept here to save time."""
+        self._important = {}
+
     def _importance_of(self, word: str) -> float:
         known = self._important.get(word)
         if known is None:
@@ -95,6 +99,12 @@ def static_vectors() -> StaticVectors:
             if not _loaded:
                 _loaded.append(StaticVectors())
     return _loaded[0]
+
+
+def forget_words() -> None:
+    """Drop the words that the process's table keeps to save time."""
+    for table in _loaded:
+        table.forget_words()
 
 
 def unit(rows: Floats) -> Floats:

@@ -14,6 +14,7 @@ from django.db.models import F, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
+from memories import invalidation
 from memories.entry_rules import (
     check_scan,
     clean_category,
@@ -49,6 +50,7 @@ class BookWriter:
     source: Source
     change_set: ChangeSet | None = None
     numbers: list[int] = field(default_factory=list)
+    removed: bool = False  # something became a tombstone: its words have to leave the caches
 
     def add(self, fields: MemoryFields) -> Written:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
@@ -212,6 +214,7 @@ class BookWriter:
             memory.save()
         if memory.number not in self.numbers:
             self.numbers.append(memory.number)
+        self.removed = self.removed or memory.deleted_at is not None
         return Revision.objects.create(
             owner_id=memory.owner_id,
             memory=memory,
@@ -243,6 +246,8 @@ def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
                 memory_numbers=writer.numbers,
                 review_id=source.review_id,
             )
+            if writer.removed:
+                invalidation.publish(invalidation.Kind.BOOK, owner_id=locked.owner_id, book_id=locked.pk)
 
 
 def book_touch(book: Book, *, written: bool = True) -> None:

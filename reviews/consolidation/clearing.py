@@ -16,6 +16,7 @@ from django.utils import timezone
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
+from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
 from memories.changes import Undone
 from memories.errors import Conflict
@@ -110,6 +111,8 @@ def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
         Book.objects.filter(pk=book.pk).update(epoch=F("epoch") + 1)
+        # Of the owner: the record of the book's conversations is out of recall, too.
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
     return Cleared(change_set=change_set.pk, contents=contents, changes=changes)
 
 

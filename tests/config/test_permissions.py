@@ -1,0 +1,71 @@
+"""Files and folders are for Daybook's own user alone, whatever the umask."""
+
+import logging
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from config.permissions import tighten
+from tests.e2e.running import MANAGE, START_SECONDS, environment
+
+
+def open_paths(folder: Path) -> list[str]:
+    """Paths in the folder, itself too, that group or others may do anything with."""
+    paths = [folder, *folder.rglob("*")]
+    return [str(path) for path in paths if stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
+def started_with_umask(home: Path, umask: int, *arguments: str) -> str:
+    """Run a command under a umask; its standard error."""
+    done = subprocess.run(
+        [sys.executable, str(MANAGE), *arguments],
+        env=environment(home),
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=True,
+        umask=umask,
+    )
+    return done.stderr
+
+
+def test_whatever_a_start_makes_is_private(tmp_path: Path) -> None:
+    home, out = tmp_path / "home", tmp_path / "out.jsonl"
+    started_with_umask(home, 0, "prepare")
+    assert (home / "daybook.sqlite3").exists()
+    assert open_paths(home) == []
+    started_with_umask(home, 0, "memories", "export", "--owner", "admin", str(out))
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_an_open_home_of_an_older_version_is_closed_at_start_with_a_line_in_the_log(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    started_with_umask(home, 0, "prepare")
+    (home / "backups").mkdir()
+    (home / "backups" / "before-1.sqlite3").touch()
+    for path in [home, *home.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    told = started_with_umask(home, 0, "prepare")
+    assert open_paths(home) == []
+    assert "could be read by others" in told
+
+
+def test_what_is_not_ours_in_the_folder_is_left_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    foreign = tmp_path / "photo.jpg"
+    foreign.touch()
+    foreign.chmod(0o644)
+    tmp_path.chmod(0o700)
+    with caplog.at_level(logging.WARNING, "daybook.permissions"):
+        assert tighten(tmp_path) == 0
+    assert stat.S_IMODE(foreign.stat().st_mode) == 0o644
+    assert caplog.records == []
+
+
+def test_a_sticky_folder_of_everybody_stays_as_it_is(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+    tighten(tmp_path)
+    assert os.stat(tmp_path).st_mode & 0o7777 == 0o1777

@@ -1,0 +1,87 @@
+"""A second process that remembers: `python -m tests.e2e.holding_process` fills every cache of a process through the
+product's own functions, and counts the living objects that hold a word.
+
+It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]` with
+a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command is not found."""
+
+import gc
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import django
+
+BEGINNING = 9
+"""Characters of a word that are looked for."""
+
+
+def main() -> None:
+    django.setup()
+    from memories import scanning  # noqa: PLC0415 - models can be imported only now
+    from memories.books import book_state  # noqa: PLC0415
+    from memories.snapshot import snapshots  # noqa: PLC0415
+    from memories.threads import outside_window, thread_cache  # noqa: PLC0415
+
+    def warm(owner: str, session: str) -> int:
+        state = book_state(UUID(owner), "main")
+        built = snapshots.build(UUID(session), state, (1, 0), max_memories=20, char_limit=40, guidance_tokens=500)
+        for entry in built.view.entries:
+            built.view.index.search(entry.content, limit=3, keywords=entry.content.split())
+            scanning.scan(entry.content)
+        turns = thread_cache.read(UUID(owner), UUID(session))
+        return len(built.view.entries) + len(outside_window(turns, set()).search("Who?", limit=9))
+
+    def ask(owner: str, reversed_word: str) -> int:
+        view = snapshots.view(book_state(UUID(owner), "main"))
+        return len(view.index.search(f"Where is {reversed_word[::-1]}?", limit=3))
+
+    commands = {"warm": warm, "ask": ask, "count": count}
+    for line in sys.stdin:
+        name, *arguments = json.loads(line)
+        sys.stdout.write(f"{json.dumps(commands[name](*arguments))}\n")
+        sys.stdout.flush()
+
+
+def count(*reversed_words: str) -> list[int]:
+    """Return for each word how many strings and byte strings hold its beginning (a stem may lack the end), in any
+    object of the process."""
+    starts = [word[::-1][:BEGINNING] for word in reversed_words]
+    forms = [(start, start.lower(), start.encode(), start.lower().encode()) for start in starts]
+    ours = {id(form) for each in forms for form in each}
+    found = [0] * len(forms)
+    for text in _texts():
+        if len(text) >= BEGINNING and id(text) not in ours:
+            for at, (name, lower, name_bytes, lower_bytes) in enumerate(forms):
+                if isinstance(text, str):
+                    found[at] += name in text or lower in text
+                else:
+                    found[at] += name_bytes in text or lower_bytes in text
+    return found
+
+
+def _texts() -> Iterator[str | bytes]:
+    """Every string that a container holds. Containers of plain values alone are not in `gc.get_objects`, so what is
+    referred to is walked as well."""
+    seen: set[int] = set()
+    tracked: list[Any] = gc.get_objects()
+    seen.update(map(id, tracked))
+    for start in tracked:
+        if start is tracked or start is seen:
+            continue
+        waiting = [start]
+        while waiting:
+            for found in gc.get_referents(waiting.pop()):
+                if id(found) in seen or found is seen or found is waiting:
+                    continue
+                if isinstance(found, str | bytes):
+                    seen.add(id(found))
+                    yield found
+                elif not gc.is_tracked(found) and isinstance(found, tuple | dict | list | set | frozenset):
+                    seen.add(id(found))
+                    waiting.append(found)
+
+
+if __name__ == "__main__":
+    main()
