@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('memories', '0003_indexes'),
+        ('memories', '0006_audit_append_only'),
     ]
 
     operations = [
