@@ -11,8 +11,9 @@ Both are driven with `UpstreamServer(url)`, or from any language:
 | `GET /requests` | what arrived: `[{number, model, stream, body, authorization, state, sent}]` |
 
 `state` of a request: `answering`, `answered`, `broken_off` (by us), `hung_up` (by the client); `sent` counts chunks.
-Steps that name a model (`"model": "small"`) answer only requests for it, and those with `"holds": "words"` only requests
-whose JSON holds these words. With nothing scripted the answer is "Hello.". `POST /embeddings` answers equal vectors.
+Steps that name a model (`"model": "small"`) answer only requests for it, and those with `"holds": "words"` only
+requests whose JSON holds these words. With nothing scripted the answer is "Hello.".
+`POST /embeddings` answers equal vectors.
 
 A step is an object; all keys are optional:
 

@@ -12,9 +12,9 @@ from gateway.models import Agent, Compaction
 from gateway.services import configuration_save
 from memories.models import Memory, MemoryVector, Owner
 from reviews.models import ConsolidationRun, ReviewRun
-from tests.e2e.http_user import HttpUser
+from tests.e2e.http_user import KeyUser
 from tests.e2e.running import running_daybook
-from tests.factories import agent_make, memory_make, owner_make
+from tests.factories import agent_make, key_make, memory_make, owner_make
 from tests.reviews.consolidation.answering_model import extraction, synthesis
 from tests.reviews.consolidation.rows import document, settings_make, talk
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -59,7 +59,7 @@ def scripted(server: UpstreamServer, animal: str) -> None:
     server.script(
         {"holds": READING, "text": extraction(f"- The {animal} is called Otto.", f"About a {animal}.")},
         {"holds": WRITING, "text": synthesis(f"# Memory\n- The {animal} is called Otto.", f"A {animal}.")},
-        {"holds": NOTES, "text": '{"1": ["pet", "animal"]}'},
+        {"holds": NOTES, "text": '{"1": ["pet", "animal"], "2": ["pet", "animal"]}'},
         {"holds": "User turns that were not reviewed", "calls": [add]},
     )
 
@@ -80,14 +80,14 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
         talk(owner, agent, f"My {animals[agent.name]} is called Otto.")
     for server, animal in ((local, BIRD), (upstream, FISH)):
         scripted(server, animal)
+    key = key_make(owner)[1]
     env = shared | {
         "DAYBOOK_UPSTREAM_LOCAL_URL": local.url,
         "DAYBOOK_EMBEDDING_MODEL": "embedder",
         "DAYBOOK_MODEL": "cloud-model",
     }
     with running_daybook(home, env) as daybook:
-        user = HttpUser(daybook.address)
-        user.log_in("alice", "alice knows it")
+        user = KeyUser(daybook.address, key)
         for name, animal in animals.items():
             _, session = user.call("POST", "/api/sessions", {"agent": name})
             for _ in range(4):
@@ -96,7 +96,7 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
                 assert status == 200, turn
         runs = ConsolidationRun.objects.filter(state="completed").values("book").distinct()
         eventually(lambda: runs.count() == 2, within=60, saying="Two consolidations")
-        given = Memory.objects.filter(number=1).exclude(keywords=[])
+        given = Memory.objects.filter(content__startswith="Feeds").exclude(keywords=[])
         eventually(lambda: given.count() == 2, within=60, saying="Search words of both books")
         eventually(lambda: Compaction.objects.values("session").distinct().count() == 2, within=60)
         reviewed = ReviewRun.objects.exclude(state__in=("scheduled", "running")).values("session").distinct()
