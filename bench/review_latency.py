@@ -7,7 +7,8 @@ and reviews slowly, so that turns and reviews overlap. Conversations alternate (
 when the reviews of the one before have ended, so reviews never run in the time of a conversation without them.
 
 Prints a table and, as its last line, one JSON object: `ratio_turn_p50` and `ratio_first_token_p50` (on / off, medians
-of all turns), `turns` (measured, of each kind), and how it was measured."""
+of all turns), `turns` (measured, of each kind), and how it was measured. Exits with 1 when a ratio is above
+`--limit`."""
 
 import argparse
 import http.client
@@ -109,13 +110,13 @@ def measure(daybook: Daybook, options: argparse.Namespace) -> dict[str, list[Tur
     for agent in ("off", "on"):
         conversation(daybook, talker, agent, 3)  # warm
     reviews_settle(daybook)
-    deadline = time.monotonic() + options.limit
+    deadline = time.monotonic() + options.seconds
     for pair in range(options.pairs):
         for agent in ("off", "on") if pair % 2 == 0 else ("on", "off"):
             found[agent] += conversation(daybook, talker, agent, options.turns)
             reviews_settle(daybook)
         if time.monotonic() > deadline:
-            print(f"stopped after {pair + 1} pairs to stay within {options.limit:.0f} s", file=sys.stderr)
+            print(f"stopped after {pair + 1} pairs to stay within {options.seconds:.0f} s", file=sys.stderr)
             break
     return found
 
@@ -165,6 +166,18 @@ def report(found: dict[str, list[Turn]], options: argparse.Namespace, busy: floa
     }
 
 
+def problems(figures: dict[str, Any], *, due: int, limit: float) -> list[str]:
+    """Why the benchmark has failed, as sentences; empty when it has passed. `due`: how many reviews had to ask."""
+    found = [
+        f"{name} is {figures[name]:.4f}, the limit is {limit:g}"
+        for name in ("ratio_turn_p50", "ratio_first_token_p50")
+        if not figures[name] <= limit
+    ]
+    if figures["review_requests"] < due:
+        found.append(f"only {figures['review_requests']} reviews asked their model, {due} were due")
+    return found
+
+
 def bench(options: argparse.Namespace) -> int:
     busy = busy_cores(0.5)
     with ExitStack() as stack:
@@ -176,10 +189,11 @@ def bench(options: argparse.Namespace) -> int:
         asked = server_json(upstream, "/stats")["models"].get(REVIEWER, {}).get("completions", 0)
     due = len(found["on"]) // options.turns * (options.turns // options.interval)
     figures = report(found, options, busy, asked)
-    if asked < due:
-        print(f"PROBLEM: only {asked} reviews asked their model, {due} were due")
+    failed = problems(figures, due=due, limit=options.limit)
+    for problem in failed:
+        print(f"PROBLEM: {problem}")
     print(json.dumps(figures))
-    return 1 if asked < due else 0
+    return 1 if failed else 0
 
 
 def main() -> int:
@@ -191,7 +205,8 @@ def main() -> int:
     parser.add_argument("--first-token-ms", type=float, default=30)
     parser.add_argument("--chunk-ms", type=float, default=2)
     parser.add_argument("--chunks", type=int, default=30)
-    parser.add_argument("--limit", type=float, default=200, help="begin no pair after so many seconds")
+    parser.add_argument("--limit", type=float, default=1.05, help="largest ratio, on / off, that passes")
+    parser.add_argument("--seconds", type=float, default=200, help="begin no pair after so many seconds")
     parser.add_argument("--server", choices=["daphne", "uvicorn"], default="", help="DAYBOOK_SERVER")
     stop_on_signals()
     try:

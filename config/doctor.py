@@ -53,10 +53,15 @@ def findings() -> Iterator[Finding]:
     database = _database()
     yield database
     if database.level is not Level.FAILED:
-        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews, _agents_upstreams):
+        for check in (_migrations, _worker, _stuck_runs, _stuck_reviews):
             yield _asking_the_database(check)
     yield _queue()
     yield from _upstreams()
+    if database.level is not Level.FAILED:
+        try:
+            yield from list(_left_out())
+        except DatabaseError as error:
+            yield Finding("agents", Level.FAILED, f"unknown: {_first_line(error)}")
 
 
 def _configuration() -> Finding:
@@ -156,20 +161,16 @@ def _upstreams() -> Iterator[Finding]:
         yield upstream_finding(f"upstream {name}" if name != "default" else "upstream", **upstream)
 
 
-def _agents_upstreams() -> Finding:
-    """Agents on an upstream that nobody configured, and shared books that no upstream may be given."""
-    check = "agents' upstreams"
+def _left_out() -> Iterator[Finding]:
+    """Agents on an upstream that is not configured, and shared books that no upstream may be given; nothing where all
+    is well."""
     configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
-    models = BackgroundModels.now()
-    agents = Agent.objects.order_by("name")
-    for agent in agents:
+    for agent in Agent.objects.order_by("name"):
         upstream = agent_settings(agent).upstream
         if upstream not in configured:
-            return Finding(check, Level.FAILED, f"agent {agent.name}: {missing_upstream(upstream)}")
-    if obstacles := models.obstacles():
-        lines = " ".join(obstacles.values())
-        return Finding(check, Level.WARNING, f"neither consolidation nor search words for some books: {lines}")
-    return Finding(check, Level.OK, "each is configured, and no book is left out")
+            yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))
+    for book, reason in BackgroundModels.now().obstacles().items():
+        yield Finding(f"book {book}", Level.WARNING, reason)
 
 
 def upstream_finding(check: str, *, url: str, key: str) -> Finding:

@@ -11,7 +11,9 @@ Both are driven with `UpstreamServer(url)`, or from any language:
 | `GET /requests` | what arrived: `[{number, model, stream, body, authorization, state, sent}]` |
 
 `state` of a request: `answering`, `answered`, `broken_off` (by us), `hung_up` (by the client); `sent` counts chunks.
-Steps that name a model (`"model": "small"`) answer only requests for it. With nothing scripted the answer is "Hello.".
+Steps that name a model (`"model": "small"`) answer only requests for it, and those with `"holds": "words"` only
+requests whose JSON holds these words. With nothing scripted the answer is "Hello.".
+`POST /embeddings` answers equal vectors.
 
 A step is an object; all keys are optional:
 
@@ -23,7 +25,7 @@ A step is an object; all keys are optional:
 | `hang` | `before` the answer or in the `middle` (after the text): says nothing until the client hangs up, or /reset |
 | `break_off` | drops the connection `before` the answer or in the `middle` |
 | `chunk_seconds` | pause before each chunk |
-| `think_seconds` | silence before the answer; in a stream after its head and its first chunk, which only names the role |
+| `think_seconds` | silence before the answer; in a stream after the first chunk, which only names the role |
 | `whole` | answers a streamed request with one JSON document all the same |
 | `usage`, `finish_reason`, `model` | as they are in an answer |
 | `delta` | more keys for the delta of each chunk and the message, e.g. `{"reasoning_content": "Hm."}` |
@@ -105,7 +107,13 @@ class Upstream:
                 authorization=headers.get("authorization", ""),
             )
             self.arrived.append(request)
-            await self._complete(request, self._next(request.model), reader, writer)
+            await self._complete(request, self._next(request), reader, writer)
+        elif path.endswith("/embeddings"):
+            number, model = len(self.arrived) + 1, str(body.get("model"))
+            arrived = Arrived(number=number, model=model, stream=False, body=body, authorization="", state="answered")
+            self.arrived.append(arrived)
+            rows = [{"index": index, "embedding": [0.5] * 8} for index in range(len(body.get("input", ())))]
+            await _write_json(writer, 200, {"object": "list", "data": rows})
         elif path.endswith("/models"):
             await _write_json(writer, 200, {"object": "list", "data": [{"id": "scripted", "object": "model"}]})
         elif (method, path) == ("GET", "/requests"):
@@ -121,9 +129,10 @@ class Upstream:
         else:
             await _write_json(writer, 404, {"error": {"message": "no such path", "type": "invalid_request_error"}})
 
-    def _next(self, model: str) -> dict[str, Any]:
+    def _next(self, request: Arrived) -> dict[str, Any]:
+        text = json.dumps(request.body)
         for index, step in enumerate(self.steps):
-            if step.get("model", model) == model:
+            if step.get("model", request.model) == request.model and step.get("holds", "") in text:
                 return self.steps.pop(index)
         return HELLO
 

@@ -100,17 +100,17 @@ class BackgroundModels:
 
     def of_session(self, book: str, agent: AgentSettings, role: str) -> ModelTarget:
         """The model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
-        if self._upstreams(book) | {agent.upstream} == {agent.upstream}:
-            return self.of_agent(agent, role)
-        return self._of_shared(book, role)
+        upstreams = self._upstreams(book) | {agent.upstream}
+        return self.of_agent(agent, role) if len(upstreams) == 1 else self._of_shared(book, upstreams, role)
 
     def of_book(self, book: str, role: str) -> ModelTarget:
         """The model of a role for a book as a whole: that of its first agent, by name. Raises UpstreamUndecided."""
-        if len(self._upstreams(book)) == 1:
+        upstreams = self._upstreams(book)
+        if len(upstreams) == 1:
             return self.of_agent(self.agents[book][0], role)
-        if not self._upstreams(book) and len(settings.DAYBOOK_UPSTREAMS) <= 1:
+        if not upstreams and len(settings.DAYBOOK_UPSTREAMS) <= 1:
             return self.of_agent(AgentSettings(upstream=home_upstream()), role)  # nothing else could answer
-        return self._of_shared(book, role)
+        return self._of_shared(book, upstreams, role)
 
     def obstacle(self, book: str) -> str:
         """Why no upstream may be given a book, as a sentence; "" where one may."""
@@ -140,34 +140,26 @@ class BackgroundModels:
         refused = [book for book in self.agents if not all(map(may_embed, self._upstreams(book)))]
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
-    def _of_shared(self, book: str, role: str) -> ModelTarget:
+    def _of_shared(self, book: str, upstreams: set[str], role: str) -> ModelTarget:
         """On the upstream that was named for shared books, and on no other."""
-        upstream, named = self._shared_upstream(book), self._role(role)
+        upstream, named = self._shared_upstream(_why(book, upstreams)), self._role(role)
         if named and named.upstream == upstream:
             return named
         own = [agent for agent in self.agents.get(book, ()) if agent.upstream == upstream]
         return agent_target(own[0]) if own and upstream != DEFAULT else ModelTarget(upstream, settings.DAYBOOK_MODEL)
 
-    def _shared_upstream(self, book: str) -> str:
+    def _shared_upstream(self, why: str) -> str:
         upstream = self.shared_upstream
         if not upstream:
             raise UpstreamUndecided(
-                f"{self._why(book)} It is left alone until `memories.upstream` names the upstream that may be given it."
+                f"{why} It is left alone until `memories.upstream` names the upstream that may be given it."
             )
         if upstream not in (settings.DAYBOOK_UPSTREAMS or {DEFAULT}):
-            raise UpstreamUndecided(
-                f"{self._why(book)} `memories.upstream` is {upstream}. {missing_upstream(upstream)}"
-            )
+            raise UpstreamUndecided(f"{why} `memories.upstream` is {upstream}. {missing_upstream(upstream)}")
         return upstream
 
     def _upstreams(self, book: str) -> set[str]:
         return {agent.upstream for agent in self.agents.get(book, ())}
-
-    def _why(self, book: str) -> str:
-        upstreams = ", ".join(sorted(self._upstreams(book)))
-        if upstreams:
-            return f"The book {book} is shared by agents of different upstreams ({upstreams})."
-        return f"No agent uses the book {book}, so no upstream is known that may be given it."
 
     def _role(self, role: str) -> ModelTarget | None:
         """The model a role names; smol falls back to default. None where neither names one."""
@@ -179,3 +171,9 @@ def _qualified(name: str) -> ModelTarget | None:
     upstream, slash, model = name.partition("/")
     known = upstream == DEFAULT or upstream in settings.DAYBOOK_UPSTREAMS
     return ModelTarget(upstream, model) if slash and model and known else None
+
+
+def _why(book: str, upstreams: set[str]) -> str:
+    if not upstreams:
+        return f"No agent uses the book {book}, so no upstream is known that may be given it."
+    return f"The book {book} is shared by agents of different upstreams ({', '.join(sorted(upstreams))})."

@@ -8,6 +8,8 @@ from pydantic.alias_generators import to_camel
 
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
+OptionalName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")]
+
 
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, protected_namespaces=())
@@ -115,7 +117,7 @@ class MemorySettings(_Strict):
     )
 
     enabled: bool = Field(False, description="Consolidate past sessions; off: nothing runs and nothing is injected.")
-    upstream: Name | Literal[""] = Field(
+    upstream: OptionalName = Field(
         "",
         description="Upstream that consolidates books which agents of different upstreams share; empty: these books "
         "are not consolidated.",

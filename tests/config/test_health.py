@@ -47,8 +47,11 @@ async def test_it_is_ready_with_database_and_worker(worker: None, request_to: Ht
 
 
 @pytest.mark.django_db
-async def test_it_names_a_configured_upstream(worker: None, request_to: HttpRequest, settings: Settings) -> None:
-    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
+@pytest.mark.parametrize("name", ["default", "local"])
+async def test_it_names_a_configured_upstream(
+    worker: None, request_to: HttpRequest, settings: Settings, name: str
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {name: {"url": "http://127.0.0.1:1/v1", "key": ""}}
     status, body = _told(await health.readyz(request_to))
     assert (status, body["model"]) == (200, "upstream")
 

@@ -1,16 +1,13 @@
 """Consolidation by real workers with a scripted upstream: who reads what, kills in each phase, a person's line, and
 the Memory Guidance in the next session. On the database of the test run, which the processes share."""
 
-import json
 import os
 import signal
 import subprocess
 import sys
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,6 +19,7 @@ from gateway.models import Agent, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, ArtifactRevision, Lease, Owner
 from reviews.models import ConsolidationRun, Extraction
+from tests.e2e.http_user import KeyUser
 from tests.e2e.running import MANAGE, environment, manage, running_daybook
 from tests.factories import agent_make, key_make, owner_make
 from tests.reviews.consolidation.answering_model import SESSION, extraction, synthesis
@@ -68,25 +66,6 @@ def plain_agent(owner: Owner) -> Agent:
     settings_make(min_rollout_idle_hours=12, lease_seconds=2, retry_seconds=0.2)
     agent.refresh_from_db()
     return agent
-
-
-@dataclass(frozen=True, slots=True)
-class KeyUser:
-    """Calls of the native API with a key."""
-
-    address: str
-    key: str
-
-    def call(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
-        """Status and JSON; an error status raises."""
-        request = urllib.request.Request(
-            f"{self.address.rstrip('/')}{path}",
-            method=method,
-            data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "Authorization": f"Bearer {self.key}"},
-        )
-        with urllib.request.urlopen(request, timeout=30) as response:
-            return response.status, json.loads(response.read())
 
 
 def reads(number: int, **more: Any) -> list[dict[str, Any]]:

@@ -95,3 +95,36 @@ async def test_without_a_model_nothing_is_asked(
     await alice_api.post(f"/api/sessions/{recalling.pk}/turns", {"content": "cello lessons"})
     assert model.embedded == []
     assert await in_thread(embeddings.enqueue_missing) == 0
+
+
+@pytest.fixture
+def private(alice: Owner, settings: Any) -> Session:
+    """A session with an agent on another upstream than the embedding model's, whose book holds a memory."""
+    address = {"url": "http://127.0.0.1:9/v1", "key": ""}
+    settings.DAYBOOK_UPSTREAMS = {"default": address, "local": address}
+    memory_make(alice, "Keeps a zebrafinch.", book="private")
+    agent = agent_make("private", upstream="local", book="private", frozen_char_limit=0, tools=[])
+    return session_make(alice, agent)
+
+
+async def test_texts_of_another_upstream_are_embedded_only_where_an_administrator_named_it(
+    alice_api: Api, private: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(embeddings, "async_task", lambda task, book_id, **options: asked.append(book_id))
+    book = await in_thread(Book.objects.get)
+    turns = f"/api/sessions/{private.pk}/turns"
+    model.script("Yes.", "Yes.")
+    await alice_api.post(turns, {"content": "zebrafinch song"})
+    assert await in_thread(embeddings.enqueue_missing) == 0
+    assert await in_thread(embeddings.embed_book, str(book.pk)) == 0
+    assert (model.embedded, asked) == ([], [])
+    run = await in_thread(lambda: Run.objects.latest("id"))
+    assert run.trace["recall"]["embedding"] == "other_upstream"
+
+    settings.EMBEDDING_UPSTREAM = "default"
+    monkeypatch.setattr(embeddings, "_looked_at", None)
+    assert await in_thread(embeddings.enqueue_missing) == 1
+    assert asked == [str(book.pk)]
+    await alice_api.post(turns, {"content": "zebrafinch song"})
+    assert model.embedded == [("zebrafinch song",)]

@@ -7,7 +7,7 @@ import pytest
 from gateway import keyword_generation
 from memories.errors import UpstreamError
 from memories.models import Book, Memory, Owner, Revision
-from tests.factories import memory_make
+from tests.factories import agent_make, memory_make
 from tests.scripted_model import ScriptedModel
 
 
@@ -61,3 +61,25 @@ def test_books_are_handed_to_the_queue_only_with_an_upstream(
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "x"}}
     assert (keyword_generation.enqueue_missing(), keyword_generation.enqueue_missing()) == (1, 0)
     assert asked == [str(Book.objects.get().pk)]
+
+
+def test_a_book_is_given_to_the_upstream_of_its_agents_or_left_alone(
+    alice: Owner, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    address = {"url": "http://127.0.0.1:9/v1", "key": "x"}
+    settings.DAYBOOK_UPSTREAMS = {"default": address, "local": address}
+    asked: list[str] = []
+    monkeypatch.setattr(keyword_generation, "async_task", lambda task, book_id, **options: asked.append(book_id))
+    agent_make("private", upstream="local", model="llama", book="private")
+    agent_make("one", book="shared")
+    agent_make("other", upstream="local", book="shared")
+    for book in ("private", "shared", "unused"):
+        memory_make(alice, f"Keeps a {book} bird.", book=book)
+    books = {book.name: str(book.pk) for book in Book.objects.all()}
+    assert keyword_generation.enqueue_missing() == 1
+    assert asked == [books["private"]]
+    assert keyword_generation.fill_book(books["shared"]) == keyword_generation.fill_book(books["unused"]) == 0
+    assert model.calls == []
+    model.script('{"1": ["pet"]}')
+    assert keyword_generation.fill_book(books["private"]) == 1
+    assert (model.calls[0].upstream, model.calls[0].model) == ("local", "llama")

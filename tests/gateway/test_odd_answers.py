@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.steps import Step, usage_of
+from gateway.steps import MOST_CALLS, Step, usage_of
+from memories.errors import TooLarge
 
 
 def step() -> Step:
@@ -31,6 +32,63 @@ def test_arguments_may_come_as_an_object() -> None:
     taken.take({}, {"tool_calls": [{"id": 7, "function": function}, None]})
     (call,) = taken.result().calls
     assert (call.id, call.name, call.arguments) == ("7", "add_memory", '{"content": "Likes tea."}')
+
+
+def piece(index: Any = None, call_id: str | None = None, name: str | None = None, arguments: str = "") -> Any:
+    return {"tool_calls": [{"index": index, "id": call_id, "function": {"name": name, "arguments": arguments}}]}
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [piece(0, "a", "add", "{"), piece(0, None, None, "}"), piece(1, "b", "delete", "[]")],
+        [piece(None, "a", "add", "{"), piece(None, None, None, "}"), piece(None, "b", "delete", "[]")],
+        [piece(None, "a", "add", "{"), piece(None, "b", "delete", "[]"), piece(None, "a", None, "}")],
+        [piece(None, "a"), piece(None, None, "add", "{}"), piece(None, "b", "delete", "[]")],
+    ],
+)
+def test_parallel_calls_in_pieces_stay_apart(pieces: list[Any]) -> None:
+    taken = step()
+    for delta in pieces:
+        taken.take({}, delta)
+    found = [(call.id, call.name, call.arguments) for call in taken.result().calls]
+    assert found == [("a", "add", "{}"), ("b", "delete", "[]")]
+
+
+def test_calls_without_index_and_id_are_told_apart_by_their_names() -> None:
+    taken = step()
+    for delta in (piece(name="add", arguments="{}"), piece(name="add", arguments="[]")):
+        taken.take({}, delta)
+    assert [(call.id, call.arguments) for call in taken.result().calls] == [("call_0", "{}"), ("call_1", "[]")]
+
+
+def test_calls_of_a_whole_answer_are_one_each() -> None:
+    taken = step()
+    call = {"id": "a", "function": {"name": "add", "arguments": "{}"}}
+    taken.take({}, {"tool_calls": [call, call]}, whole=True)
+    assert [call.id for call in taken.result().calls] == ["a", "a_1"]
+
+
+def test_arguments_count_as_part_of_the_answer() -> None:
+    taken = step()
+    taken.take({}, piece(0, "a", "add", "x" * 900))
+    with pytest.raises(TooLarge):
+        taken.take({}, piece(0, None, None, "x" * 100))
+
+
+def test_a_step_has_a_bounded_number_of_calls() -> None:
+    taken = Step(deadline=0, bytes_left=1_000_000)
+    for index in range(MOST_CALLS):
+        taken.take({}, piece(index, f"c{index}", "add"))
+    with pytest.raises(TooLarge):
+        taken.take({}, piece(MOST_CALLS, "one more", "add"))
+
+
+@pytest.mark.parametrize("index", ["0", [1], {}, 1.5])
+def test_an_index_of_another_kind_is_none(index: Any) -> None:
+    taken = step()
+    taken.take({}, piece(index, "a", "add", "{}"))
+    assert [call.name for call in taken.result().calls] == ["add"]
 
 
 @pytest.mark.parametrize("calls", [{"a": 1}, "x", 5, None, []])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from reviews.consolidation.answers import answer_text, parse_extraction, parse_synthesis
+from reviews.consolidation.answers import parse_extraction, parse_synthesis
 from reviews.consolidation.errors import AnswerUnusable
 
 NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
@@ -22,11 +22,6 @@ NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
 def test_the_object_is_found_among_other_words(text: str) -> None:
     answer = parse_extraction(text)
     assert (answer.raw_memory, answer.synopsis) == ("- Uses {braces}.", "S")
-
-
-def test_an_answer_may_come_in_parts() -> None:
-    parts = [{"type": "text", "text": NOTE[:20]}, {"type": "text", "text": NOTE[20:]}]
-    assert answer_text({"choices": [{"message": {"content": parts}}]}) == NOTE
 
 
 def test_null_is_an_empty_answer() -> None:

@@ -1,0 +1,161 @@
+"""Which upstream a consolidation asks, and what is said where none may be asked."""
+
+from collections import Counter
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from config.doctor import findings
+from gateway.agents.configuration import memory_settings
+from gateway.models import Agent
+from gateway.services import configuration_save
+from memories.database import in_thread
+from memories.errors import Conflict
+from memories.models import Owner
+from reviews.consolidation.runs import Trigger
+from reviews.consolidation.selection import due_books
+from reviews.models import ConsolidationRun
+from tests.conftest import Api
+from tests.factories import agent_make
+from tests.reviews.consolidation.answering_model import AnsweringModel, session_of
+from tests.reviews.consolidation.rows import book_of, consolidate, request, settings_make, talk, work
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("consolidation_on")]
+ADDRESS = {"url": "http://127.0.0.1:9/v1", "key": ""}
+REASON = "The book main is shared by agents of different upstreams (default, local)."
+
+
+@pytest.fixture(autouse=True)
+def _two_upstreams(settings: Settings) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": ADDRESS, "local": ADDRESS}
+
+
+@pytest.fixture
+def local(db: None) -> Agent:
+    return agent_make("private", upstream="local", model="llama")
+
+
+def asked(answering: AnsweringModel) -> Counter[tuple[str, str, str]]:
+    """What was asked for, and of which upstream and model."""
+    kinds = [("extraction" if session_of(call) else "synthesis", call) for call in answering.calls]
+    return Counter((kind, call.upstream, call.model) for kind, call in kinds)
+
+
+def test_sessions_and_documents_stay_on_the_agents_upstream(
+    alice: Owner, local: Agent, answering: AnsweringModel
+) -> None:
+    configuration_save("model_roles", {"default": "big", "smol": "small"})
+    talk(alice, local)
+    assert consolidate(alice).state == "completed"
+    assert asked(answering) == {("extraction", "local", "llama"): 1, ("synthesis", "local", "llama"): 1}
+
+
+def test_roles_may_name_an_upstream_and_its_model(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    configuration_save("model_roles", {"default": "local/meta-llama/Llama-3", "smol": "small"})
+    talk(alice, agent)
+    assert consolidate(alice).state == "completed"
+    assert asked(answering) == {
+        ("extraction", "local", "meta-llama/Llama-3"): 1,
+        ("synthesis", "default", "small"): 1,
+    }
+
+
+def test_a_shared_book_is_consolidated_by_the_upstream_that_is_named(
+    alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
+) -> None:
+    settings_make(upstream="local")
+    configuration_save("model_roles", {"default": "big", "smol": "small"})
+    talk(alice, agent)
+    talk(alice, local)
+    assert consolidate(alice).state == "completed"
+    assert asked(answering) == {("extraction", "local", "llama"): 2, ("synthesis", "local", "llama"): 1}
+
+
+def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
+    alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, local)
+    with pytest.raises(Conflict, match=r"`memories\.upstream` names the upstream") as refused:
+        request(alice)
+    assert REASON in str(refused.value)
+    assert due_books(memory_settings(), timezone.now(), most=5) == []
+    assert not ConsolidationRun.objects.exists()
+    assert answering.calls == []
+
+
+def test_books_that_are_left_alone_do_not_keep_others_waiting(alice: Owner, agent: Agent, local: Agent) -> None:
+    talk(alice, local, hours_ago=20)
+    talk(alice, agent_make("coder", book="code"), hours_ago=30)
+    assert [book.name for book in due_books(memory_settings(), timezone.now() + timedelta(hours=1), most=1)] == ["code"]
+
+
+def test_a_run_whose_book_becomes_a_shared_one_is_stopped_with_the_reason(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    run = request(alice)
+    agent_make("private", upstream="local")
+    assert work(run).state == "cancelled"
+    assert REASON in run.error["message"]
+    assert answering.calls == []
+
+
+def test_a_book_that_becomes_a_shared_one_while_it_is_read_is_read_no_further(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    talk(alice, agent)
+    first = answering.on_extraction
+
+    def shared(session: str, call: Any) -> Any:
+        agent_make("private", upstream="local")
+        return first(session, call)
+
+    answering.on_extraction = shared
+    run = work(request(alice, trigger=Trigger.SCHEDULE))
+    assert (run.state, [kind for kind, *_ in asked(answering)]) == ("failed", ["extraction"])
+    assert REASON in run.error["message"]
+
+
+async def test_the_reason_is_on_every_surface(
+    alice: Owner, alice_api: Api, agent: Agent, local: Agent, answering: AnsweringModel
+) -> None:
+    await in_thread(talk, alice, local)
+    status, refused = await alice_api.post("/api/consolidations", {"book": "main"})
+    assert (status, refused["error"]["code"]) == (409, "conflict")
+    assert REASON in refused["error"]["message"]
+    _, preview = await alice_api.post("/api/consolidations", {"book": "main", "dry_run": True})
+    assert (preview["sessions"], preview["requests"], preview["cost"]) == ([], 0, None)
+    assert REASON in preview["obstacle"]
+    assert REASON in preview["text"]
+    _, health = await alice_api.get("/api/memories/health")
+    assert REASON in health["data"][0]["consolidation_obstacle"]
+    assert REASON in health["data"][0]["text"]
+    await in_thread(settings_make, upstream="local")
+    _, health = await alice_api.get("/api/memories/health")
+    assert health["data"][0]["consolidation_obstacle"] is None
+
+
+def test_pages_command_and_doctor_say_the_reason(
+    alice: Owner, bob: Owner, agent: Agent, local: Agent, settings: Settings
+) -> None:
+    talk(alice, local)
+    client = Client()
+    client.force_login(alice.user)
+    for page in ("/memories/", "/reviews/"):
+        assert REASON in client.get(page).content.decode()
+    client.force_login(bob.user)
+    page = client.get(f"/admin/memories/book/consolidate/?book={book_of(alice).pk}").content.decode()
+    assert REASON in page
+    out = StringIO()
+    call_command("consolidate", owner="alice", book="main", dry_run=True, stdout=out)
+    assert REASON in out.getvalue()
+    settings.DAYBOOK_UPSTREAMS = {}
+    found = {finding.check: finding.text for finding in findings()}
+    assert REASON in found["book main"]
+    assert found["agent private"] == "No upstream is called local. Set DAYBOOK_UPSTREAM_LOCAL_URL."

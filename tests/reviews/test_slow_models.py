@@ -1,0 +1,78 @@
+"""Reviews and consolidations by models that think for longer than an upstream may be silent, over real HTTP."""
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from gateway import upstream
+from gateway.upstream import OpenAIModel
+from memories.models import Memory, Owner
+from reviews.consolidation.runner import execute as consolidation_execute
+from reviews.models import ReviewRun
+from reviews.runner import execute
+from tests.factories import agent_make
+from tests.reviews.consolidation.answering_model import extraction, synthesis
+from tests.reviews.consolidation.rows import document, request, settings_make, talk
+from tests.reviews.talk import newest_review, reviewed_session, say
+from tests.upstream_server import UpstreamServer, serving_upstream
+
+pytestmark = pytest.mark.django_db
+ADD = {"name": "add_memory", "arguments": {"content": "Likes tea.", "target": "user"}}
+
+
+@pytest.fixture
+def served(settings: Settings) -> Iterator[UpstreamServer]:
+    with serving_upstream() as server:
+        settings.DAYBOOK_UPSTREAMS = {"default": {"url": server.url, "key": ""}}
+        settings.UPSTREAM_IDLE_SECONDS = 0.3
+        previous = upstream.install(OpenAIModel())
+        yield server
+        upstream.install(previous)
+
+
+def reviewed(review: ReviewRun) -> ReviewRun:
+    """Execute a review as the worker does, with connections of its own."""
+    with asyncio.Runner() as runner:
+        execute(review.pk, runner)
+        runner.run(upstream.disconnect())
+    return ReviewRun.objects.get(pk=review.pk)
+
+
+def test_a_review_saves_although_its_model_thinks_for_long(alice: Owner, served: UpstreamServer) -> None:
+    say(reviewed_session(alice, memory_review_timeout=60))
+    served.script({"calls": [ADD], "think_seconds": 1}, {"text": "Done.", "think_seconds": 1})
+    review = reviewed(newest_review())
+    assert (review.state, review.error) == ("saved", None)
+    assert [memory.content for memory in Memory.objects.all()] == ["Likes tea."]
+    assert all(row["stream"] for row in served.requests())
+
+
+def test_a_model_that_falls_silent_in_its_answer_is_asked_again(alice: Owner, served: UpstreamServer) -> None:
+    say(reviewed_session(alice, memory_review_timeout=60))
+    served.script({"text": ["Let me ", "see"], "hang": "middle"})
+    review = reviewed(newest_review())
+    assert (review.state, review.error["code"]) == ("scheduled", "upstream_timeout")
+
+
+def test_a_review_that_takes_longer_than_it_may_has_timed_out(alice: Owner, served: UpstreamServer) -> None:
+    say(reviewed_session(alice, memory_review_timeout=1))
+    served.script({"text": "Done.", "think_seconds": 60})
+    assert reviewed(newest_review()).state == "timed_out"
+
+
+def test_a_consolidation_waits_as_long_as_its_requests_may_take(alice: Owner, served: UpstreamServer) -> None:
+    settings_make(request_seconds=60)
+    talk(alice, agent_make(), "I deploy with make ship.")
+    served.script(
+        {"text": extraction("- Deploys with make ship.", "About deploying."), "think_seconds": 1},
+        {"text": synthesis("# Memory"), "think_seconds": 1},
+    )
+    run = request(alice)
+    with asyncio.Runner() as runner:
+        consolidation_execute(run.pk, runner.run)
+        runner.run(upstream.disconnect())
+    run.refresh_from_db()
+    assert (run.state, run.error) == ("completed", None)
+    assert document(alice, "MEMORY.md") == "# Memory"
