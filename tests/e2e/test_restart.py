@@ -1,5 +1,6 @@
 """A restart costs nothing: open turns of a real Daybook that is stopped, or killed, and started again."""
 
+import http.client
 import json
 import signal
 import sqlite3
@@ -72,7 +73,7 @@ class Client:
         except urllib.error.HTTPError as error:
             with error:
                 answer.text, answer.headers, answer.status = error.read().decode(), _headers(error), error.code
-        except OSError as error:
+        except (OSError, http.client.HTTPException) as error:
             answer.text += f"cut: {error}"
         finally:
             answer.over.set()
