@@ -43,6 +43,7 @@ class ReviewRun(models.Model):
     attempts = models.PositiveSmallIntegerField(default=0)
     lease_token = models.UUIDField(null=True, blank=True)
     lease_expires_at = models.DateTimeField(null=True, blank=True)
+    holder = models.UUIDField(null=True, blank=True, help_text="The process that executes it.")
     not_before = models.DateTimeField(default=timezone.now, help_text="When the next attempt may start.")
     enqueued_at = models.DateTimeField(null=True, blank=True)
     model = models.CharField(max_length=200, blank=True)

@@ -12,11 +12,12 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
 from gateway.models import Session
+from gateway.runs.holder import is_gone, this_process
 from gateway.steps import add_usage
 from memories.errors import DomainError, UpstreamTimeout
 from memories.ids import uuid7
@@ -93,6 +94,7 @@ def review_claim(run_id: UUID) -> Claim | None:
                 attempts=F("attempts") + 1,
                 lease_token=token,
                 lease_expires_at=now + timedelta(seconds=timeout) + LEASE_MARGIN,
+                holder=this_process(),
                 started_at=now,
                 error=None,
             )
@@ -177,8 +179,10 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
 
 
 def expire_leases(now: datetime) -> int:
-    """Runs whose worker died: scheduled again, or failed when the attempts are used up. Returns how many."""
-    stale = ReviewRun.objects.filter(state=State.RUNNING, lease_expires_at__lt=now)
+    """Runs whose worker stopped or died: scheduled again, or failed when the attempts are used up. Returns how many."""
+    running = ReviewRun.objects.filter(state=State.RUNNING)
+    gone = [holder for holder in set(running.values_list("holder", flat=True)) if is_gone(holder)]
+    stale = running.filter(Q(lease_expires_at__lt=now) | Q(holder__in=gone))
     again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
     )

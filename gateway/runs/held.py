@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
-from django.db import DatabaseError
+from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
@@ -175,7 +175,7 @@ async def _keep() -> None:
         texts = {held.context.lease_token: text for held, text in changed.items()}
         try:
             open_runs = await in_spare_thread(leases.keep, texts, renew=renew)
-        except DatabaseError as error:
+        except Error as error:
             logger.warning("open runs could not be kept (%s); it is tried again", type(error).__name__)
             continue
         renewed = began if renew else renewed

@@ -47,10 +47,19 @@ def is_gone(name: UUID | None) -> bool:
         os.close(file)
 
 
+def forget_gone() -> None:
+    """Clear away what is left of processes that have ended."""
+    if connection.vendor == "sqlite":
+        for file in (Path(settings.DAYBOOK_HOME) / _FOLDER).glob("*.lock"):
+            is_gone(UUID(file.stem))
+
+
 def _hold(path: Path) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
+    new = path.with_suffix(".new")  # under its own name it is never seen without its lock
     # Never closed: the lock is given back when the process ends.
-    fcntl.flock(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), fcntl.LOCK_EX)
+    fcntl.flock(os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), fcntl.LOCK_EX)
+    new.rename(path)
 
 
 def _file(name: UUID) -> Path:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
-from gateway.runs.holder import is_gone
+from gateway.runs.holder import forget_gone, is_gone
 from gateway.runs.rows import messages_insert
 from memories.database import only_row
 
@@ -50,7 +50,9 @@ def stop_former() -> int:
     running = Run.objects.filter(state=Run.State.RUNNING).values_list("pk", "holder")
     # Runs that name no process were opened by a version that did not write it down.
     left = [pk for pk, holder in list(running) if holder is None or is_gone(holder)]
-    return sum(stop_run(pk) for pk in left)
+    stopped = sum(stop_run(pk) for pk in left)
+    forget_gone()
+    return stopped
 
 
 @transaction.atomic

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Case, TextField, Value, When
+from django.db import connection
 from django.utils import timezone
 
 from gateway.models import Run
@@ -22,12 +22,24 @@ def keep(texts: Mapping[UUID, str], *, renew: bool) -> dict[UUID, bool]:
     lengthen all their leases, in another. Returns their open runs by lease token, with whether a stop was asked for."""
     running = Run.objects.filter(state=Run.State.RUNNING)
     if texts:
-        said = [When(lease_token=token, then=Value(text)) for token, text in texts.items()]
-        running.filter(lease_token__in=list(texts)).update(text=Case(*said, output_field=TextField()))
+        _store(texts)
     mine = running.filter(holder=this_process())
     if renew:
         mine.update(lease_expires_at=lease_end())
     return {token: asked for token, asked in mine.values_list("lease_token", "stop_requested") if token}
+
+
+def _store(texts: Mapping[UUID, str]) -> None:
+    # As a table of values: the ORM's CASE … WHEN is compared row by row, and takes ten times as long.
+    token_value = Run._meta.get_field("lease_token").get_db_prep_value
+    values = [value for token, text in texts.items() for value in (token_value(token, connection), text)]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"WITH said(token, text) AS (VALUES {', '.join(['(%s, %s)'] * len(texts))}) "  # noqa: S608 - no value in it
+            "UPDATE gateway_run SET text = said.text FROM said "
+            "WHERE gateway_run.lease_token = said.token AND gateway_run.state = 'running'",
+            values,
+        )
 
 
 def request_stop(

@@ -234,8 +234,8 @@ def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice:
         ("failed", {"code": "not_found"}, "There is nothing here. It may have been deleted."),
         (
             "failed",
-            {"code": "upstream_error", "message": "The model server refused the gateway's key."},
-            "The model server refused the gateway's key. Your message is kept.",
+            {"code": "upstream_error", "message": "The model server answered with an error (500)."},
+            "The model server answered with an error (500). Your message is kept.",
         ),
         ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),

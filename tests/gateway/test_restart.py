@@ -3,26 +3,32 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
+import threading
+from collections.abc import AsyncGenerator, Generator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 import pytest_asyncio
-from django.conf import settings
-from django.db import connection
+from django.conf import settings as django_settings
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from pytest_django.fixtures import Settings
 
+from gateway.errors import Restarting
 from gateway.live import LiveTurn
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import held, leases
 from gateway.runs.holder import is_gone, this_process
 from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
+from gateway.runs.opening import open_run
 from gateway.turns import TurnOptions
-from memories.database import in_thread
+from memories import database
+from memories.database import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
 from tests.conftest import Api
@@ -69,7 +75,7 @@ async def has_flushed(text: str) -> None:
 
 
 async def live_turn(owner: Owner, session: Session) -> LiveTurn:
-    context = await in_thread(
+    context = await open_run(
         open_native, caller_make(owner), session_id=session.pk, content="Hi", replaces=None, request_id="r"
     )
     turn = LiveTurn(context)
@@ -324,7 +330,7 @@ def test_the_end_of_a_process_is_known_at_once() -> None:
         "import os, sys, django; django.setup(); from gateway.runs.holder import this_process;"
         "print(this_process(), flush=True); sys.stdin.read()"
     )
-    env = {"DAYBOOK_HOME": str(settings.DAYBOOK_HOME), "DJANGO_SETTINGS_MODULE": "config.settings"}
+    env = {"DAYBOOK_HOME": str(django_settings.DAYBOOK_HOME), "DJANGO_SETTINGS_MODULE": "config.settings"}
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
     ) as other:
@@ -341,3 +347,38 @@ def test_the_end_of_a_process_is_known_at_once() -> None:
 
 async def _events(turn: LiveTurn) -> list[Any]:
     return [event async for _, event in turn.watch(0)]
+
+
+@pytest.fixture
+def real_threads(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+    """One database thread and the spare one, as in a web process."""
+    settings.DB_THREADS = 1
+    pools = {name: ThreadPoolExecutor(max_workers=1) for name in ("_pool", "_spare")}
+    for name, pool in pools.items():
+        monkeypatch.setattr(database, name, pool)
+    yield
+    for pool in pools.values():
+        pool.submit(connections.close_all).result(timeout=10)
+        pool.shutdown()
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_a_long_query_of_another_delays_no_shutdown(
+    alice: Owner, session: Session, model: ScriptedModel, shut_down: Any, real_threads: None
+) -> None:
+    model.script(Hangs(("Half",)))
+    turn = await live_turn(alice, session)
+    await has_flushed("Half")
+    go_on = threading.Event()
+    busy = asyncio.create_task(in_thread(go_on.wait, 30))
+    opening = asyncio.create_task(live_turn(alice, session))  # waits for the thread
+    try:
+        await shut_down()
+        run = await in_spare_thread(Run.objects.get)
+        assert (run.state, run.text) == ("stopped", "Half")
+        assert (await _events(turn))[-1][0] == "done"
+    finally:
+        go_on.set()
+        await busy
+    with pytest.raises(Restarting):
+        await opening

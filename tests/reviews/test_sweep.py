@@ -6,14 +6,17 @@ from typing import Any
 import pytest
 import time_machine
 from django.conf import settings as django_settings
+from django.db import connection
 from django.utils import timezone
 from django_q.brokers import get_broker
 
 from gateway.models import Session
 from gateway.services import session_delete
+from memories.ids import uuid7
 from memories.models import Owner
 from reviews import schedule, sweep
 from reviews.models import ReviewRun
+from reviews.services import expire_leases, review_claim
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.reviews.talk import newest_review, reviewed_session, say
 
@@ -114,3 +117,15 @@ def test_a_job_is_part_of_the_turns_transaction_or_follows_its_commit(
         callback()
     assert at_once == (0 if django_settings.REDIS_URL else 1)
     assert sent == [("reviews.tasks.review_execute", str(newest_review().pk))]
+
+
+def test_a_review_whose_worker_has_ended_is_taken_up_before_its_lease_runs_out(alice: Owner) -> None:
+    say(reviewed_session(alice))
+    claim = review_claim(newest_review().pk)
+    assert claim
+    assert expire_leases(timezone.now()) == 0
+    ReviewRun.objects.update(holder=uuid7())  # a process that is not there
+    # With a server database it may be on another machine: there the lease has to run out.
+    sqlite = connection.vendor == "sqlite"
+    assert expire_leases(timezone.now()) == (1 if sqlite else 0)
+    assert newest_review().state == ("scheduled" if sqlite else "running")
