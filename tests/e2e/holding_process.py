@@ -2,7 +2,8 @@
 product's own functions, and counts the living objects that hold a word.
 
 It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]`
-with a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command is not found."""
+with a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command itself is not
+found."""
 
 import gc
 import json
