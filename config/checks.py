@@ -46,6 +46,6 @@ def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> 
                 "Cookies are sent over http, too.",
                 hint="Set https origins in DAYBOOK_TRUSTED_ORIGINS.",
                 id="daybook.W016",
-            )  # fmt: skip
+            )
         )
     return found
