@@ -35,13 +35,19 @@ test: install-dev ## The whole test suite on SQLite
 
 test-scale: install-dev ## The suite on PostgreSQL and Redis, without the browser (pages know no database)
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
-	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run} REQUIRE_SERVICES=1 $(PY) -m pytest -m "not browser"
+	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest -m "not browser"
 
-check: install-dev ## Lint, format, types, import directions, missing migrations
+# As an installation behind TLS would be set up. Nothing is connected to.
+DEPLOYED := DATABASE_URL=postgres://daybook@127.0.0.1/daybook REDIS_URL=redis://127.0.0.1:6379/0 \
+	DAYBOOK_SECRET_KEY=only-for-this-check-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEF \
+	DAYBOOK_ALLOWED_HOSTS=chat.example.org DAYBOOK_TRUSTED_ORIGINS=https://chat.example.org
+
+check: install-dev ## Lint, format, types, import directions, missing migrations, Django's checks for deployment
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
+	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/mypy .
 
 format: install-dev ## Mend what can be mended by itself

@@ -2,8 +2,8 @@ from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 
-from config.checks import prompt_warnings
 from config.environment import ConfigurationError
+from config.prompt_checks import prompt_warnings
 from memories.providers import ProviderUnusable, providers
 from prompts.files import use_folder
 
@@ -14,6 +14,11 @@ class ConfigConfig(AppConfig):
 
     def ready(self) -> None:
         """Load what the environment names and the settings could not load yet. Raises ConfigurationError."""
+        # Models can be imported only now. Importing the checks registers them.
+        from config import checks as deployment_checks  # noqa: F401
+        from config.queue_payloads import install
+
+        install()
         use_folder(settings.DAYBOOK_PROMPTS)
         checks.register(prompt_warnings)
         try:

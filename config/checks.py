@@ -1,14 +1,51 @@
-"""What `manage.py check` looks at beside Django's own checks."""
+"""Checks for deployment that Django cannot make: it looks for its middlewares by name, and ours are subclasses, which
+API requests pass by (config.middleware). The three checks by name are silenced in the settings; these look at the
+classes, and at the settings that Django checks only where it finds the name."""
 
+from collections.abc import Sequence
 from typing import Any
 
-from django.core import checks
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Tags, Warning, register
+from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.security import SecurityMiddleware
+from django.utils.module_loading import import_string
 
-from prompts.files import prompt_problems
+from config.middleware import RequestBoundary
 
-MEANWHILE = "Another text is used meanwhile."
+_NEEDED = {
+    SecurityMiddleware: "daybook.W001",
+    RequestBoundary: "daybook.W002",  # it sends X-Frame-Options
+    CsrfViewMiddleware: "daybook.W003",
+}
 
 
-def prompt_warnings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """A warning for each prompt file that cannot be used."""
-    return [checks.Warning(problem, hint=MEANWHILE, id="daybook.W001") for problem in prompt_problems()]
+@register(Tags.security, deploy=True)
+def check_middlewares(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
+    """Each protection that Django looks for by name is there as a class."""
+    classes = [import_string(name) for name in settings.MIDDLEWARE]
+    return [
+        Warning(f"No middleware is a {base.__name__}.", id=number)
+        for base, number in _NEEDED.items()
+        if not any(issubclass(one, base) for one in classes)
+    ]
+
+
+@register(Tags.security, deploy=True)
+def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
+    """What a browser is told about TLS. The redirect from http is the proxy's business (deploy/)."""
+    found: list[CheckMessage] = []
+    if not settings.SECURE_HSTS_SECONDS:
+        found.append(
+            Warning("Pages do not tell browsers to use https only.", hint="SECURE_HSTS_SECONDS", id="daybook.W004")
+        )
+    if not settings.CSRF_COOKIE_SECURE:
+        found.append(
+            Warning(
+                "Cookies are sent over http, too.",
+                hint="Set https origins in DAYBOOK_TRUSTED_ORIGINS.",
+                id="daybook.W016",
+            )
+        )
+    return found

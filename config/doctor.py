@@ -17,8 +17,8 @@ from django.utils import timezone
 from django_q.brokers import get_broker
 
 from config import heartbeat
-from config.checks import MEANWHILE
 from config.health import pending_migrations
+from config.prompt_checks import MEANWHILE
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run

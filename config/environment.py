@@ -13,6 +13,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY)$")
+_KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
+_KEY_VARIETY = 8  # different characters: a word that is repeated is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -168,9 +170,13 @@ def owner_only(database: Path) -> Path:
 def secret_key(env: Environment, home: Path) -> str:
     """The signing key: from the environment, else kept in the home (one machine only)."""
     given = env.secret_key.get_secret_value()
+    scale = bool(env.database_url or env.redis_url.get_secret_value())
+    if scale:
+        _require_strong("DAYBOOK_SECRET_KEY", [given] if given else [])
+        _require_strong("DAYBOOK_SECRET_KEY_FALLBACKS", split_list(env.secret_key_fallbacks))
     if given:
         return given
-    if env.database_url or env.redis_url.get_secret_value():
+    if scale:
         raise ConfigurationError(
             "DAYBOOK_SECRET_KEY is not set; with DATABASE_URL or REDIS_URL it must be, the same for every process."
         )
@@ -179,6 +185,15 @@ def secret_key(env: Environment, home: Path) -> str:
         return path.read_text().strip()
     except FileNotFoundError:
         return _keep_key(path)
+
+
+def _require_strong(name: str, keys: list[str]) -> None:
+    """Refuse keys that can be guessed: who knows the key can sign in as anybody and queue any job."""
+    if any(len(key) < _KEY_LENGTH or len(set(key)) < _KEY_VARIETY for key in keys):
+        raise ConfigurationError(
+            f"{name} is a value that is not shown; with DATABASE_URL or REDIS_URL it must be at least {_KEY_LENGTH} "
+            'random characters: python3 -c "import secrets; print(secrets.token_urlsafe(48))" makes one.'
+        )
 
 
 def _keep_key(path: Path) -> str:

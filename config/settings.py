@@ -33,6 +33,8 @@ except OSError as error:
     ) from None
 
 SECRET_KEY = secret_key(ENV, DAYBOOK_HOME)
+# Whether it comes from the environment; else it is kept in the home, and a backup holds it.
+SECRET_KEY_GIVEN = bool(ENV.secret_key.get_secret_value())
 SECRET_KEY_FALLBACKS = split_list(ENV.secret_key_fallbacks)
 DEBUG = False
 ALLOWED_HOSTS = allowed_hosts(ENV)
@@ -191,6 +193,9 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
 )
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
 SECURE_REFERRER_POLICY = "same-origin"
+
+# Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.
+SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
 
 DAYBOOK_MAX_BODY = ENV.max_body
 BODY_SECONDS = ENV.body_seconds

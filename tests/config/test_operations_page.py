@@ -34,6 +34,10 @@ def test_containers_run_unprivileged_and_depend_on_what_is_there(file: str) -> N
     services = yaml.safe_load((BASE / "deploy" / file).read_text())["services"]
     ours = {name: service for name, service in services.items() if service["image"] == "daybook"}
     assert ours
+    for service in services.values():
+        assert service["read_only"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+        assert service["image"] == "daybook" or re.search(r":\d+\.\d+", service["image"]), "an exact version"
     for service in ours.values():
         assert service["cap_drop"] == ["ALL"]
         assert set(service.get("depends_on", {})) <= set(services)

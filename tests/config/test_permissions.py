@@ -1,7 +1,6 @@
 """Files and folders are for Daybook's own user alone, whatever the umask."""
 
 import logging
-import os
 import stat
 import subprocess
 import sys
@@ -68,4 +67,4 @@ def test_what_is_not_ours_in_the_folder_is_left_alone(tmp_path: Path, caplog: py
 def test_a_sticky_folder_of_everybody_stays_as_it_is(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     tighten(tmp_path)
-    assert os.stat(tmp_path).st_mode & 0o7777 == 0o1777
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777

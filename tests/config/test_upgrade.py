@@ -1,13 +1,13 @@
 """A database of the first release is migrated to the present schema, and says what it said."""
 
 import json
-import lzma
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from tests.data.stored import load_stored
 from tests.e2e.running import manage
 
 STORED = Path(__file__).parents[1] / "data" / "schema_1.sql.xz"
@@ -45,9 +45,7 @@ print(json.dumps({
 def old_home(tmp_path: Path) -> Path:
     """A DAYBOOK_HOME with the stored database."""
     home = tmp_path / "home"
-    home.mkdir(mode=0o700)
-    with closing(sqlite3.connect(home / "daybook.sqlite3")) as database:
-        database.executescript(lzma.decompress(STORED.read_bytes()).decode())
+    load_stored(STORED, home)
     return home
 
 

@@ -1,8 +1,9 @@
 """A second process that remembers: `python -m tests.e2e.holding_process` fills every cache of a process through the
 product's own functions, and counts the living objects that hold a word.
 
-It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]` with
-a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command is not found."""
+It reads one JSON list per line and answers with a JSON value: `["warm", owner, session]` and `["ask", owner, word]`
+with a number, `["count", word, …]` with one number per word. Words travel reversed, so that the command itself is not
+found."""
 
 import gc
 import json

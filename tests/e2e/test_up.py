@@ -125,7 +125,7 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
 def test_two_starts_at_once_make_one_administrator_and_one_key(
     start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
 ) -> None:
-    env = unmigrated | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
+    env = unmigrated | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
     with ThreadPoolExecutor(1) as pool:
         other = pool.submit(_shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env)
         daybook = start_daybook(env)

@@ -42,7 +42,7 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:
-    result = manage(home, "up", env={variable: value, "DAYBOOK_SECRET_KEY": "a-key-of-this-test"})
+    result = manage(home, "up", env={variable: value, "DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"})
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith(f"daybook: {variable} is ")
     assert result.stderr.count("\n") == 1
@@ -50,7 +50,10 @@ def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, v
 
 
 def test_a_database_that_is_away_is_one_line(home: Path) -> None:
-    given = {"DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x", "DAYBOOK_SECRET_KEY": "a-key-of-this-test"}
+    given = {
+        "DATABASE_URL": "postgres://me:secret@127.0.0.1:1/x",
+        "DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef",
+    }
     result = manage(home, "up", env=given)
     assert (result.returncode, result.stderr.count("\n")) == (1, 1)
     assert result.stderr.startswith("daybook: DATABASE_URL is a value that is not shown; the database can't be used")

@@ -1,0 +1,251 @@
+"""Backups: a folder with a copy of the database, the signing key if it is kept in the home, and a manifest that says
+what they are. `manage.py backup` and `manage.py restore` call this.
+
+A backup is taken while Daybook runs: SQLite's online backup and pg_dump both copy one consistent state. It is written
+to a temporary folder and renamed at the end, so a folder with a manifest is always whole."""
+
+import hashlib
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from django.conf import settings
+from django.core.management.base import CommandError
+from django.db import connection, connections
+from django.db.migrations.loader import MigrationLoader
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+
+from config import heartbeat, postgres_tools
+
+FORMAT = 1
+MANIFEST = "manifest.json"
+KEY_FILE = "secret_key"
+_DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a backup says of itself: `files` maps names to SHA-256, `migrations` are those that were applied."""
+
+    format: int
+    made_at: str
+    engine: str
+    files: dict[str, str]
+    migrations: list[list[str]]
+
+    @property
+    def database(self) -> str:
+        """Name of the database's file."""
+        return _DATABASE[self.engine]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What a restore did. `replaced`: where the backup of what was there before is, if anything was."""
+
+    manifest: Manifest
+    secret_key: Literal["restored", "environment", "missing"]
+    replaced: Path | None
+
+
+def backup(folder: Path | None = None) -> tuple[Path, Manifest]:
+    """Write a backup to `folder`, which must not exist or be empty; by default a new one in DAYBOOK_HOME/backups.
+    Raises CommandError."""
+    target = (folder or _default_folder("daybook")).absolute()
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        raise CommandError(f"{target} is not empty. Name a folder that does not exist yet.")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with _temporary_folder(target.parent) as part:
+        manifest = _write(part)
+        part.rename(target)
+    return target, manifest
+
+
+def restore(folder: Path, *, force: bool = False) -> Restored:
+    """Put a backup in the place of what is there. Nothing is changed before the backup was checked.
+
+    Raises CommandError for a backup that is not whole or not for this installation and, without `force`, when
+    something is there already or Daybook runs. With `force` what is there is backed up first."""
+    manifest = verify(folder)
+    there = _has_tables()
+    if not force:
+        if there and heartbeat.alive():
+            raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
+        if there:
+            raise CommandError("The database is not empty. --force replaces it, after a backup of what is there.")
+    replaced = backup(_default_folder("replaced"))[0] if there else None
+    connections.close_all()
+    if manifest.engine == "sqlite":
+        _restore_sqlite(folder / manifest.database, into=there)
+    else:
+        postgres_tools.load(folder / manifest.database)
+    return Restored(manifest=manifest, secret_key=_restore_key(folder), replaced=replaced)
+
+
+def verify(folder: Path) -> Manifest:
+    """Check that a backup is whole and can be restored here. Raises CommandError that says what is wrong."""
+    manifest = _read_manifest(folder)
+    if manifest.engine != connection.vendor:
+        raise CommandError(f"This is a backup of {manifest.engine}; this installation uses {connection.vendor}.")
+    for name, expected in manifest.files.items():
+        path = folder / name
+        if Path(name).name != name or not path.is_file() or _sha256(path) != expected:
+            raise CommandError(f"{path} is missing or is not the file that was backed up. Nothing was changed.")
+    known = set(MigrationLoader(None).disk_migrations)
+    if newer := [".".join(step) for step in manifest.migrations if tuple(step) not in known]:
+        raise CommandError(f"The backup is of a newer version, which has the migration {newer[-1]}. Upgrade first.")
+    if manifest.engine == "sqlite":
+        _check_sqlite(folder / manifest.database)
+    else:
+        postgres_tools.check(folder / manifest.database)
+    return manifest
+
+
+def _write(folder: Path) -> Manifest:
+    engine = connection.vendor
+    database = folder / _DATABASE[engine]
+    if engine == "sqlite":
+        _copy_sqlite(Path(connection.settings_dict["NAME"]), database)
+    else:
+        postgres_tools.dump(database)
+    key = settings.DAYBOOK_HOME / KEY_FILE
+    if key.exists() and not settings.SECRET_KEY_GIVEN:
+        shutil.copyfile(key, folder / KEY_FILE)
+    manifest = Manifest(
+        format=FORMAT,
+        made_at=timezone.now().isoformat(timespec="seconds"),
+        engine=engine,
+        files={path.name: _sha256(path) for path in sorted(folder.iterdir())},
+        migrations=sorted([app, name] for app, name in _applied(database)),
+    )
+    (folder / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n")
+    for path in folder.iterdir():
+        _sync(path)
+    return manifest
+
+
+def _applied(database: Path) -> set[tuple[str, str]]:
+    """The migrations of the copy itself where it can be asked: the server may be migrated meanwhile."""
+    if connection.vendor == "sqlite":
+        with closing(sqlite3.connect(database)) as copy:
+            return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())
+    return set(MigrationRecorder(connection).applied_migrations())
+
+
+def _read_manifest(folder: Path) -> Manifest:
+    try:
+        told: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+        manifest = Manifest(**told)
+    except FileNotFoundError:
+        raise CommandError(f"{folder} holds no {MANIFEST}: it is not a backup, or not a whole one.") from None
+    except (OSError, ValueError, TypeError) as error:
+        raise CommandError(f"{folder / MANIFEST} cannot be read ({type(error).__name__}).") from None
+    if manifest.format != FORMAT or manifest.engine not in _DATABASE or manifest.database not in manifest.files:
+        raise CommandError(f"{folder / MANIFEST} is of a form that this version does not know.")
+    return manifest
+
+
+# ---- SQLite ----------------------------------------------------------------------------------------------------------
+
+
+def _copy_sqlite(source: Path, target: Path) -> None:
+    """Copy a database, also one in use, as one consistent state into one file without a write-ahead log."""
+    if not source.exists():
+        raise CommandError(f"There is no database {source} yet.")
+    with closing(sqlite3.connect(source)) as original, closing(sqlite3.connect(target)) as copy:
+        original.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+    _check_sqlite(target)
+
+
+def _check_sqlite(database: Path) -> None:
+    try:
+        with closing(sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True)) as copy:
+            answer = copy.execute("PRAGMA integrity_check").fetchone()[0]
+    except sqlite3.DatabaseError as error:
+        answer = str(error)
+    if answer != "ok":
+        raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def _restore_sqlite(source: Path, *, into: bool) -> None:
+    """Put a copy where no database is, by a rename. `into` one that is there by SQLite's own backup: one transaction,
+    which a process that still has the file open sees as well."""
+    target = Path(settings.DATABASES["default"]["NAME"])
+    if not into:
+        with _temporary_folder(target.parent) as part:
+            shutil.copyfile(source, part / target.name)
+            _sync(part / target.name)
+            for left in ("-wal", "-shm"):
+                target.with_name(target.name + left).unlink(missing_ok=True)
+            (part / target.name).replace(target)
+        return
+    with (
+        closing(sqlite3.connect(f"file:{source}?mode=ro&immutable=1", uri=True)) as copy,
+        closing(sqlite3.connect(target, timeout=30)) as live,
+    ):
+        copy.backup(live)
+    _check_live(target)
+
+
+def _check_live(target: Path) -> None:
+    with closing(sqlite3.connect(target)) as live:
+        if (answer := live.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
+            raise CommandError(f"{target} is damaged after the restore: {answer}.")
+
+
+# ---- Files -----------------------------------------------------------------------------------------------------------
+
+
+def _restore_key(folder: Path) -> Literal["restored", "environment", "missing"]:
+    source, target = folder / KEY_FILE, settings.DAYBOOK_HOME / KEY_FILE
+    if settings.SECRET_KEY_GIVEN:
+        return "environment"
+    if not source.exists():
+        return "missing"
+    fresh = target.with_name(f"{KEY_FILE}.{os.getpid()}")
+    shutil.copyfile(source, fresh)
+    _sync(fresh)
+    fresh.replace(target)
+    return "restored"
+
+
+def _has_tables() -> bool:
+    return bool(connection.introspection.table_names())
+
+
+def _default_folder(name: str) -> Path:
+    return Path(settings.DAYBOOK_HOME) / "backups" / f"{name}-{timezone.now():%Y%m%dT%H%M%S%f}Z"
+
+
+@contextmanager
+def _temporary_folder(parent: Path) -> Iterator[Path]:
+    """A folder beside the target, so that a rename does; whatever is left of it in the end is deleted."""
+    parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".daybook-part-", dir=parent))
+    try:
+        yield part
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())

@@ -1,0 +1,31 @@
+"""`manage.py backup [FOLDER]`: the database and the signing key, while Daybook runs."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from config.backup import KEY_FILE, backup
+
+
+class Command(BaseCommand):
+    help = "Back up the database and the signing key to a folder, also while Daybook runs."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "folder", type=Path, nargs="?", metavar="FOLDER", help="a new folder (default: one in DAYBOOK_HOME/backups)"
+        )
+
+    def handle(self, *args: Any, folder: Path | None, **options: Any) -> None:
+        try:
+            target, manifest = backup(folder)
+        except OSError as error:
+            raise CommandError(f"{error.filename or folder}: {error.strerror}. Nothing was backed up.") from None
+        size = sum(path.stat().st_size for path in target.iterdir())
+        self.stdout.write(f"Backed up the database ({manifest.engine}, {size:,} bytes) to {target}")
+        if KEY_FILE in manifest.files:
+            self.stdout.write("The signing key is in it: keep the backup as private as Daybook itself.")
+        else:
+            self.stdout.write("The signing key comes from DAYBOOK_SECRET_KEY and is not in it: keep that, too.")

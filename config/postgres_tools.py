@@ -1,0 +1,69 @@
+"""pg_dump and pg_restore, for config.backup. The password travels in the environment, never in an argument."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandError
+from django.db import connection
+from django.utils import timezone
+
+_LOCK_WAIT = "-c lock_timeout=10s"
+_WITHOUT_ROLES = ("--no-owner", "--no-privileges")
+
+
+def dump(target: Path) -> None:
+    """Dump the database in the custom format, as one consistent state. Raises CommandError."""
+    _run("pg_dump", "--format=custom", *_WITHOUT_ROLES, f"--file={target}")
+
+
+def check(source: Path) -> None:
+    """Read the dump's table of contents. Raises CommandError for a damaged one."""
+    _run("pg_restore", "--list", str(source))
+
+
+def load(source: Path) -> None:
+    """Put a dump in the place of the schema `public`, in one transaction. What is there is set aside under another name
+    meanwhile, and comes back if the dump cannot be loaded. Raises CommandError."""
+    aside = f"replaced_{timezone.now():%Y%m%d%H%M%S%f}"
+    with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = '10s'")
+        cursor.execute(f'ALTER SCHEMA public RENAME TO "{aside}"')
+        cursor.execute("CREATE SCHEMA public")
+        try:
+            # The dump brings the schema itself along where it is not the server's own.
+            _run("pg_restore", "--exit-on-error", "--single-transaction", "--schema=public", *_WITHOUT_ROLES,
+                 f"--dbname={connection.settings_dict['NAME']}", str(source))  # fmt: skip
+        except CommandError:
+            cursor.execute("DROP SCHEMA public CASCADE")
+            cursor.execute(f'ALTER SCHEMA "{aside}" RENAME TO public')
+            raise
+        cursor.execute(f'DROP SCHEMA "{aside}" CASCADE')
+
+
+def _run(program: str, *arguments: str) -> None:
+    path = shutil.which(program)
+    if path is None:
+        raise CommandError(f"{program} is not installed; it comes with PostgreSQL's client programs.")
+    done = subprocess.run(  # noqa: S603 - the program and its arguments are ours
+        [path, *arguments], env=_environment(connection.settings_dict), capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        said = done.stderr.strip().splitlines()
+        raise CommandError(f"{program} failed: {said[-1] if said else f'exit code {done.returncode}'}")
+
+
+def _environment(database: Mapping[str, Any]) -> dict[str, str]:
+    """The variables by which libpq finds the server."""
+    names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
+    given = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
+    options = {f"PG{name.upper()}": str(value) for name, value in _libpq_options(database)}
+    return {**os.environ, **given, **options, "PGOPTIONS": _LOCK_WAIT}
+
+
+def _libpq_options(database: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    kept = ("sslmode", "sslrootcert", "sslcert", "sslkey")
+    return [(name, value) for name, value in (database.get("OPTIONS") or {}).items() if name in kept]

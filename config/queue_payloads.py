@@ -1,0 +1,64 @@
+"""Jobs in the queue are JSON. django-q2 signs them but pickles what it signs, so whoever learned the signing key, or
+found a way round it, could run code in a worker. It has no setting for this, only one module-level class that every
+part of it looks up when it signs or reads a package; that class is replaced here (docs/decisions/0018)."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ImproperlyConfigured
+from django.core.signing import BadSignature, b64_encode
+from django_q import signing
+from django_q.status import Stat
+
+_TIME, _STATUS = "@time", "@status"
+
+
+class JsonSerializer:
+    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, and the
+    status that a cluster reports of itself; anything else is a TypeError where the job is made."""
+
+    @staticmethod
+    def dumps(package: Any) -> bytes:
+        """Return the package as JSON. Raises TypeError."""
+        return json.dumps(package, default=_plain, separators=(",", ":")).encode()
+
+    @staticmethod
+    def loads(data: bytes) -> Any:
+        """Read a package. Raises BadSignature for one that is not JSON, which django-q2 drops: the sweeps queue again
+        what a job of an older version was to do."""
+        try:
+            return json.loads(data, object_hook=_object)
+        except ValueError:
+            raise BadSignature("The package is not JSON.") from None
+
+
+def install() -> None:
+    """Have django-q2 use JSON. Raises ImproperlyConfigured if this version of it would go on pickling."""
+    signing.PickleSerializer = JsonSerializer
+    package = {"args": ["job"]}
+    signed = signing.SignedPackage.dumps(package, False)
+    if signed.split(":", 1)[0] != _signed_form(package) or signing.SignedPackage.loads(signed) != package:
+        raise ImproperlyConfigured("This version of django-q2 does not take the JSON serializer for its packages.")
+
+
+def _signed_form(package: Any) -> str:
+    return b64_encode(JsonSerializer.dumps(package)).decode()
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    if isinstance(value, datetime):
+        return {_TIME: value.isoformat()}
+    if isinstance(value, Stat):
+        return {_STATUS: value.__getstate__()}
+    raise TypeError(f"A job carries plain values, not {type(value).__name__}.")
+
+
+def _object(found: dict[str, Any]) -> Any:
+    if _TIME in found:
+        return datetime.fromisoformat(found[_TIME])
+    if _STATUS in found:
+        status = Stat.__new__(Stat)
+        status.__dict__.update(found[_STATUS])
+        return status
+    return found

@@ -1,0 +1,173 @@
+"""`manage.py backup` while somebody writes, and `restore`: the copy is whole, and nothing is replaced by accident."""
+
+import json
+import sqlite3
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.config.test_upgrade import STORED
+from tests.data.stored import load_stored
+from tests.e2e.conftest import new_storage
+from tests.e2e.running import manage, running_daybook
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def filled(home: Path) -> Path:
+    """A home with rows in every table, of the first schema."""
+    load_stored(STORED, home)
+    return home
+
+
+@contextmanager
+def writing_in_pairs(database: Path) -> Iterator[None]:
+    """Somebody who always writes two rows at once, until the block ends."""
+    stop, begun = threading.Event(), threading.Event()
+
+    def write() -> None:
+        number = 0
+        with closing(sqlite3.connect(database, timeout=30)) as connection:
+            while not stop.is_set():
+                number += 1
+                with connection:
+                    for side in ("left", "right"):
+                        row = ("2026-01-01", f"{side}-{number}", "secret", number)
+                        connection.execute(
+                            "INSERT INTO memories_scanday (day, rule, kind, number) VALUES (?, ?, ?, ?)", row
+                        )
+                begun.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        assert begun.wait(30)
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def rows(home: Path, sql: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(home / "daybook.sqlite3")) as connection:
+        return connection.execute(sql).fetchall()
+
+
+@pytest.mark.usefixtures("sqlite_only")
+def test_a_backup_while_somebody_writes_is_one_consistent_state_and_restores(filled: Path, tmp_path: Path) -> None:
+    backup, second = tmp_path / "backup", tmp_path / "second"
+    (filled / "secret_key").write_text("the-signing-key-of-the-first-installation")
+    with writing_in_pairs(filled / "daybook.sqlite3"):
+        done = manage(filled, "backup", str(backup))
+    assert done.returncode == 0, done.stderr
+    assert str(backup) in done.stdout
+    assert sorted(path.name for path in backup.iterdir()) == ["daybook.sqlite3", "manifest.json", "secret_key"]
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in [backup, *backup.iterdir()])
+    done = manage(second, "restore", str(backup))
+    assert done.returncode == 0, done.stderr
+    assert "Restored the database" in done.stdout
+    assert rows(second, "PRAGMA integrity_check") == [("ok",)]
+    halves = "SELECT number FROM memories_scanday WHERE rule LIKE '{}-%' ORDER BY number"
+    left, right = rows(second, halves.format("left")), rows(second, halves.format("right"))
+    assert left == right != []
+    contents = "SELECT content FROM memories_memory ORDER BY id"
+    assert rows(second, contents) == rows(filled, contents) != []
+    assert (second / "secret_key").read_text() == "the-signing-key-of-the-first-installation"
+    # It was of the first schema: the next start migrates it.
+    assert manage(second, "prepare").returncode == 0
+    assert rows(second, "SELECT count(*) FROM memories_invalidation") == [(0,)]
+
+
+@pytest.mark.usefixtures("sqlite_only")
+def test_what_is_there_is_replaced_by_force_only_and_kept_beside(filled: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup"
+    assert manage(filled, "backup", str(backup)).returncode == 0
+    with closing(sqlite3.connect(filled / "daybook.sqlite3")) as connection, connection:
+        connection.execute("UPDATE memories_memory SET content = 'Written after the backup.'")
+    refused = manage(filled, "restore", str(backup))
+    assert refused.returncode == 1
+    assert "not empty" in refused.stderr
+    assert rows(filled, "SELECT DISTINCT content FROM memories_memory") == [("Written after the backup.",)]
+    done = manage(filled, "restore", str(backup), "--force")
+    assert done.returncode == 0, done.stderr
+    assert ("Written after the backup.",) not in rows(filled, "SELECT content FROM memories_memory")
+    (kept,) = (filled / "backups").glob("replaced-*")
+    assert rows(kept, "SELECT DISTINCT content FROM memories_memory") == [("Written after the backup.",)]
+    again = manage(filled, "backup", str(backup))
+    assert again.returncode == 1
+    assert "is not empty" in again.stderr
+
+
+@pytest.mark.usefixtures("sqlite_only")
+def test_a_backup_that_is_not_whole_changes_nothing(filled: Path, tmp_path: Path) -> None:
+    backup, second = tmp_path / "backup", tmp_path / "second"
+    assert manage(filled, "backup", str(backup)).returncode == 0
+    manifest = json.loads((backup / "manifest.json").read_text())
+    whole = (backup / "daybook.sqlite3").read_bytes()
+    (backup / "daybook.sqlite3").write_bytes(whole[: len(whole) // 2])
+    assert "is not the file that was backed up" in manage(second, "restore", str(backup)).stderr
+    (backup / "daybook.sqlite3").write_bytes(whole)
+    newer = manifest | {"migrations": [*manifest["migrations"], ["memories", "9999_of_tomorrow"]]}
+    (backup / "manifest.json").write_text(json.dumps(newer))
+    assert "newer version" in manage(second, "restore", str(backup)).stderr
+    (backup / "manifest.json").unlink()
+    assert "not a whole one" in manage(second, "restore", str(backup)).stderr
+    with closing(sqlite3.connect(second / "daybook.sqlite3")) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == []
+
+
+@pytest.mark.usefixtures("sqlite_only")
+def test_a_running_daybook_is_backed_up_and_not_replaced(home: Path, tmp_path: Path) -> None:
+    backup = tmp_path / "backup"
+    with running_daybook(home) as daybook:
+        done = manage(home, "backup", str(backup))
+        assert done.returncode == 0, done.stderr
+        refused = manage(home, "restore", str(backup))
+        assert refused.returncode == 1
+        assert "Daybook runs" in refused.stderr
+        assert daybook.get("/readyz")[0] == 200
+    assert rows(backup, "SELECT count(*) FROM auth_user") == [(1,)]
+
+
+def test_postgresql_is_dumped_and_restored_without_the_password_in_an_argument(
+    home: Path, storage: dict[str, str], tmp_path: Path
+) -> None:
+    if "DATABASE_URL" not in storage:
+        pytest.skip("needs PostgreSQL")
+    backup = tmp_path / "backup"
+    assert manage(home, "prepare", env=storage).returncode == 0
+    done = manage(home, "backup", str(backup), env=storage)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in backup.iterdir()) == ["daybook.dump", "manifest.json"]
+    assert "not empty" in manage(home, "restore", str(backup), env=storage).stderr
+    with new_storage() as second:
+        done = manage(home, "restore", str(backup), env=second)
+        assert done.returncode == 0, done.stderr
+        assert users(second) == users(storage) == 1
+    with psycopg.connect(storage["DATABASE_URL"], autocommit=True) as connection:
+        connection.execute("UPDATE auth_user SET username = 'changed'")
+    done = manage(home, "restore", str(backup), "--force", env=storage)
+    assert done.returncode == 0, done.stderr
+    with psycopg.connect(storage["DATABASE_URL"]) as connection:
+        assert connection.execute("SELECT username FROM auth_user").fetchall() == [("admin",)]
+        schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'replaced%'"
+        assert connection.execute(schemas).fetchone() == (0,)
+
+
+def users(storage: dict[str, str]) -> int:
+    with psycopg.connect(storage["DATABASE_URL"]) as connection:
+        row = connection.execute("SELECT count(*) FROM auth_user").fetchone()
+        assert row is not None
+        return int(row[0])
+
+
+@pytest.fixture
+def sqlite_only(storage: dict[str, str]) -> None:
+    if storage:
+        pytest.skip("copies files of SQLite")
