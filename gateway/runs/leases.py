@@ -11,7 +11,6 @@ from django.utils import timezone
 from gateway.errors import SessionBusy
 from gateway.models import Run, Session
 from gateway.runs.context import TurnContext
-from memories.database import only_row
 from memories.errors import NotFound
 from memories.ids import uuid7
 
@@ -66,17 +65,20 @@ def expire_runs(now: datetime) -> int:
     )
 
 
-def release_expired(session: Session) -> None:
-    """Give up an open run of the session whose lease ran out. Raises SessionBusy while one is really open."""
-    open_run = only_row(Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING))
-    if open_run is None:
-        return
-    if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
-        raise SessionBusy(
-            "An answer is still being written in this session. Wait for it or stop it.",
-            run_id=str(open_run.pk),
-        )
-    expire_runs(timezone.now())
+def release_expired(session: Session) -> list[Run]:
+    """Give up an open run of the session whose lease ran out. Returns those that wait for a client's tool results,
+    oldest first. Raises SessionBusy while one is really open."""
+    open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+    found = list(Run.objects.filter(owner_id=session.owner_id, session=session, state__in=open_states))
+    open_run = next((run for run in found if run.state == Run.State.RUNNING), None)
+    if open_run is not None:
+        if open_run.lease_expires_at and open_run.lease_expires_at > timezone.now():
+            raise SessionBusy(
+                "An answer is still being written in this session. Wait for it or stop it.",
+                run_id=str(open_run.pk),
+            )
+        expire_runs(timezone.now())
+    return sorted((run for run in found if run is not open_run and not run.superseded), key=lambda run: run.pk)
 
 
 def reopen(run: Run) -> bool:
