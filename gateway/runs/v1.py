@@ -46,7 +46,7 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     try:
         waiting = [] if place.session._state.adding else release_expired(place.session)
     except SessionBusy:
-        if not fork_if_busy:
+        if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
         place, waiting = place_new(caller, agent, request, parent=place.session.pk), []
     for run in waiting:
