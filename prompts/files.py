@@ -91,9 +91,9 @@ def prompt_problems() -> list[str]:
                 _read(name, path)
             except PromptError as error:
                 problems.append(str(error))
-    known = {f"{name}.md" for name in PROMPTS}
-    for path in sorted(_own.rglob("*.md")) if _own and _own.is_dir() else ():
-        if path.relative_to(_own).as_posix() not in known:
+    known, folder = {f"{name}.md" for name in PROMPTS}, _own
+    for path in sorted(folder.rglob("*.md")) if folder and folder.is_dir() else ():
+        if folder and path.relative_to(folder).as_posix() not in known:
             problems.append(f"{path} is not read: there is no prompt of that name.")
     return problems
 

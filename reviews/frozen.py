@@ -20,6 +20,8 @@ CONTEXT_MESSAGES = 4
 _MOST_MESSAGES = 2000
 _BYTES_PER_TOKEN = 4
 _TOKENS_PER_MESSAGE = 4
+# Also what was said before a client brought the conversation here.
+_SPOKEN = (Message.Kind.CHAT, Message.Kind.HISTORY)
 _STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 
 
@@ -52,7 +54,7 @@ def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
         session_id=OuterRef("pk"),
         seq__gt=OuterRef("reviewed_through"),
         role=Message.Role.USER,
-        kind=Message.Kind.CHAT,
+        kind__in=_SPOKEN,
     )
     return sessions.filter(Exists(said))
 
@@ -82,7 +84,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
                 messages.pop()  # an answer whose question is cut off
             break
         messages.append(message)
-        is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind == Message.Kind.CHAT
+        is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind in _SPOKEN
         has_news = has_news or is_new
     messages.reverse()
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()

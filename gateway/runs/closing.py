@@ -28,6 +28,7 @@ from memories.recall import contained
 from memories.threads import ThreadTurn, record_run, thread_cache
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
+NO_RESULT = "No result: the conversation went on without one."
 WAITING_AT_ONCE = 100
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
@@ -179,16 +180,27 @@ def complete_waiting(now: datetime) -> int:
     """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
     Returns how many."""
     waiting = Run.objects.filter(state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now)
-    return sum(_complete_waited(run.pk, now) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
+    return sum(_complete_waited(run.pk) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
 
 
 @transaction.atomic
-def _complete_waited(run_id: UUID, now: datetime) -> bool:
+def _complete_waited(run_id: UUID) -> bool:
     run = Run.objects.select_related("session__agent").get(pk=run_id)
     session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
-    user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
-    busy = Run.objects.filter(session=session, state=Run.State.RUNNING).exists()  # another turn: the next sweep then
-    if user is None or busy or not reopen(run):
+    if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():  # another turn: the next sweep then
+        return False
+    return end_waiting(run, session, [], stands=not run.superseded)
+
+
+def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *, stands: bool) -> bool:
+    """End a run that waits for a client's tool results, in the caller's transaction, with the session locked and no run
+    of it open. `stands`: as completed, with what it said; else as stopped and replaced. Each call that no tool message
+    among `results` answers is given one that says so, or the transcript could not be sent to a model again.
+
+    Returns False when another request was first. `session` is as the database has it afterwards."""
+    stored = list(Message.objects.filter(owner_id=session.owner_id, session=session, run=run).order_by("seq"))
+    user = next((row for row in stored if row.role == Message.Role.USER), None)
+    if user is None or not reopen(run):
         return False
     context = turn_context(
         session,
@@ -198,6 +210,24 @@ def _complete_waited(run_id: UUID, now: datetime) -> bool:
         user_canonical=identity.canonical_content(user.parts or user.text),
         chain_before=run.chain_before,
     )
-    said = Said(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace)
-    _close(context, said, state=Run.State.COMPLETED, error=None)
+    said = Said(
+        text=run.text,
+        messages=_missing_results(stored, results),
+        usage=run.usage,
+        model=run.model,
+        recalled=run.recalled,
+        trace=run.trace,
+    )
+    if not stands:
+        Run.objects.filter(pk=run.pk).update(superseded=True)
+    _close(context, said, state=Run.State.COMPLETED if stands else Run.State.STOPPED, error=None)
+    session.refresh_from_db()
     return True
+
+
+def _missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Tool messages for the calls of a run's stored messages that none of these answers."""
+    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
+    given = {str(message.get("tool_call_id", "")): message for message in results}
+    unanswered = [str(call["id"]) for row in stored for call in row.tool_calls or () if call["id"] not in answered]
+    return [given.get(key, {"role": "tool", "tool_call_id": key, "content": NO_RESULT}) for key in unanswered]

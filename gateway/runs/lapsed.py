@@ -17,12 +17,17 @@ from memories.database import only_row
 AT_ONCE = 100
 
 
-def release_lapsed(session: Session) -> None:
-    """Give up an open run of the session, a row that is locked, whose process is gone. Raises SessionBusy while one is
-    really open; details: run_id, retry_after (seconds until its lease ends, unless it is renewed)."""
-    run = only_row(Run.objects.filter(owner_id=session.owner_id, session=session, state=Run.State.RUNNING))
+def release_lapsed(session: Session) -> list[Run]:
+    """Give up an open run of the session, a row that is locked, whose process is gone. Returns the runs that wait for
+    a client's tool results, oldest first. Raises SessionBusy while one is really open; details: run_id, retry_after
+    (seconds until its lease ends, unless it is renewed)."""
+    open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+    found = list(Run.objects.filter(owner_id=session.owner_id, session=session, state__in=open_states))
+    waiting = [run for run in found if run.state == Run.State.AWAITING_CLIENT_TOOLS and not run.superseded]
+    waiting.sort(key=lambda run: run.pk)
+    run = next((run for run in found if run.state == Run.State.RUNNING), None)
     if run is None:
-        return
+        return waiting
     now = timezone.now()
     if not is_lapsed(run, now):
         left = run.lease_expires_at - now if run.lease_expires_at else None
@@ -33,6 +38,7 @@ def release_lapsed(session: Session) -> None:
         )
     if _stop(session, run, now):
         session.save(update_fields=["message_seq"])
+    return waiting
 
 
 def stop_lapsed(now: datetime) -> int:

@@ -23,6 +23,9 @@ IDEMPOTENCY_WINDOW = timedelta(hours=24)
 CUT_OFF_WINDOW = timedelta(days=30)
 _RECENT = 2
 _UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
+# What a person may go on from without having seen its end. A run that waits for tool results is no reason to take equal
+# first words for the same request again: agents are often started several times with the same order.
+_OPEN_ENDED = (*_UNFINISHED, Run.State.AWAITING_CLIENT_TOOLS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,15 @@ def place_find(
     elif found is None:
         found = _continued(caller, agent, request, conversation)
     return found or place_new(caller, agent, request)
+
+
+def goes_on_from(run: Run, place: Place, conversation: identity.Conversation) -> bool:
+    """Whether a run that waits for tool results stands in the conversation that a request brings, which goes on without
+    them; else its turn is replaced. Where a request holds one message and names its session, the run stands."""
+    if place.regenerates is not None and run.turn >= place.regenerates.turn:
+        return False
+    alone = not (conversation.turns_before or conversation.unanswered_user_key)
+    return alone or run.user_key in {conversation.unanswered_user_key, conversation.previous_user_key}
 
 
 def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place:
@@ -194,11 +206,13 @@ def _after_aborted(
     caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
 ) -> Place | None:
     """An answer that was cut off: client and gateway may hold different lengths of it."""
-    runs = _unfinished(caller, agent, request).filter(
+    runs = _open_ended(caller, agent, request).filter(
         chain_before=conversation.chain_earlier, user_key=conversation.previous_user_key
     )
     for run in runs[:_RECENT]:
         ours, theirs = identity.squeeze(run.text), conversation.previous_answer
+        if not ours and run.state == Run.State.AWAITING_CLIENT_TOOLS:
+            continue  # it said nothing, so this answer is another's
         if (ours.startswith(theirs) or theirs.startswith(ours)) and run.session.turns <= run.turn:
             return Place(_lock(run.session))
     return None
@@ -210,16 +224,16 @@ def _after_unanswered(
     """The same where nothing was answered: the client then sends two user messages in a row."""
     if not conversation.unanswered_user_key:
         return None
-    runs = _unfinished(caller, agent, request).filter(
+    runs = _open_ended(caller, agent, request).filter(
         chain_before=conversation.chain_before, user_key=conversation.unanswered_user_key
     )
     run = runs.first()
     return Place(_lock(run.session)) if run and run.session.turns <= run.turn else None
 
 
-def _unfinished(caller: Caller, agent: Agent, request: V1Request) -> "QuerySet[Run]":
+def _open_ended(caller: Caller, agent: Agent, request: V1Request) -> "QuerySet[Run]":
     return _runs(caller, agent).filter(
-        state__in=_UNFINISHED, session__state=Session.State.ACTIVE, session__temporary=request.temporary
+        state__in=_OPEN_ENDED, session__state=Session.State.ACTIVE, session__temporary=request.temporary
     )
 
 

@@ -11,9 +11,11 @@ from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import identity
 from gateway.runs.client_tools import named_run_id, open_continued
+from gateway.runs.closing import end_waiting
 from gateway.runs.context import TurnContext
+from gateway.runs.history import known_messages
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.resolve import Place, V1Request, place_find, place_new
+from gateway.runs.resolve import Place, V1Request, goes_on_from, place_find, place_new
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -42,12 +44,15 @@ def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnCont
     conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
     place = place_find(caller, agent, request, conversation, run_id)
     try:
-        if not place.session._state.adding:
-            release_lapsed(place.session)
+        waiting = [] if place.session._state.adding else release_lapsed(place.session)
     except SessionBusy:
-        if not fork_if_busy:
+        if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        place = place_new(caller, agent, request, parent=place.session.pk)
+        place, waiting = place_new(caller, agent, request, parent=place.session.pk), []
+    for run in waiting:
+        # The client goes on without the results that this run waits for.
+        results = [message for message in request.messages if message.get("role") == "tool"]
+        end_waiting(run, place.session, results, stands=goes_on_from(run, place, conversation))
     return _open_in(caller, place, request, conversation)
 
 
@@ -67,11 +72,12 @@ def _open_in(caller: Caller, place: Place, request: V1Request, conversation: ide
     )
     if regenerates:
         supersede(session, regenerates)
-    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole.
+    # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
+    # first review reads it.
     history = spoken[:last_user] if session.message_seq == 0 else []
     stored = messages_insert(session, run.pk, [*history, spoken[last_user]], history=len(history))
     if history:
-        session.reviewed_through = stored[-1].seq - 1
+        session.reviewed_through = known_messages(session, history)
     if not session.title:
         session.title = title_of(stored[-1].text)
     session_touch(session)

@@ -122,7 +122,7 @@ def test_doctor_and_check_name_it(own: Path) -> None:
     path = write(own, "memories/read_path", "# Guidance")
     finding = _prompts()
     assert (finding.level, str(path) in finding.text) == (Level.WARNING, True)
-    warnings = [message for message in checks.run_checks() if message.id == "daybook.W001"]
+    warnings = [message for message in checks.run_checks() if message.id == "daybook.W020"]
     assert [message.msg for message in warnings] == [f"{path} lacks {{{{memory_summary}}}}."]
     said = StringIO()
     call_command("check", stderr=said, stdout=said)

@@ -12,9 +12,9 @@ from django.core.management.base import BaseCommand
 from django.db import connections
 
 from config.bootstrap import Prepared, prepare
-from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
+from config.prompt_checks import MEANWHILE
 from config.serve import address, listening_socket, reachable
 from config.supervisor import Supervisor, readiness
 from prompts.files import prompt_problems

@@ -55,8 +55,10 @@ class Command(BaseCommand):
             run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor="system", force=force)
         except DomainError as refused:
             raise CommandError(str(refused)) from None
-        self.stdout.write(f"{book.owner}, book {book.name}: run {run.pk} is {run.get_state_display().lower()}.")
-        self.stdout.write(f"  {standing_of(book, force=run.force).text}")
+        stands = standing_of(book, force=run.force).text
+        self.stdout.write(
+            f"{book.owner}, book {book.name}: run {run.pk} is {run.get_state_display().lower()}. {stands}"
+        )
         return run
 
     def _follow(self, run: ConsolidationRun) -> None:

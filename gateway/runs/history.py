@@ -1,0 +1,55 @@
+"""History that a client brings: what was said before a session was first seen. It is reviewed once, with the session's
+first review, except for what another session holds already and is reviewed there."""
+
+from collections.abc import Sequence
+from itertools import takewhile
+from typing import Any
+from uuid import UUID
+
+from gateway.models import Run, Session
+from gateway.runs import identity
+
+# A conversation that a client changes as it goes on may be in several sessions that began alike.
+_MOST_SESSIONS = 5
+
+
+def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
+    """How many messages at the beginning of a new session's history are not to be reviewed with it.
+
+    In a fork that is all of them: they are the parent's. Else those turns whose messages by the person also begin an
+    earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
+    if session.parent_id is not None:
+        return len(history)
+    said = [identity.digest("".join(texts)) for role, texts in identity.canonical(history) if role == "user"]
+    return _before_turn(history, _known_turns(session.owner_id, session.agent.name, said)) if said else 0
+
+
+def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
+    standing = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
+    alike = standing.filter(chain_before=identity.chain_start(owner_id, agent_name), user_key=said[0]).order_by("-id")
+    sessions = list(alike.values_list("session_id", flat=True)[:_MOST_SESSIONS])
+    if not sessions:
+        return 0
+    rows = standing.filter(session_id__in=sessions, state=Run.State.COMPLETED, turn__lte=len(said)).order_by("turn")
+    known: dict[UUID, list[str]] = {}
+    for session_id, key in rows.values_list("session_id", "user_key"):
+        known.setdefault(session_id, []).append(key)
+    return max((_alike(keys, said) for keys in known.values()), default=0)
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
+
+
+def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
+    """The number of messages before the turn after so many; messages of the person without an answer are one turn."""
+    count, answered = 0, True
+    for place, message in enumerate(messages):
+        if message.get("role") == "user":
+            count += answered
+            if count > turns:
+                return place
+            answered = False
+        elif message.get("role") == "assistant" and identity.canonical_content(message.get("content")):
+            answered = True
+    return len(messages)
