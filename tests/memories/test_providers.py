@@ -117,13 +117,6 @@ class Reserved(MemoryProvider):
     name = "long_term"
 
 
-class NotAsync(MemoryProvider):
-    name = "not_async"
-
-    def retrieve_context(self, scope: Scope, query: str) -> Sequence[str]:  # type: ignore[override]
-        return ()
-
-
 @pytest.mark.parametrize(
     ("path", "why"),
     [
@@ -132,8 +125,7 @@ class NotAsync(MemoryProvider):
         ("Notebook", "it cannot be imported"),
         (f"{__name__}.Unmade", "it cannot be made (RuntimeError)"),
         (f"{__name__}.Reserved", "its name 'long_term' is empty, taken or reserved"),
-        (f"{__name__}.NotAsync", "it is not a memory provider (retrieve_context is not an async method of it)"),
-        ("pathlib.Path", "it is not a memory provider"),
+        ("pathlib.Path", "it is not a memory provider (it has no retrieve_context)"),
     ],
 )
 def test_one_that_cannot_be_used_is_refused_in_one_line(settings: Any, path: str, why: str) -> None:
