@@ -4,7 +4,7 @@ from gateway.upstream, runs our tools, and hands what was said to gateway.runs.c
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
-from gateway.runs.client_tools import rename_calls
+from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
@@ -95,7 +95,7 @@ class Turn:
         self._told_from = len(self.said.text)  # where what this request is told begins
         self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
-        self._client_tools = frozenset(_names(options.client_tools))
+        self._client_tools = tool_names(options.client_tools)
         self._read_tool = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self._client_tools)
         self._injection = Injection()
         self._closed = False
@@ -324,14 +324,6 @@ class Turn:
         )
         self._stored = True
         return turns_since_review
-
-
-def _names(tools: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The names of a client's tools, of whichever type they are."""
-    for tool in tools:
-        for described in (tool, tool.get("function"), tool.get("custom")):
-            if isinstance(described, dict) and isinstance(described.get("name"), str):
-                yield described["name"]
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:

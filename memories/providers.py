@@ -3,7 +3,6 @@ their own, and told of each completed run after its answer is delivered. The nat
 lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
 
 import asyncio
-import inspect
 import logging
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,22 @@ from django.conf import settings
 from django.utils.module_loading import import_string
 
 logger = logging.getLogger("daybook.providers")
+
+RESERVED_NAMES = frozenset(
+    [
+        "short_term",
+        "long_term",
+        "snapshot",
+        "thread",
+        "guidance",
+        "keywords",
+        "embedding",
+        "providers",
+        "blocks",
+        "earlier_conversation",
+    ]
+)
+"""What a run's trace and the metrics call parts of our own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,15 +91,10 @@ def _load_one(path: str) -> MemoryProvider:
         # Somebody else's code; the text of its error may hold an address or a key.
         raise ProviderUnusable(f"{path!r}; it cannot be made ({type(error).__name__})") from error
     for method in ("retrieve_context", "record_interaction"):
-        if not inspect.iscoroutinefunction(getattr(provider, method, None)):
-            raise ProviderUnusable(f"{path!r}; it is not a memory provider ({method} is not an async method of it)")
+        if not callable(getattr(provider, method, None)):
+            raise ProviderUnusable(f"{path!r}; it is not a memory provider (it has no {method})")
     return provider
 
-
-RESERVED_NAMES = frozenset(
-    {"short_term", "long_term", "snapshot", "thread", "guidance", "keywords", "embedding", "providers", "blocks"}
-)
-"""What a run's trace and the metrics call parts of our own."""
 
 failures: Counter[str] = Counter()
 _pending: set["asyncio.Task[None]"] = set()

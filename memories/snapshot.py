@@ -259,7 +259,7 @@ register_cache(snapshots.forget, trim=snapshots.trim, clear=snapshots.clear)
 
 
 def empty_snapshot(state: BookState) -> SessionSnapshot:
-    """What a run injects from when its snapshot cannot be made: a book without entries. Kept nowhere."""
+    """What a run injects from when its snapshot cannot be made: a book without entries. It is not stored."""
     return SessionSnapshot(view=BookView(state, ()), version=(0, 0), frozen=freeze((), max_memories=0, char_limit=0))
 
 

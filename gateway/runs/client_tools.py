@@ -22,6 +22,13 @@ from memories.tools import ToolCall
 _CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
 
 
+def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
+    """The names of a client's tools, of whichever type they are."""
+    described = [part for tool in tools for part in (tool, tool.get("function"), tool.get("custom"))]
+    names = (part.get("name") for part in described if isinstance(part, dict))
+    return frozenset(name for name in names if isinstance(name, str))
+
+
 def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list[ToolCall]:
     """The client's calls of a step with ids that name the run."""
     return [

@@ -39,6 +39,7 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
         ("DAYBOOK_AGENTS", "/no/such/file.yaml"),
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
+        ("DAYBOOK_MEMORY_PROVIDERS", "no.such.Provider"),
     ],
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:
@@ -47,6 +48,14 @@ def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, v
     assert result.stderr.startswith(f"daybook: {variable} is ")
     assert result.stderr.count("\n") == 1
     none_left(home)
+
+
+@pytest.mark.parametrize("command", ["check", "doctor"])
+def test_a_provider_that_cannot_be_loaded_stops_the_commands_that_check(home: Path, command: str) -> None:
+    result = manage(home, command, env={"DAYBOOK_MEMORY_PROVIDERS": "memories.providers.Notebok"})
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith("daybook: DAYBOOK_MEMORY_PROVIDERS is 'memories.providers.Notebok'; it cannot be")
+    assert result.stderr.count("\n") == 1
 
 
 def test_a_database_that_is_away_is_one_line(home: Path) -> None:

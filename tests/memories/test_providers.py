@@ -6,10 +6,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from django.apps import apps
 
+from config.environment import ConfigurationError
 from gateway.models import Session
 from memories import providers
-from memories.providers import MemoryProvider, Scope
+from memories.providers import MemoryProvider, ProviderUnusable, Scope
 from tests.conftest import Api
 from tests.scripted_model import ScriptedModel
 
@@ -99,3 +101,49 @@ async def test_blank_answers_are_not_told(alice_api: Api, session: Session, mode
     await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "Hi"})
     await providers.recorded()
     assert Notebook.told == []
+
+
+# ---- what cannot be used ---------------------------------------------------------------------------------------------
+
+
+class Unmade(MemoryProvider):
+    name = "unmade"
+
+    def __init__(self) -> None:
+        raise RuntimeError("postgres://me:secret@example.org")
+
+
+class Reserved(MemoryProvider):
+    name = "long_term"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("no.such.Provider", "it cannot be imported (No module named 'no')"),
+        (f"{__name__}.Missing", "it cannot be imported"),
+        ("Notebook", "it cannot be imported"),
+        (f"{__name__}.Unmade", "it cannot be made (RuntimeError)"),
+        (f"{__name__}.Reserved", "its name 'long_term' is empty, taken or reserved"),
+        ("pathlib.Path", "it is not a memory provider (it has no retrieve_context)"),
+    ],
+)
+def test_one_that_cannot_be_used_is_refused_in_one_line(settings: Any, path: str, why: str) -> None:
+    settings.MEMORY_PROVIDERS = [path]
+    with pytest.raises(ProviderUnusable) as refused:
+        providers.providers()
+    assert str(refused.value).startswith(f"{path!r}; {why}")
+    assert "\n" not in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
+def test_two_of_one_name_are_refused(settings: Any) -> None:
+    settings.MEMORY_PROVIDERS = [f"{__name__}.Notebook"] * 2
+    with pytest.raises(ProviderUnusable, match="its name 'notebook' is empty, taken or reserved"):
+        providers.providers()
+
+
+def test_a_process_does_not_start_with_one_that_cannot_be_used(settings: Any) -> None:
+    settings.MEMORY_PROVIDERS = ["no.such.Provider"]
+    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_MEMORY_PROVIDERS is 'no.such.Provider'; it cannot be imp"):
+        apps.get_app_config("config").ready()

@@ -1,0 +1,111 @@
+"""`inject_memories_strategy: llm`: when the model is asked for keywords, and what its answer does."""
+
+from typing import Any
+
+import pytest
+
+from gateway.models import Run, Session
+from memories.counts import recall_lanes
+from memories.database import in_thread
+from memories.models import Owner
+from memories.services import book_get_or_create
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make, session_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import Hangs, ScriptedModel
+
+NAMED = {"x_daybook_session": "chat"}
+
+
+def llm(**settings: Any) -> None:
+    agent_make(**{"inject_memories_strategy": "llm", "frozen_char_limit": 0, "tools": [], **settings})
+
+
+async def trace() -> Any:
+    return (await in_thread(Run.objects.latest, "id")).trace["recall"]
+
+
+@pytest.fixture
+def allergic(alice: Owner) -> None:
+    memory_make(alice, "Is allergic to hazelnuts.")
+    memory_make(alice, "Plays the cello.")
+
+
+async def test_an_empty_book_is_not_asked_for(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
+    await in_thread(llm)
+    await in_thread(book_get_or_create, alice.pk, "main")
+    model.script("No.")
+    await ask(alice_api, "May I serve hazelnut cake?")
+    assert (await trace())["keywords"] == {"strategy": "llm", "skipped": "nothing_to_search"}
+
+
+async def test_a_book_that_is_frozen_whole_is_not_asked_for(
+    alice_api: Api, allergic: None, model: ScriptedModel
+) -> None:
+    await in_thread(llm, frozen_char_limit=1000)
+    model.script("No.")
+    await ask(alice_api, "May I serve hazelnut cake?")
+    assert "Is allergic to hazelnuts." in model.calls[0].messages[0]["content"]
+    assert (await trace())["keywords"]["skipped"] == "nothing_to_search"
+
+
+async def test_with_injection_off_nothing_is_asked_for(alice_api: Api, allergic: None, model: ScriptedModel) -> None:
+    await in_thread(llm, inject_memories=False)
+    model.script("No.")
+    await ask(alice_api, "May I serve hazelnut cake?")
+    assert len(model.calls) == 1
+
+
+async def test_a_frozen_book_and_an_earlier_turn_need_no_keywords(
+    alice_api: Api, allergic: None, model: ScriptedModel
+) -> None:
+    await in_thread(llm, frozen_char_limit=1000)
+    model.script("Noted.", "Blue.")
+    await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
+    await ask(alice_api, "What is on the blue door?", headers=NAMED)
+    assert "<thread_memories>" in str(model.calls[1].messages)
+
+
+async def test_an_empty_answer_recalls_nothing_from_the_book(
+    alice_api: Api, allergic: None, model: ScriptedModel
+) -> None:
+    await in_thread(llm)
+    model.script(" ", "It is 2x.")
+    await ask(alice_api, "What is the derivative of x squared?")
+    assert "<memories>" not in str(model.calls[1].messages)
+    recall = await trace()
+    assert (recall["keywords"]["found"], "long_term" in recall) == (0, False)
+
+
+async def test_an_empty_answer_leaves_the_short_term_lane_to_its_own_rule(
+    alice_api: Api, allergic: None, model: ScriptedModel
+) -> None:
+    await in_thread(llm)
+    model.script(" ", "Noted.", " ", "Blue.")
+    await ask(alice_api, "The gate code is on the blue door.", headers=NAMED)
+    await ask(alice_api, "What is on the blue door?", headers=NAMED)
+    sent = str(model.calls[3].messages)
+    assert "The gate code is on the blue door." in sent
+    assert "<memories>" not in sent
+
+
+async def test_a_failed_call_searches_by_the_local_rule(
+    alice_api: Api, allergic: None, model: ScriptedModel, settings: Any
+) -> None:
+    settings.KEYWORDS_SECONDS = 0.05
+    await in_thread(llm)
+    model.script(Hangs(), "No.")
+    counted = recall_lanes["keywords", "timeout"]
+    await ask(alice_api, "May I serve hazelnuts?")
+    assert "Is allergic to hazelnuts." in str(model.calls[1].messages)
+    assert (await trace())["keywords"]["fallback"] == "timeout"
+    assert recall_lanes["keywords", "timeout"] == counted + 1
+
+
+async def test_the_local_rule_without_keywords_stays_as_it_was(
+    alice_api: Api, alice: Owner, allergic: None, model: ScriptedModel
+) -> None:
+    session: Session = await in_thread(lambda: session_make(alice, agent_make("local", frozen_char_limit=0, tools=[])))
+    model.script("Yes.")
+    await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "ok"})
+    assert "Is allergic to hazelnuts." in str(model.calls[0].messages)

@@ -1,0 +1,270 @@
+"""Memory never breaks a turn: a fault at each step of injection, on each API. The turn is answered, the run's trace and
+the metrics name the step, and nothing of the fault's text is logged."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import OperationalError
+
+from gateway import compaction, upstream
+from gateway.models import Run, Session
+from gateway.upstream import ModelRequest
+from memories import providers, threads
+from memories.artifacts import artifact_put
+from memories.counts import recall_lanes
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner, WriteOrigin
+from memories.providers import MemoryProvider
+from memories.search.index import BookIndex
+from memories.services import Source, book_get_or_create
+from memories.snapshot import snapshots
+from memories.threads import ThreadCache, ThreadView, thread_cache
+from prompts.files import PromptError
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make, session_make
+from tests.reviews.consolidation.rows import settings_make
+from tests.scripted_model import ScriptedModel
+
+WAYS = ["native", "v1 streamed", "v1 in one piece"]
+SECRET = "the words of a person"
+
+
+class Faulty(ScriptedModel):
+    """Answers a keyword request with `keywords`, or raises it; everything else is scripted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.keywords: Any = {"choices": [{"message": {"content": "hazelnuts"}}]}
+
+    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+        if "search words" not in str(request.messages[0]["content"]):
+            return await super().complete(request)
+        if isinstance(self.keywords, Exception):
+            raise self.keywords
+        answer: dict[str, Any] = self.keywords
+        return answer
+
+
+class Broken(MemoryProvider):
+    name = "broken"
+
+    async def retrieve_context(self, scope: Any, query: str) -> Any:
+        raise OperationalError(SECRET)
+
+
+@pytest.fixture
+def faulty() -> Any:
+    model = Faulty()
+    previous = upstream.install(model)
+    yield model
+    upstream.install(previous)
+    model.assert_complete()
+
+
+@pytest.fixture
+def talked(alice: Owner) -> Session:
+    """A session of an agent for which every step of injection has something to do."""
+    settings_make()
+    memory_make(alice, "Is allergic to hazelnuts.")
+    source = Source(actor="user:1", origin=WriteOrigin.USER)
+    artifact_put(book_get_or_create(alice.pk, "main"), "memory_summary.md", "Works on harbours.", source)
+    return session_make(alice, agent_make(inject_memories_strategy="llm", frozen_char_limit=0, tools=[]))
+
+
+async def say(api: Api, session: Session, way: str, content: str) -> str:
+    """One turn; returns its answer as it came."""
+    if way == "native":
+        status, turn = await api.post(f"/api/sessions/{session.pk}/turns", {"content": content})
+        assert status == 200, turn
+        return str(turn["content"])
+    body: dict[str, Any] = {"model": "assistant", "messages": [{"role": "user", "content": content}]}
+    body["stream"] = way == "v1 streamed"
+    status, text = await api.stream("/v1/chat/completions", body, x_daybook_session=str(session.pk))
+    assert status == 200, text
+    return text
+
+
+def raising(error: Exception) -> Callable[..., Any]:
+    def fault(*args: object, **kwargs: object) -> Any:
+        raise error
+
+    return fault
+
+
+def no_snapshot(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr("memories.snapshot.load_view", raising(OperationalError(SECRET)))
+
+
+def no_thread(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr(threads, "_reader", raising(OperationalError(SECRET)))
+
+
+def no_short_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr(ThreadView, "search", raising(RuntimeError(SECRET)))
+
+
+def no_long_term(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr(BookIndex, "search", raising(RuntimeError(SECRET)))
+
+
+def no_guidance(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr("memories.snapshot.guidance", raising(PromptError(SECRET)))
+
+
+def no_blocks(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    patch.setattr("memories.recall.thread_block", raising(PromptError(SECRET)))
+
+
+def no_embedding(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    settings.EMBEDDING_MODEL, model.embedding_fault = "letters", TypeError(SECRET)
+
+
+def no_provider(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    settings.MEMORY_PROVIDERS = [f"{__name__}.Broken"]
+
+
+def no_providers(patch: pytest.MonkeyPatch, settings: Any, model: Faulty) -> None:
+    settings.MEMORY_PROVIDERS = ["no.such.Provider"]
+
+
+FAULTS = {
+    "snapshot": (no_snapshot, "OperationalError"),
+    "thread": (no_thread, "OperationalError"),
+    "short_term": (no_short_term, "RuntimeError"),
+    "long_term": (no_long_term, "RuntimeError"),
+    "guidance": (no_guidance, "PromptError"),
+    "blocks": (no_blocks, "PromptError"),
+    "embedding": (no_embedding, "TypeError"),
+    "broken": (no_provider, "OperationalError"),
+    "providers": (no_providers, "ProviderUnusable"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", FAULTS)
+async def test_a_fault_leaves_the_turn_and_is_named(
+    alice_api: Api,
+    talked: Session,
+    faulty: Faulty,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    name: str,
+    way: str,
+) -> None:
+    faulty.script("Noted.", "Yes.")
+    await say(alice_api, talked, "v1 in one piece", "The gate code is on the blue door, near the hazelnuts.")
+    # In a native session, too, the first turn has left the window.
+    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    snapshots.clear()
+    thread_cache.clear()
+    fault, kind = FAULTS[name]
+    fault(monkeypatch, settings, faulty)
+    counted = recall_lanes[name, "failed"]
+    with caplog.at_level(logging.INFO, logger="daybook"):
+        assert "Yes." in await say(alice_api, talked, way, "What is on the blue door, hazelnuts?")
+    run = await in_thread(Run.objects.latest, "id")
+    assert (run.state, run.superseded, run.text) == ("completed", False, "Yes.")
+    trace = run.trace["recall"][name]
+    assert (trace["state"], trace["kind"]) == ("failed", kind)
+    assert recall_lanes[name, "failed"] > counted
+    assert SECRET not in caplog.text
+    assert SECRET not in str(run.trace)
+
+
+async def test_an_earlier_conversation_that_cannot_be_rendered_leaves_the_turn(
+    alice_api: Api, talked: Session, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty.script("Noted.", "Yes.")
+    await say(alice_api, talked, "native", "The gate code is on the blue door.")
+    await in_thread(compaction.store, talked.pk, epoch=0, up_to=2, summary="They spoke of a door.")
+    monkeypatch.setattr("gateway.injection.earlier_block", raising(PromptError(SECRET)))
+    assert await say(alice_api, talked, "native", "What is on the blue door?") == "Yes."
+    run = await in_thread(Run.objects.latest, "id")
+    assert run.trace["recall"]["earlier_conversation"] == {"state": "failed", "kind": "PromptError"}
+
+
+async def test_a_failed_snapshot_leaves_the_short_term_lane(
+    alice_api: Api, talked: Session, faulty: Faulty, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    faulty.script("Noted.", "Yes.")
+    await say(alice_api, talked, "v1 in one piece", "The gate code is on the blue door.")
+    snapshots.clear()
+    no_snapshot(monkeypatch, None, faulty)
+    await say(alice_api, talked, "v1 in one piece", "What is on the blue door?")
+    assert "The gate code is on the blue door." in str(faulty.calls[-1].messages)
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_a_keyword_answer_without_a_message_falls_back_to_the_rule(
+    alice_api: Api, talked: Session, faulty: Faulty, way: str
+) -> None:
+    faulty.keywords = {"choices": [{"message": None}]}
+    faulty.script("Yes.")
+    assert "Yes." in await say(alice_api, talked, way, "May I serve hazelnuts?")
+    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+
+
+@pytest.mark.parametrize(
+    ("keywords", "fallback"),
+    [
+        ({"choices": [{"message": None}]}, "unusable_answer"),
+        ({"choices": [{}]}, "unusable_answer"),
+        ({"choices": [None]}, "unusable_answer"),
+        ({"choices": []}, "unusable_answer"),
+        ({"choices": {"0": {}}}, "unusable_answer"),
+        ({}, "unusable_answer"),
+        ({"choices": [{"message": {"content": None}}]}, "unusable_answer"),
+        ({"choices": [{"message": {"content": [{"type": "image_url"}, None]}}]}, "unusable_answer"),
+        ({"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}, "unusable_answer"),
+        (UpstreamError(SECRET), "upstream_error"),
+        (KeyError(SECRET), "failed:KeyError"),
+    ],
+)
+async def test_an_odd_keyword_answer_falls_back_to_the_rule(
+    alice_api: Api, talked: Session, faulty: Faulty, keywords: Any, fallback: str
+) -> None:
+    faulty.keywords = keywords
+    faulty.script("Yes.")
+    assert await say(alice_api, talked, "native", "May I serve hazelnuts?") == "Yes."
+    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+    run = await in_thread(Run.objects.get)
+    assert run.trace["recall"]["keywords"] == {"strategy": "llm", "fallback": fallback, "usage": {}}
+
+
+async def test_a_keyword_answer_may_come_in_parts(alice_api: Api, talked: Session, faulty: Faulty) -> None:
+    parts = [{"type": "text", "text": "hazelnuts"}, {"type": "text", "text": "cake"}]
+    faulty.keywords = {"choices": [{"message": {"content": parts}}]}
+    faulty.script("No.")
+    await say(alice_api, talked, "native", "May I serve it?")
+    assert "Is allergic to hazelnuts." in str(faulty.calls[-1].messages)
+    assert (await in_thread(Run.objects.get)).trace["recall"]["keywords"]["found"] == 2
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("inject", [True, False])
+async def test_a_provider_that_cannot_be_told_leaves_the_completed_answer(
+    alice_api: Api, alice: Owner, model: ScriptedModel, settings: Any, way: str, inject: bool
+) -> None:
+    settings.MEMORY_PROVIDERS = ["no.such.Provider"]
+    agent = await in_thread(agent_make, inject_memories=inject)
+    session = await in_thread(session_make, alice, agent)
+    model.script("Yes.")
+    assert "Yes." in await say(alice_api, session, way, "Hi")
+    await providers.recorded()
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.superseded, run.text, run.error) == ("completed", False, "Yes.", None)
+    assert (await in_thread(Session.objects.get, pk=session.pk)).turns == 1
+
+
+async def test_a_record_that_cannot_be_kept_in_the_process_leaves_the_completed_answer(
+    alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ThreadCache, "append", raising(RuntimeError(SECRET)))
+    model.script("Yes.")
+    assert await say(alice_api, session, "native", "Hi") == "Yes."
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.superseded) == ("completed", False)

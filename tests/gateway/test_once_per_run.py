@@ -1,0 +1,231 @@
+"""What a run is given from memory it is given once: the same in every HTTP round of a client's tool loop, in whichever
+process the round arrives, with one keyword call and one embedding call."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from gateway.models import Agent, Run
+from gateway.runs.closing import complete_waiting
+from gateway.runs.leases import expire_runs
+from memories.artifacts import artifact_put
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.forgetting import forget_memories
+from memories.models import Book, Owner, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.snapshot import snapshots
+from memories.threads import thread_cache
+from reviews.consolidation.clearing import book_clear
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make
+from tests.gateway.test_client_tools import LOOKUP, results
+from tests.gateway.v1 import Answer, ask, stream
+from tests.reviews.consolidation.rows import settings_make
+from tests.scripted_model import Says, ScriptedModel, calls
+
+USER = {"role": "user", "content": "May I serve hazelnut cake?"}
+CALL = ("lookup", '{"q": "cake"}')
+KEYWORDS = Says(pieces=("hazelnuts, allergy",), usage={"prompt_tokens": 50, "completion_tokens": 4, "total_tokens": 54})
+
+
+@pytest.fixture
+def asking(alice: Owner) -> Agent:
+    """An agent with a part of its book frozen, a summary, and keywords from the model."""
+    settings_make()
+    source = Source(actor="user:1", origin=WriteOrigin.USER)
+    artifact_put(book_get_or_create(alice.pk, "main"), "memory_summary.md", "Works on harbours.", source)
+    memory_make(alice, "Is allergic to hazelnuts.", target="memory")
+    memory_make(alice, "Plays the cello.", pinned=True)
+    return agent_make(inject_memories_strategy="llm", frozen_char_limit=20, tools=[])
+
+
+def loop_steps(model: ScriptedModel) -> list[tuple[dict[str, Any], ...]]:
+    """The messages of the requests of the conversation itself."""
+    return [call.messages for call in model.calls if "search words" not in str(call.messages[0]["content"])]
+
+
+def before_the_loop(messages: tuple[dict[str, Any], ...]) -> tuple[dict[str, Any], ...]:
+    return messages[: [message["role"] for message in messages].index("user") + 1]
+
+
+def other_process() -> None:
+    """Forget what this process keeps, as another one that takes the next request."""
+    snapshots.clear()
+    thread_cache.clear()
+
+
+async def rounds(api: Api, model: ScriptedModel, *, between: Any = None) -> list[Answer]:
+    """Three requests of one run: two that end in calls of the client's tool, and the answer."""
+    model.script(calls(CALL), calls(CALL), "No.")
+    first = await ask(api, USER, tools=[LOOKUP])
+    tail = results(first, "A")
+    if between:
+        await in_thread(between)
+    second = await ask(api, USER, *tail, tools=[LOOKUP])
+    other_process()
+    third = await ask(api, USER, *tail, *results(second, "B"), tools=[LOOKUP])
+    assert third.text == "No."
+    assert {answer.run for answer in (first, second, third)} == {first.run}
+    return [first, second, third]
+
+
+async def test_every_round_begins_with_the_same_bytes(alice_api: Api, asking: Agent, model: ScriptedModel) -> None:
+    model.script(KEYWORDS)
+    await rounds(alice_api, model)
+    first, second, third = (before_the_loop(messages) for messages in loop_steps(model))
+    assert first == second == third
+    assert [message["role"] for message in first] == ["system", "system", "user"]
+    assert "Works on harbours." in first[0]["content"]
+    assert "Plays the cello." in first[0]["content"]
+    assert "Is allergic to hazelnuts." in first[1]["content"]
+
+
+async def test_what_changes_meanwhile_waits_for_the_next_run(
+    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+) -> None:
+    def change() -> None:
+        with book_writing(Book.objects.get(), Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
+            writer.update(1, MemoryFields(content="Is allergic to hazelnuts and walnuts."))
+        memory_make(alice, "Likes hazelnut trees.")
+        agent_make(inject_memories_strategy="llm", frozen_char_limit=0, tools=[], instructions="You are chatty.")
+        other_process()
+
+    model.script(KEYWORDS)
+    await rounds(alice_api, model, between=change)
+    first, second, third = (before_the_loop(messages) for messages in loop_steps(model))
+    assert first == second == third
+    model.script(KEYWORDS, "No.")
+    await ask(alice_api, USER)
+    newest = str(model.calls[-1].messages)
+    assert "You are chatty." in newest
+    assert "hazelnuts and walnuts" in newest
+
+
+async def test_one_keyword_call_and_one_embedding_call(
+    alice_api: Api, asking: Agent, model: ScriptedModel, settings: Any
+) -> None:
+    settings.EMBEDDING_MODEL = "letters"
+    model.script(KEYWORDS)
+    await rounds(alice_api, model)
+    assert (len(model.calls), model.embedded) == (4, [(USER["content"],)])
+
+
+async def test_the_keyword_call_counts_in_the_usage_of_the_first_round(
+    alice_api: Api, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS)
+    answers = await rounds(alice_api, model)
+    assert [answer.json["usage"]["total_tokens"] for answer in answers] == [64, 10, 10]
+    run = await in_thread(Run.objects.get)
+    assert (run.usage["total_tokens"], run.usage["prompt_tokens"]) == (84, 71)
+    assert run.trace["recall"]["keywords"] == {"strategy": "llm", "found": 2, "usage": KEYWORDS.usage}
+
+
+async def test_the_keyword_call_counts_in_a_stream_and_in_a_native_turn(
+    alice_api: Api, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS, "No.", KEYWORDS, "No.")
+    chunks = await stream(alice_api, USER, stream_options={"include_usage": True})
+    assert chunks[-1]["usage"]["total_tokens"] == 64
+    _, made = await alice_api.post("/api/sessions", {"agent": "assistant"})
+    _, turn = await alice_api.post(f"/api/sessions/{made['id']}/turns", {"content": USER["content"]})
+    assert turn["usage"]["total_tokens"] == 64
+
+
+async def test_failed_calls_are_not_repeated(
+    alice_api: Api, asking: Agent, model: ScriptedModel, settings: Any
+) -> None:
+    settings.EMBEDDING_MODEL, model.embedding_fault = "letters", UpstreamError("down")
+    model.script(UpstreamError("down"))
+    await rounds(alice_api, model)
+    assert (len(model.calls), len(model.embedded)) == (4, 1)
+    recall = (await in_thread(Run.objects.get)).trace["recall"]
+    assert (recall["keywords"]["fallback"], recall["embedding"]) == ("upstream_error", "upstream_error")
+
+
+async def test_a_failed_snapshot_is_not_tried_again_in_the_run(
+    alice_api: Api, asking: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(state: Any) -> Any:
+        raise RuntimeError("no view")
+
+    monkeypatch.setattr("memories.snapshot.load_view", fails)
+    await rounds(alice_api, model, between=monkeypatch.undo)
+    systems = [messages[0]["content"] for messages in loop_steps(model)]
+    assert systems == ["You are terse."] * 3
+
+
+async def test_what_it_was_given_and_noted_stays_with_the_run(
+    alice_api: Api, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS)
+    await rounds(alice_api, model)
+    run = await in_thread(Run.objects.get)
+    assert [item["lane"] for item in run.recalled] == ["frozen", "long_term"]
+    assert (run.trace["recall"]["long_term"]["found"], run.trace["steps"]) == (1, 3)
+
+
+async def test_nothing_of_it_is_kept_beyond_the_run(alice_api: Api, asking: Agent, model: ScriptedModel) -> None:
+    model.script(KEYWORDS, calls(CALL), "No.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    waiting = await in_thread(Run.objects.get)
+    assert "Is allergic to hazelnuts." in waiting.injected["recall"]
+    await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    assert (await in_thread(Run.objects.get)).injected is None
+
+
+async def test_a_run_that_waits_too_long_keeps_nothing_of_it(
+    alice_api: Api, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS, calls(CALL))
+    await ask(alice_api, USER, tools=[LOOKUP])
+    assert await in_thread(complete_waiting, timezone.now() + timedelta(minutes=61)) == 1
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.injected) == ("completed", None)
+
+
+async def test_a_run_whose_process_went_away_keeps_nothing_of_it(
+    alice_api: Api, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS, calls(CALL))
+    await ask(alice_api, USER, tools=[LOOKUP])
+    past = timezone.now() - timedelta(hours=1)
+    await in_thread(Run.objects.update, state="running", lease_expires_at=past)
+    assert await in_thread(expire_runs, timezone.now()) == 1
+    assert (await in_thread(Run.objects.get)).injected is None
+
+
+async def test_forgetting_takes_it_out_of_a_waiting_run(
+    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS, calls(CALL), "No.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    await in_thread(forget_memories, alice.pk)
+    run = await in_thread(Run.objects.get)
+    assert (run.injected, run.recalled, run.trace) == (None, [], {})
+    await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    assert "hazelnuts" not in str(model.calls[-1].messages)
+    assert "harbours" not in str(model.calls[-1].messages)
+
+
+async def test_forgetting_takes_out_what_only_the_guidance_held(
+    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+) -> None:
+    await in_thread(agent_make, inject_memories=False, tools=[])
+    model.script(calls(CALL))
+    await ask(alice_api, USER, tools=[LOOKUP])
+    await in_thread(forget_memories, alice.pk)
+    assert (await in_thread(Run.objects.get)).injected is None
+
+
+async def test_a_cleared_book_is_not_given_from_what_was_kept(
+    alice_api: Api, alice: Owner, asking: Agent, model: ScriptedModel
+) -> None:
+    model.script(KEYWORDS, calls(CALL), "No.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    await in_thread(lambda: book_clear(Book.objects.get(), actor="user:1"))
+    await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])
+    assert before_the_loop(model.calls[-1].messages) == ({"role": "system", "content": "You are terse."}, USER)

@@ -1,0 +1,210 @@
+"""The short-term lane quotes what was said in the session and is really missing in the request, message by message."""
+
+import re
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Run, Session
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner, ThreadRecord
+from memories.snapshot import snapshots
+from memories.threads import thread_cache
+from tests.conftest import Api
+from tests.factories import agent_make, session_make
+from tests.gateway.test_client_tools import FIRST, LOOKUP, USER, results
+from tests.gateway.v1 import ask
+from tests.scripted_model import Says, ScriptedModel, says
+
+SEARCH = ("search_memories", '{"query": "door"}')
+TOLD = "The gate code is written on the blue door of the shed."
+ASKED = "What was written on the blue door?"
+NAMED = {"x_daybook_session": "door"}
+
+
+def quoted(model: ScriptedModel) -> list[tuple[int, str]]:
+    """The snippets of the newest request: number of the turn, and text."""
+    found = re.findall(r'<snippet turn="(\d+)">([^<]*)</snippet>', str(model.calls[-1].messages))
+    return [(int(turn), text) for turn, text in found]
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+# ---- what is still in the request ------------------------------------------------------------------------------------
+
+
+async def test_a_native_turn_with_words_before_a_tool_call_is_in_the_window(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script(Says(pieces=("Let me look at the blue door.",), calls=(SEARCH,)), "The blue door, noted.", "Blue.")
+    await alice_api.post(path, {"content": TOLD})
+    await alice_api.post(path, {"content": ASKED})
+    assert quoted(model) == []
+
+
+@pytest.mark.parametrize("kept", [True, False])
+async def test_a_v1_turn_with_our_tools_is_in_the_window(
+    alice_api: Api, agent: Agent, model: ScriptedModel, kept: bool
+) -> None:
+    model.script(Says(pieces=("Let me look at the blue door.",), calls=(SEARCH,)), "The blue door, noted.", "Blue.")
+    first = await ask(alice_api, TOLD)
+    assert first.text == "Let me look at the blue door.\n\nThe blue door, noted."
+    if not kept:
+        thread_cache.clear()
+    await ask(alice_api, TOLD, first.text, ASKED)
+    assert quoted(model) == []
+
+
+@pytest.mark.parametrize("resent", ["as it came", "joined", "only the answer"])
+async def test_a_client_s_tool_loop_is_in_the_window_however_it_is_resent(
+    alice_api: Api, agent: Agent, model: ScriptedModel, resent: str
+) -> None:
+    model.script(Says(pieces=("I look it up.",), calls=(FIRST,)), "It is on the blue door.", "Blue.", "Blue.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    tail = results(first, "A")
+    await ask(alice_api, USER, *tail, tools=[LOOKUP])
+    said: dict[str, list[Any]] = {
+        "as it came": [*tail, assistant("It is on the blue door.")],
+        "joined": [assistant("I look it up. It is on the blue door.")],
+        "only the answer": [assistant("It is on the blue door.")],
+    }
+    question = user("What did you look up, what is on the blue door?")
+    await ask(alice_api, USER, *said[resent], question, headers={"x_daybook_session": first.session})
+    assert quoted(model) == []
+    thread_cache.clear()  # and so it is where the record is read from its rows
+    await ask(alice_api, USER, *said[resent], question, headers={"x_daybook_session": first.session})
+    assert quoted(model) == []
+
+
+async def test_only_the_side_that_is_missing_is_quoted(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("I wrote down: the blue door has the code.", "Blue.", "Blue.")
+    await ask(alice_api, TOLD, headers=NAMED)
+    await ask(alice_api, TOLD, "(answer removed)", ASKED, headers=NAMED)
+    assert quoted(model) == [(1, "I wrote down: the blue door has the code.")]
+    await ask(alice_api, "(removed)", "I wrote down: the blue door has the code.", ASKED, headers=NAMED)
+    assert TOLD in [text for _, text in quoted(model)]
+    assert "I wrote down" not in str(quoted(model))
+
+
+async def test_equal_words_elsewhere_do_not_hide_a_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Noted.", "Noted.", "Blue.")
+    await ask(alice_api, TOLD, headers=NAMED)
+    await ask(alice_api, "Lunch is at noon.", headers=NAMED)
+    await ask(alice_api, "Lunch is at noon.", "Noted.", ASKED, headers=NAMED)
+    assert quoted(model) == [(1, TOLD)]
+
+
+# ---- a message without content words ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("content", ["ok", "go on", "👍"])
+async def test_without_content_words_the_newest_turns_are_quoted(
+    alice_api: Api, agent: Agent, model: ScriptedModel, content: str
+) -> None:
+    model.script(*[f"Answer {number}." for number in range(4)])
+    for number in range(3):
+        await ask(alice_api, f"Chapter {number} of the story, please.", headers=NAMED)
+    await ask(alice_api, content, headers=NAMED)
+    assert [turn for turn, _ in quoted(model)] == [3, 3, 2, 2, 1, 1]
+    assert quoted(model)[:2] == [(3, "Chapter 2 of the story, please."), (3, "Answer 2.")]
+
+
+async def test_the_newest_turns_stay_where_there_is_no_room_for_all(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(*["Fine."] * 13)
+    for number in range(12):
+        await ask(alice_api, f"Chapter {number}. " + "word " * 120, headers=NAMED)
+    await ask(alice_api, "ok", headers=NAMED)
+    turns = [turn for turn, _ in quoted(model)]
+    assert turns[0] == 12
+    assert 1 not in turns
+
+
+# ---- the record that a process keeps ---------------------------------------------------------------------------------
+
+
+async def held_and_read(alice: Owner, session: Session) -> tuple[list[str], list[str]]:
+    held = thread_cache.held(session.pk)
+    read = await in_thread(thread_cache.read, alice.pk, session.pk)
+    return [turn.user for turn in held.turns] if held else [], [turn.user for turn in read]
+
+
+async def test_a_session_whose_last_turn_was_replaced_is_read_once(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = f"/api/sessions/{session.pk}/turns"
+    model.script("1", "2", UpstreamError("down"), UpstreamError("down"), UpstreamError("down"), "II", "III")
+    await alice_api.post(path, {"content": "one"})
+    second = (await alice_api.post(path, {"content": "two"}))[1]["id"]
+    status, _ = await alice_api.post(path, {"content": "zwei", "replaces": second})
+    assert status == 502
+    thread_cache.clear()  # as a process that has not seen it: the newest record is of a superseded run
+    reads: list[int] = []
+    read = thread_cache.read
+    monkeypatch.setattr(type(thread_cache), "read", lambda self, *args: reads.append(1) or read(*args))
+    for content in ("drei", "drei", "zwei", "three"):
+        await alice_api.post(path, {"content": content})
+    assert len(reads) == 1
+    monkeypatch.undo()
+    held, fresh = await held_and_read(alice, session)
+    assert held == fresh == ["one", "zwei", "three"]
+
+
+async def test_a_superseded_turn_that_is_still_held_is_not_quoted(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Noted.", "Noted again.", UpstreamError("down"), "Blue.")
+    await ask(alice_api, "Good morning.", headers=NAMED)
+    await ask(alice_api, "The code is on the red door.", headers=NAMED)
+    run = await in_thread(Run.objects.latest, "id")
+    path = f"/api/sessions/{run.session_id}/turns"
+    await alice_api.post(path, {"content": "The code is on the blue door.", "replaces": str(run.pk)})
+    await ask(alice_api, "Which door has the code?", headers=NAMED)
+    assert "red door" not in str(model.calls[-1].messages)
+
+
+# ---- a turn across a compaction --------------------------------------------------------------------------------------
+
+
+async def test_a_compacted_turn_is_found_the_summary_is_sent_once_and_the_record_stays_right(
+    alice_api: Api, alice: Owner, model: ScriptedModel
+) -> None:
+    agent = await in_thread(agent_make, "long", context_token_limit=2000, tools=[{"type": "memory"}])
+    session = await in_thread(session_make, alice, agent)
+    path, filler = f"/api/sessions/{session.pk}/turns", "word " * 300
+    model.script(Says(pieces=("I look at the shed.",), calls=(SEARCH,)), says("Noted: the blue door."))
+    await alice_api.post(path, {"content": TOLD})
+    model.script("A.", "B.", f"C {filler}", "They spoke of a shed.", "Blue.", "Still blue.")
+    for letter in "ABC":
+        await alice_api.post(path, {"content": f"{letter} {filler}"})
+    status, turn = await alice_api.post(path, {"content": ASKED})
+    assert (status, turn["content"]) == (200, "Blue.")
+    sent = model.calls[-1].messages
+    assert str(sent).count("<earlier_conversation>") == str(sent).count("They spoke of a shed.") == 1
+    assert (1, TOLD) in quoted(model)
+    shown = [message["content"] for message in sent if message["role"] == "user"]
+    assert TOLD not in shown
+    assert {turn for turn, _ in quoted(model)}.isdisjoint(range(5 - len(shown), 5))
+
+    held = thread_cache.held(session.pk)
+    assert held is not None
+    records = await in_thread(lambda: list(ThreadRecord.objects.order_by("id").values_list("pk", flat=True)))
+    assert [known.record_id for known in held.turns] == records
+    assert held.newest == records[-1]
+    assert held.turns == await in_thread(thread_cache.read, alice.pk, session.pk, held.newest)
+
+    snapshots.clear()
+    await alice_api.post(path, {"content": "And what is it that stood on the blue door?"})
+    sent = model.calls[-1].messages
+    assert str(sent).count("<earlier_conversation>") == 1
+    assert (1, TOLD) in quoted(model)
+    assert await in_thread(lambda: Session.objects.get(pk=session.pk).compaction_epoch) == 1
