@@ -43,6 +43,14 @@ _FAILED_PAGE = (
 _FAILED = "The log of the server says what. Go back and try again."
 
 
+# Swagger's page styles itself; its scripts are files of ours.
+_DOCS = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+_DOCS_PATH = "/api/docs"
+
+
 def _policy(path: str) -> str:
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
@@ -83,6 +91,7 @@ def refused_page(error: DomainError) -> HttpResponse:
     response = HttpResponse(_FAILED_PAGE.format(heading, error), status=error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
     response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "no-store"
     if wait := error.details.get("retry_after"):
         response.headers["Retry-After"] = str(wait)
     return response
@@ -125,6 +134,11 @@ class RequestBoundary:
         headers["X-Content-Type-Options"] = "nosniff"
         if not is_api(request.path_info):
             headers.setdefault("Content-Security-Policy", _policy(request.path_info))
+            headers.setdefault("X-Frame-Options", "DENY")
+            return response
+        headers.setdefault("Cache-Control", "no-store")
+        if request.path_info == _DOCS_PATH:
+            headers.setdefault("Content-Security-Policy", _DOCS)
             headers.setdefault("X-Frame-Options", "DENY")
         return response
 

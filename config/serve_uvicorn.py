@@ -5,6 +5,7 @@ import socket
 from uvicorn import Config, Server
 
 from config.asgi import application
+from config.http_deadline import DeadlineProtocol
 
 _GRACEFUL_SECONDS = 2
 
@@ -16,7 +17,7 @@ def serve(listener: socket.socket) -> None:
     config = Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=DeadlineProtocol,
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,
