@@ -22,6 +22,7 @@ from gateway.requests import OPERATIONS, is_api, request_id_of
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest
 
+
 class HttpApplication:
     """Chooses the handler by path; both share one loaded middleware chain."""
 

@@ -6,7 +6,7 @@ lets readers work beside its one writer, and so do these lanes.
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
-public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0011)."""
+public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
 import contextvars

@@ -19,8 +19,18 @@ _WRITE = (
 def _shell(home: Path) -> str:
     taken = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
     env = {name: value for name, value in os.environ.items() if not name.startswith(taken)}
-    done = subprocess.run(  # noqa: S603 - our own command
-        ["/bin/sh", "-c", 'umask 000; exec "$0" "$@"', sys.executable, str(MANAGE), "shell", "--no-imports", "-c", _WRITE],
+    done = subprocess.run(
+        [
+            "/bin/sh",
+            "-c",
+            'umask 000; exec "$0" "$@"',
+            sys.executable,
+            str(MANAGE),
+            "shell",
+            "--no-imports",
+            "-c",
+            _WRITE,
+        ],
         env=env | {"DAYBOOK_HOME": str(home)},
         capture_output=True,
         text=True,

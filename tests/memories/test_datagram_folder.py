@@ -1,7 +1,6 @@
-"""The folder of the sockets that carry hints: in the home, or in a temporary folder that nobody else could have made."""
+"""The folder of the sockets that carry hints: in the home, or a temporary one that nobody else could have made."""
 
 import asyncio
-import os
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,6 +26,14 @@ def short(tmp_path: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix="dbk-")) / "sockets"
 
 
+def mode_of(folder: Path) -> int:
+    return folder.stat().st_mode & 0o777
+
+
+def names_in(folder: Path) -> list[str] | None:
+    return [path.name for path in folder.iterdir()] if folder.exists() else None
+
+
 async def heard(layer: DatagramChannelLayer, sender: DatagramChannelLayer) -> bool:
     channel = await layer.new_channel()
     await layer.group_add("owner.1", channel)
@@ -41,7 +48,7 @@ async def heard(layer: DatagramChannelLayer, sender: DatagramChannelLayer) -> bo
 async def test_hints_go_by_a_folder_of_ones_own(short: Path, layers: list[DatagramChannelLayer]) -> None:
     layers += [DatagramChannelLayer(short), DatagramChannelLayer(short)]
     await eventually_async(lambda: heard(layers[0], layers[1]), within=20)
-    assert short.stat().st_mode & 0o777 == 0o700
+    assert mode_of(short) == 0o700
 
 
 async def test_a_long_home_has_its_sockets_in_the_temporary_folder(
@@ -51,24 +58,35 @@ async def test_a_long_home_has_its_sockets_in_the_temporary_folder(
     home = short.parent / ("deep" * 30)
     layers += [DatagramChannelLayer(home), DatagramChannelLayer(home)]
     await eventually_async(lambda: heard(layers[0], layers[1]), within=20)
-    assert not home.exists()
+    assert names_in(home) is None
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o755, 0o770])
-async def test_a_folder_that_others_can_use_is_not_used(
-    short: Path, layers: list[DatagramChannelLayer], mode: int
-) -> None:
+@pytest.fixture(params=[0o777, 0o755, 0o770])
+def open_to_others(short: Path, request: pytest.FixtureRequest) -> Path:
+    """The folder, made before us with a mode that lets others in."""
     short.mkdir()
-    short.chmod(mode)
-    layers += [DatagramChannelLayer(short), DatagramChannelLayer(short)]
+    short.chmod(request.param)
+    return short
+
+
+async def test_a_folder_that_others_can_use_is_not_used(
+    open_to_others: Path, layers: list[DatagramChannelLayer]
+) -> None:
+    layers += [DatagramChannelLayer(open_to_others), DatagramChannelLayer(open_to_others)]
     assert not await heard(layers[0], layers[1])
-    assert not list(short.iterdir())
+    assert names_in(open_to_others) == []
 
 
-async def test_a_link_is_not_followed(short: Path, layers: list[DatagramChannelLayer]) -> None:
+@pytest.fixture
+def link(short: Path) -> Path:
+    """A link to a folder, where ours should be."""
     elsewhere = short.parent / "elsewhere"
     elsewhere.mkdir(mode=0o700)
-    os.symlink(elsewhere, short)
-    layers += [DatagramChannelLayer(short), DatagramChannelLayer(short)]
+    short.symlink_to(elsewhere)
+    return short
+
+
+async def test_a_link_is_not_followed(link: Path, layers: list[DatagramChannelLayer]) -> None:
+    layers += [DatagramChannelLayer(link), DatagramChannelLayer(link)]
     assert not await heard(layers[0], layers[1])
-    assert not list(elsewhere.iterdir())
+    assert names_in(link) == []

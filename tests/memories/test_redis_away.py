@@ -1,4 +1,4 @@
-"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside the requests, and the database has the rows."""
+"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside requests; the database has the rows."""
 
 import asyncio
 import json
@@ -51,7 +51,7 @@ class OwnRedis:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}/0"
         options = ("--port", str(self.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no")
-        self.process = subprocess.Popen(  # noqa: S603 - the test's own server
+        self.process = subprocess.Popen(
             [shutil.which("redis-server") or "", *options], cwd=folder, stdout=subprocess.DEVNULL
         )
         self.client = Redis.from_url(self.url, socket_timeout=1)
@@ -115,9 +115,7 @@ async def test_writes_do_not_wait_for_a_hint(alice_api: Api, silent: OwnRedis) -
     assert await in_thread(Memory.objects.count) == await in_thread(Notification.objects.count) == 8
 
 
-async def test_a_review_is_scheduled_and_left_to_the_sweep(
-    alice_api: Api, session: Session, silent: OwnRedis
-) -> None:
+async def test_a_review_is_scheduled_and_left_to_the_sweep(alice_api: Api, session: Session, silent: OwnRedis) -> None:
     await in_thread(say, session)
     async with asyncio.timeout(DEADLINE):
         status, body = await alice_api.post(f"/api/sessions/{session.pk}/review")
