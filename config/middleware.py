@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
+from django.utils.html import format_html
 from servestatic.middleware import ServeStaticMiddleware
 
 from gateway.api.errors import error_of_status, error_response
@@ -81,14 +82,14 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     busy = overloaded(error) if error else None
     if busy is None:
-        return HttpResponse(_FAILED_PAGE.format("Something went wrong", _FAILED), status=500)
+        return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
     return refused_page(busy)
 
 
 def refused_page(error: DomainError) -> HttpResponse:
     """A plain page that says why a request was not taken."""
     heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not taken"
-    response = HttpResponse(_FAILED_PAGE.format(heading, error), status=error.http_status)
+    response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
     response.headers["X-Content-Type-Options"] = "nosniff"
     response.headers["Cache-Control"] = "no-store"

@@ -100,7 +100,7 @@ async def test_healthz_answers_while_every_database_thread_is_busy(settings: Set
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
     free.set()
     await asyncio.gather(writing, *reading)
-    database.close_lanes()
+    await asyncio.to_thread(database.close_lanes)
 
 
 @pytest.mark.django_db
