@@ -166,3 +166,10 @@ def test_what_waits_for_the_same_is_sent_once(settings: Settings) -> None:
     gate.set()
     assert calls.drain(10)
     assert sorted(sent) in ([0, 1], [1, 2])
+
+
+async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
+    broker = QueueBroker()
+    assert await asyncio.to_thread(broker.dequeue) is None  # after a second, and without a fault
+    await asyncio.to_thread(broker.enqueue, b"job")
+    assert await asyncio.to_thread(broker.dequeue) == [(None, b"job")]
