@@ -112,6 +112,7 @@ async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
     given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
     response["x-request-id"] = request_id_of(given)
     response["X-Content-Type-Options"] = "nosniff"
+    response["Cache-Control"] = "no-store"
     await _send_response(response, send)
 
 

@@ -1,7 +1,7 @@
 """The body of a request: who sends it is asked before it is read, and size, time and memory are bounded.
 
-What is small is read as it comes. Above SMALL_BYTES the key or login is looked up first, so that nobody without one makes
-this process hold anything, and the bodies of all requests together have a budget."""
+What is small is read as it comes. Above SMALL_BYTES the key or login is looked up first, so that nobody without one
+makes this process hold anything, and the bodies of all requests together have a budget."""
 
 import asyncio
 import io
@@ -24,8 +24,8 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SMALL_BYTES = 64_000
-# How much of a body that is too large is read (and thrown away), as a multiple of the limit: a client that is cut off in
-# the middle never reads the answer.
+# How much of a body that is too large is read (and thrown away), as a multiple of the limit: a client that is cut off
+# in the middle never reads the answer.
 _DRAINED = 4
 # A body may take BODY_SECONDS and a second more for each of these bytes.
 _LEAST_BYTES_PER_SECOND = 50_000
@@ -51,7 +51,9 @@ class _Budget:
     def take(self, count: int) -> None:
         """Raises Overloaded where they would be too many."""
         if self.held + count > settings.BODY_BUDGET:
-            raise Overloaded("Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS)
+            raise Overloaded(
+                "Too many large requests are being read. Try again in a moment.", retry_after=_RETRY_SECONDS
+            )
         self.held += count
 
     def give_back(self, count: int) -> None:

@@ -47,7 +47,7 @@ class Environment(BaseSettings):
     trusted_origins: str = Field("", description="Origins (https://host), separated by commas.")
     max_body: int = Field(20_000_000, ge=1_000, description="Largest request body in bytes.")
     body_seconds: float = Field(30, ge=1, le=3600, description="Time a body has, beside a second for each 50 kB.")
-    body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest silence of a client that sends a body.")
+    body_silence_seconds: float = Field(10, ge=0.1, le=600, description="Longest silence of a client within a body.")
     body_budget: int = Field(256_000_000, ge=1_000_000, description="Bytes of large bodies held at once in a process.")
     max_message: int = Field(200_000, ge=1, description="Largest user message in characters.")
     log: Literal["console", "json"] = Field("console", description="Form of the log.")

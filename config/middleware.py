@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpR
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
 from django.middleware.security import SecurityMiddleware
+from django.utils.html import format_html
 from servestatic.middleware import ServeStaticMiddleware
 
 from gateway.api.errors import error_of_status, error_response
@@ -42,6 +43,14 @@ _FAILED_PAGE = (
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
 _FAILED = "The log of the server says what. Go back and try again."
+
+
+# Swagger's page styles itself; its scripts are files of ours.
+_DOCS = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "font-src 'self' data:; connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+_DOCS_PATH = "/api/docs"
 
 
 def _policy(path: str) -> str:
@@ -74,16 +83,17 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     error = sys.exc_info()[1]
     busy = overloaded(error) if error else None
     if busy is None:
-        return HttpResponse(_FAILED_PAGE.format("Something went wrong", _FAILED), status=500)
+        return HttpResponse(format_html(_FAILED_PAGE, "Something went wrong", _FAILED), status=500)
     return refused_page(busy)
 
 
 def refused_page(error: DomainError) -> HttpResponse:
     """A plain page that says why a request was not taken."""
     heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not taken"
-    response = HttpResponse(_FAILED_PAGE.format(heading, error), status=error.http_status)
+    response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
     response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["Cache-Control"] = "no-store"
     if wait := error.details.get("retry_after"):
         response.headers["Retry-After"] = str(wait)
     return response
@@ -127,6 +137,11 @@ class RequestBoundary:
         headers["X-Content-Type-Options"] = "nosniff"
         if not is_api(request.path_info):
             headers.setdefault("Content-Security-Policy", _policy(request.path_info))
+            headers.setdefault("X-Frame-Options", "DENY")
+            return response
+        headers.setdefault("Cache-Control", "no-store")
+        if request.path_info == _DOCS_PATH:
+            headers.setdefault("Content-Security-Policy", _DOCS)
             headers.setdefault("X-Frame-Options", "DENY")
         return response
 

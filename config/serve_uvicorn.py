@@ -5,6 +5,7 @@ import socket
 from uvicorn import Config, Server
 
 from config.asgi import application
+from config.http_deadline import DeadlineProtocol
 from gateway.runs.held import shut_down
 
 _GRACEFUL_SECONDS = 2
@@ -26,7 +27,7 @@ def serve(listener: socket.socket) -> None:
     config = Config(
         application,
         loop="uvloop",
-        http="httptools",
+        http=DeadlineProtocol,
         ws="websockets-sansio",
         lifespan="off",
         log_config=None,

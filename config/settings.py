@@ -192,6 +192,8 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
     urlsplit(origin).scheme == "https" for origin in TRUSTED_ORIGINS
 )
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
+# Browsers that were here over https never come over http again; a year is what Django's own check asks for.
+SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
 SECURE_REFERRER_POLICY = "same-origin"
 
 # Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.

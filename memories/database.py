@@ -7,7 +7,7 @@ long query: the leases of open runs, and closing them at shutdown.
 
 With DB_THREADS=0 (tests, benchmarks) the same functions run inline, so that they see the connection of the test's own
 transaction. Django keeps a connection per thread while no loop runs and per coroutine while one does, and offers no
-public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0011)."""
+public way to say which: hence asyncio's private function in `_inline` (docs/decisions/0002)."""
 
 import asyncio
 import contextvars
@@ -51,6 +51,7 @@ _FULL = "The disk of the database is full: nothing can be stored until there is 
 
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
+_is_worker = False
 
 
 class DatabaseBusy(OperationalError):
@@ -63,12 +64,12 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
     The wait for a thread and for the database's lock is DB_BUSY_SECONDS at most, together; then OperationalError
     (DatabaseBusy where no thread became free), which the edges answer as `overloaded`. A caller that is cancelled
     takes work that has not begun out of the queue."""
-    return await _run(_write_lane, settings.DB_BUSY_SECONDS, functools.partial(function, *args, **kwargs))
+    return await _run(_write_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """The same for a function that only reads: it never waits behind a write."""
-    return await _run(_read_lane, settings.DB_BUSY_SECONDS, functools.partial(function, *args, **kwargs))
+    return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
 async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -123,15 +124,18 @@ def only_row(rows: "QuerySet[M]") -> M | None:
 
 
 def close_lanes() -> None:
-    """End the database threads and close their connections; the next call makes new ones."""
+    """End the database threads and close their connections; the next call makes new ones. Not from a coroutine: Django
+    closes no connection there."""
     for lane in (_write_lane, _read_lane, _spare_lane):
         lane.close()
 
 
 def settle_worker() -> None:
     """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
-    connections wait PATIENT_SECONDS for SQLite's lock. A worker's processes have one thread and one connection each,
+    work waits PATIENT_SECONDS for the database. A worker's processes have one thread and one connection each,
     which is bound enough without a pool."""
+    global _is_worker
+    _is_worker = True
     connections.close_all()
     options = connections.settings[_DEFAULT]["OPTIONS"]
     if "pool" in options:
@@ -140,6 +144,10 @@ def settle_worker() -> None:
         connections.settings[_DEFAULT]["CONN_MAX_AGE"] = _WORKER_CONNECTION_SECONDS
     if "timeout" in options:
         options["timeout"] = PATIENT_SECONDS
+
+
+def _busy_seconds() -> float:
+    return PATIENT_SECONDS if _is_worker else settings.DB_BUSY_SECONDS
 
 
 class _Lane:

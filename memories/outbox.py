@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
+from asgiref.sync import async_to_sync
 from channels.layers import BaseChannelLayer, get_channel_layer
+from django.conf import settings
 from django.db import connection, transaction
 
 from memories.background import redis_calls
@@ -68,7 +70,10 @@ def send_hint(group: str, message: dict[str, Any]) -> None:
 
 
 def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
-    """Send from a plain thread, in a loop that the thread keeps: the layer has a connection for each loop."""
+    """Send from the thread of hints, in a loop that it keeps: the layer has a connection for each loop."""
+    if not settings.DB_THREADS:
+        async_to_sync(layer.group_send)(group, message)
+        return
     runner: asyncio.Runner | None = getattr(_own, "runner", None)
     if runner is None:
         runner = _own.runner = asyncio.Runner()

@@ -19,8 +19,8 @@ from redis.retry import Retry
 
 logger = logging.getLogger("daybook.redis")
 ANSWER_SECONDS = 1.0
-# The queue waits one second for a job before it asks again.
-_QUEUE_SECONDS = 3.0
+# A worker's question for the next job is answered after a second where there is none.
+_DEQUEUE_SECONDS = 5.0
 _QUIET_SECONDS = 30.0
 _FAILURES = (RedisError, OSError, TimeoutError)
 
@@ -76,12 +76,25 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
 class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     """django-q2's queue on Redis, with limits on its waits and without repetitions inside the client."""
 
+    _waiting: Redis | None = None
+
     @staticmethod
     def get_connection(list_key: str | None = None) -> Redis:
-        """A client of its own, as the library makes them. Raises RedisError from its calls within three seconds."""
-        return Redis.from_url(
-            settings.REDIS_URL,
-            socket_timeout=_QUEUE_SECONDS,
-            socket_connect_timeout=ANSWER_SECONDS,
-            retry=Retry(NoBackoff(), 0),
-        )
+        """A client of its own, as the library makes them. Its calls raise RedisError within a second."""
+        return _queue_client(ANSWER_SECONDS)
+
+    def dequeue(self) -> list[tuple[None, bytes | str]] | None:
+        """The next job, waited for on a client that may wait: only workers do."""
+        if self._waiting is None:
+            self._waiting = _queue_client(_DEQUEUE_SECONDS)
+        job = self._waiting.blpop([self.list_key], timeout=1)
+        return [(None, job[1])] if job else None
+
+
+def _queue_client(seconds: float) -> Redis:
+    return Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=seconds,
+        socket_connect_timeout=ANSWER_SECONDS,
+        retry=Retry(NoBackoff(), 0),
+    )

@@ -17,6 +17,7 @@ from config.bodies import SMALL_BYTES, bodies_held
 from memories.database import in_thread
 from memories.models import Owner
 from tests.factories import key_make
+from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MEGABYTE = 1_000_000
@@ -174,8 +175,7 @@ async def test_bodies_of_all_requests_have_a_budget(alice: Owner, settings: Sett
     key = await key_of(alice)
     waiting = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=110_000, **key)
     first = asyncio.create_task(waiting.go())
-    while not bodies_held():
-        await asyncio.sleep(0)
+    await eventually_async(lambda: bool(bodies_held()), within=10)
     second = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **key)
     assert (await second.go(), second.code()) == (503, "overloaded")
     assert int(second.headers[b"Retry-After"]) >= 1

@@ -1,15 +1,21 @@
 """GET /healthz and GET /readyz"""
 
+import asyncio
 import json
+import threading
+import time
+from typing import Any
 
 import pytest
 from django.db import OperationalError
 from django.http import HttpRequest, JsonResponse
-from django.test import RequestFactory
+from django.test import AsyncClient, RequestFactory
 from pytest_django import Settings
 
 from config import health, heartbeat
+from memories import database
 from memories.ids import uuid7
+from tests.waiting import eventually_async
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +35,7 @@ def worker() -> None:
     heartbeat.beat(uuid7())
 
 
-def _told(response: JsonResponse) -> tuple[int, object]:
+def _told(response: JsonResponse) -> tuple[int, Any]:
     assert response["Cache-Control"] == "no-store"
     return response.status_code, json.loads(response.content)
 
@@ -61,6 +67,43 @@ async def test_without_a_worker_it_is_not_ready(request_to: HttpRequest, setting
     settings.SWEEP_SECONDS = 0.2
     expected = {"status": "unready", "model": "demo", "reasons": ["no worker was heard for 15 s"]}
     assert _told(await health.readyz(request_to)) == (503, expected)
+
+
+@pytest.mark.django_db
+async def test_with_a_nearly_full_disk_it_is_not_ready(
+    worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "LEAST_FREE_BYTES", 10**18)
+    status, body = _told(await health.readyz(request_to))
+    assert status == 503
+    assert "the disk of DAYBOOK_HOME has" in body["reasons"][0]
+
+
+@pytest.mark.django_db
+async def test_after_a_write_that_found_no_room_it_is_not_ready(
+    worker: None, request_to: HttpRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("memories.database._full_at", time.monotonic())
+    status, body = _told(await health.readyz(request_to))
+    assert (status, body["reasons"]) == (
+        503,
+        ["the disk of the database is full: a write failed within the last minute"],
+    )
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_healthz_answers_while_every_database_thread_is_busy(settings: Settings) -> None:
+    settings.DB_THREADS = 1
+    free, held = threading.Event(), threading.Event()
+    writing = asyncio.create_task(database.in_thread(lambda: held.set() or free.wait(30)))
+    reading = [asyncio.create_task(database.in_read_thread(free.wait, 30)) for _ in range(settings.DB_READ_THREADS)]
+    await eventually_async(held.is_set, within=10)
+    answer = await AsyncClient().get("/healthz")
+    assert not writing.done()
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+    free.set()
+    await asyncio.gather(writing, *reading)
+    await asyncio.to_thread(database.close_lanes)
 
 
 @pytest.mark.django_db

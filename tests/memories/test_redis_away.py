@@ -1,4 +1,4 @@
-"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside the requests, and the database has the rows."""
+"""A Redis that stopped or froze holds up nobody: hints and jobs wait beside requests; the database has the rows."""
 
 import asyncio
 import json
@@ -115,9 +115,7 @@ async def test_writes_do_not_wait_for_a_hint(alice_api: Api, silent: OwnRedis) -
     assert await in_thread(Memory.objects.count) == await in_thread(Notification.objects.count) == 8
 
 
-async def test_a_review_is_scheduled_and_left_to_the_sweep(
-    alice_api: Api, session: Session, silent: OwnRedis
-) -> None:
+async def test_a_review_is_scheduled_and_left_to_the_sweep(alice_api: Api, session: Session, silent: OwnRedis) -> None:
     await in_thread(say, session)
     async with asyncio.timeout(DEADLINE):
         status, body = await alice_api.post(f"/api/sessions/{session.pk}/review")
@@ -168,3 +166,10 @@ def test_what_waits_for_the_same_is_sent_once(settings: Settings) -> None:
     gate.set()
     assert calls.drain(10)
     assert sorted(sent) in ([0, 1], [1, 2])
+
+
+async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
+    broker = QueueBroker()
+    assert await asyncio.to_thread(broker.dequeue) is None  # after a second, and without a fault
+    await asyncio.to_thread(broker.enqueue, b"job")
+    assert await asyncio.to_thread(broker.dequeue) == [(None, b"job")]

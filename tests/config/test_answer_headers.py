@@ -1,0 +1,29 @@
+"""Headers that answers carry: what may be kept, and what a page may load."""
+
+import pytest
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from memories.models import Owner
+from tests.conftest import Api
+
+
+@pytest.mark.parametrize("path", ["/api/memories", "/api/sessions", "/v1/models", "/api/export", "/api/nothing-here"])
+async def test_answers_of_the_apis_are_not_kept(alice_api: Api, path: str) -> None:
+    assert (await alice_api.raw("GET", path))["Cache-Control"] == "no-store"
+
+
+@pytest.mark.django_db
+def test_the_api_docs_load_only_what_is_ours() -> None:
+    response = Client().get("/api/docs")
+    assert response.status_code == 200
+    policy = response["Content-Security-Policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert response["X-Frame-Options"] == "DENY"
+
+
+@pytest.mark.django_db
+def test_https_is_kept_where_cookies_are_secure(settings: Settings, alice: Owner) -> None:
+    settings.SECURE_HSTS_SECONDS = 31_536_000
+    assert "max-age=31536000" in Client().get("/login/", secure=True)["Strict-Transport-Security"]

@@ -1,0 +1,97 @@
+"""Connections to PostgreSQL: bounded by the pool, however many pages are asked for at once."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+from django.contrib.auth.models import User
+from django.db import connection, connections
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from config.asgi_handler import HttpApplication
+from memories.database import close_lanes, in_read_thread, in_thread
+from memories.models import Owner
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.skipif(
+        configured.DATABASES["default"]["ENGINE"].endswith("sqlite3"), reason="SQLite has no server and no pool"
+    ),
+]
+MOST = 6
+LOADS = 40
+
+
+@pytest.fixture
+def small_pool(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A pool of six connections, for pages and database threads together."""
+    settings.DB_THREADS = 1
+    options = connections.settings["default"]["OPTIONS"]
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
+    monkeypatch.setitem(options, "pool", options["pool"] | {"max_size": MOST, "timeout": 30})
+    yield
+    close_lanes()
+    connection.close()
+    connection.close_pool()  # type: ignore[attr-defined]
+
+
+async def _page(path: str, cookie: str) -> int:
+    statuses: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            statuses.append(message["status"])
+
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": "GET",
+        "scheme": "http",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "root_path": "",
+        "server": ("testserver", 80),
+        "client": ("127.0.0.1", 1),
+        "headers": [(b"host", b"testserver"), (b"cookie", cookie.encode())],
+    }
+    asked = {"first": True}
+
+    async def receive_once() -> dict[str, Any]:
+        if asked.pop("first", False):
+            return {"type": "http.request", "body": b"", "more_body": False}
+        return await receive()
+
+    await HttpApplication()(scope, receive_once, send)
+    return statuses[0]
+
+
+def _login(owner: Owner) -> str:
+    browser = Client()
+    browser.force_login(User.objects.get(pk=owner.user_id))
+    return f"daybook_session={browser.cookies['daybook_session'].value}"
+
+
+def _server_connections() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()")
+        return int(cursor.fetchone()[0])
+
+
+async def test_many_pages_at_once_take_no_more_connections_than_the_pool(bob: Owner, small_pool: None) -> None:
+    cookie = await in_thread(_login, bob)
+    loading = [asyncio.create_task(_page("/memories/", cookie)) for _ in range(LOADS)]
+    seen = [await in_read_thread(_server_connections)]
+    while not all(task.done() for task in loading):
+        await asyncio.wait(loading, timeout=0.05, return_when=asyncio.ALL_COMPLETED)
+        seen.append(await in_read_thread(_server_connections))
+    assert [task.result() for task in loading] == [200] * LOADS
+    assert max(seen) <= MOST
