@@ -1,6 +1,7 @@
 """Django settings. The only place that knows whether Daybook runs embedded or at scale."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -50,6 +51,7 @@ INSTALLED_APPS = [
     "ninja",
     "django_q",
     "django_htmx",
+    "axes",
     "memories",
     "gateway",
     "reviews",
@@ -156,6 +158,25 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before a password is looked at
+    "django.contrib.auth.backends.ModelBackend",
+]
+# gateway.sign_in answers what the middleware of axes would, and with its own page.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+AXES_HANDLER = "gateway.sign_in.AttemptsHandler"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+# The order is that of AttemptsHandler.get_failures.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_USERNAME_CALLABLE = "gateway.sign_in.account_name"
+AXES_CLIENT_IP_CALLABLE = "gateway.requests.client_address"
+AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -169,6 +190,7 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = bool(TRUSTED_ORIGINS) and all(
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_SECURE else None
 SECURE_REFERRER_POLICY = "same-origin"
 
+DAYBOOK_TRUSTED_PROXIES = ENV.trusted_proxies
 DAYBOOK_MAX_BODY = ENV.max_body
 DAYBOOK_MAX_MESSAGE = ENV.max_message
 DATA_UPLOAD_MAX_MEMORY_SIZE = ENV.max_body
