@@ -239,6 +239,7 @@ SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
+REVOKED_KEY_DAYS = ENV.revoked_key_days
 MAX_ENTRY = ENV.max_entry
 METRICS = ENV.metrics
 # Deadlines of recall, in seconds.

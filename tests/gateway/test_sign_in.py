@@ -26,7 +26,7 @@ LIMIT = 10
 TYPED = "hunter2-typed-by-mistake"
 
 
-def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any:
+def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any:  # noqa: S107 - a wrong one
     return Client(**extra).post("/login/", {"username": name, "password": password})
 
 
