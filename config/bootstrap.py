@@ -32,13 +32,15 @@ _LOCK_NUMBER = 0x6461_7962_6F6F_6B  # "daybook": advisory locks of PostgreSQL ar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """What was done. `admin_user`: "" if there was one; password and key: only if they were made up."""
+    """What was done. `admin_user`: "" if there was one; password and key: only if they were made up.
+    `no_administrator`: nobody can look after the rest, and an account has the name that a new one would get."""
 
     admin_user: str = ""
     admin_password: str = ""
     api_key: str = ""
     agents: tuple[str, ...] = ()
     backup: Path | None = None
+    no_administrator: bool = False
 
 
 def prepare() -> Prepared:
@@ -65,6 +67,7 @@ def prepare() -> Prepared:
         api_key=api_key,
         agents=tuple(agents),
         backup=backup,
+        no_administrator=not User.objects.filter(is_superuser=True, is_active=True).exists(),
     )
 
 
@@ -78,19 +81,14 @@ def first_credentials() -> tuple[str, str, str]:
     admin = users.filter(is_superuser=True, is_active=True).order_by("pk").first()
     if admin is None:
         name, password = settings.DAYBOOK_ADMIN_USER, settings.DAYBOOK_ADMIN_PASSWORD
+        if users.filter(username=name).exists():
+            return "", "", ""  # an account of that name is not made an administrator behind its back
         made_up = "" if password else secrets.token_urlsafe(12)
-        admin = _administrator(name, password or made_up)
+        admin = users.create_superuser(username=name, password=password or made_up)
         password = made_up
     if not ApiKey.objects.exists():
         key = _first_key(admin)
     return name, password, key
-
-
-def _administrator(name: str, password: str) -> User:
-    users = User.objects
-    if users.filter(username=name).exists():
-        raise ConfigurationError(f"DAYBOOK_ADMIN_USER is {name!r}; that user exists and is no active administrator.")
-    return users.create_superuser(username=name, password=password)
 
 
 def _first_key(admin: User) -> str:

@@ -95,6 +95,10 @@ class Environment(BaseSettings):
     undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be put back.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
     books_per_owner: int = Field(100, ge=1, le=10_000, description="Most books of one owner, besides those of agents.")
+    revoked_key_days: int = Field(90, ge=1, le=36500, description="How long revoked API keys stay listed.")
+    trusted_proxies: int = Field(
+        0, ge=0, le=10, description="Proxies in front that set X-Forwarded-For; 0: the header is not looked at."
+    )
     metrics: bool = Field(False, description="Serve /metrics.")
 
     @field_validator("openai_base_url")

@@ -36,6 +36,7 @@ def logging_config(form: str) -> dict[str, Any]:
             "daybook": {"level": "INFO"},
             # Access lines and every 4xx as a warning say nothing that the run's row does not.
             "django.request": {"level": "ERROR"},
+            "axes": {"level": "ERROR"},  # gateway.sign_in says what is to be said
             "django_q": {"level": "WARNING"},
             "django-q": {"level": "WARNING"},
         },

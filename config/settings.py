@@ -1,6 +1,7 @@
 """Django settings. The only place that knows whether Daybook runs embedded or at scale."""
 
 import os
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -55,6 +56,7 @@ INSTALLED_APPS = [
     "ninja",
     "django_q",
     "django_htmx",
+    "axes",
     "memories",
     "gateway",
     "reviews",
@@ -181,6 +183,25 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before a password is looked at
+    "django.contrib.auth.backends.ModelBackend",
+]
+# gateway.sign_in answers what the middleware of axes would, and with its own page.
+SILENCED_SYSTEM_CHECKS = ["axes.W002"]
+AXES_HANDLER = "gateway.sign_in.AttemptsHandler"
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = timedelta(minutes=15)
+# The order is that of AttemptsHandler.get_failures.
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_USERNAME_CALLABLE = "gateway.sign_in.account_name"
+AXES_CLIENT_IP_CALLABLE = "gateway.requests.client_address"
+AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -199,6 +220,7 @@ SECURE_REFERRER_POLICY = "same-origin"
 # Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.
 SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
 
+DAYBOOK_TRUSTED_PROXIES = ENV.trusted_proxies
 DAYBOOK_MAX_BODY = ENV.max_body
 BODY_SECONDS = ENV.body_seconds
 BODY_SILENCE_SECONDS = ENV.body_silence_seconds
@@ -258,6 +280,7 @@ SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 INVALIDATION_SECONDS = 0.5
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
+REVOKED_KEY_DAYS = ENV.revoked_key_days
 MAX_ENTRY = ENV.max_entry
 BOOKS_PER_OWNER = ENV.books_per_owner
 METRICS = ENV.metrics

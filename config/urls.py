@@ -7,6 +7,7 @@ from django.urls import path
 from config import health
 from config.api import api, v1
 from config.metrics import metrics
+from gateway import sign_in
 from gateway.chat import account
 from gateway.chat import views as chat
 from gateway.mcp.api import mcp
@@ -40,12 +41,9 @@ urlpatterns = [
     path("account/keys/", account.key_create),
     path("account/keys/<uuid:key_id>/revoke/", account.key_revoke),
     path("account/delete/", account.delete),
-    path(
-        "login/",
-        auth_views.LoginView.as_view(template_name="gateway/login.html", redirect_authenticated_user=True),
-        name="login",
-    ),
+    path("login/", sign_in.SignIn.as_view(), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
+    path("admin/login/", sign_in.admin_sign_in),
     path("admin/", admin.site.urls),
     path("api/", api.urls),
     path("v1/", v1.urls),

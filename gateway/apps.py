@@ -1,5 +1,5 @@
 from django.apps import AppConfig
-from django.contrib.auth.signals import user_logged_out
+from django.contrib.auth.signals import user_logged_in, user_logged_out
 
 
 class GatewayConfig(AppConfig):
@@ -11,6 +11,7 @@ class GatewayConfig(AppConfig):
         from gateway.chat.session_names import names
         from gateway.keys import key_facts
         from gateway.portability import erase_traces, export_conversations
+        from gateway.sign_in import signed_in, signed_out
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
         from memories.forgetting import register_eraser
@@ -23,5 +24,7 @@ class GatewayConfig(AppConfig):
         on_health(key_facts)
         register_names(names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
+        user_logged_in.connect(signed_in, dispatch_uid="gateway.sign_in")
+        user_logged_out.connect(signed_out, dispatch_uid="gateway.sign_in")
         register_exporter("conversations", export_conversations)
         register_eraser(erase_traces)

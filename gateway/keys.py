@@ -34,7 +34,7 @@ def api_key_create(
     requests_per_minute: int = 0,
     by: Actor = SYSTEM,
 ) -> tuple[ApiKey, str]:
-    """A new key and its plain text, which is nowhere kept. `plain` takes a given one (first start); `by` is who makes it.
+    """A new key, made `by` an actor, and its plain text, which is not stored. `plain` takes a given one (first start).
 
     Raises InvalidRequest for an unknown agent, an owner without a user, or a given key that is no key."""
     if owner.user_id is None:

@@ -2,7 +2,9 @@
 
 import re
 from contextvars import ContextVar
+from ipaddress import ip_address
 
+from django.conf import settings
 from django.http import HttpRequest
 
 from memories.ids import uuid7
@@ -17,6 +19,20 @@ API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS)
 def is_api(path: str) -> bool:
     """Paths that answer JSON and pass by the middlewares of pages."""
     return path.startswith(API_PREFIXES) or path in {"/v1", "/api"}
+
+
+def client_address(request: HttpRequest) -> str | None:
+    """The network address of the client. X-Forwarded-For counts only as far as proxies of ours wrote it
+    (DAYBOOK_TRUSTED_PROXIES); what is no address in it counts as none."""
+    address: str | None = request.META.get("REMOTE_ADDR")
+    proxies = settings.DAYBOOK_TRUSTED_PROXIES
+    named = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
+    if not proxies or not named:
+        return address
+    try:
+        return str(ip_address(named[max(0, len(named) - proxies)]))
+    except ValueError:
+        return address
 
 
 def request_id_for(request: HttpRequest) -> str:

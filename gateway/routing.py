@@ -33,5 +33,5 @@ class OriginCheck:
         return await self.application(scope, receive, send)
 
 
-_sockets = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
-websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter(_sockets)))  # type: ignore[arg-type]
+websocket_routes = [path("ws/notifications/", NotificationConsumer.as_asgi())]  # type: ignore[arg-type]  # channels' way
+websocket_application = OriginCheck(AuthMiddlewareStack(URLRouter(websocket_routes)))  # type: ignore[arg-type]

@@ -1,11 +1,17 @@
 """What the worker looks after for the gateway: runs whose process died, runs that wait for a client's tools, usage
 counters that are behind, and memories without search words or vectors."""
 
+from datetime import timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session as LoginSession
 from django.utils import timezone
 
 from gateway import embeddings, keyword_generation
+from gateway.models import ApiKey
 from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
+from gateway.sign_in import attempts_purge
 from gateway.usage import count_usage
 
 
@@ -17,3 +23,12 @@ def runs_sweep() -> None:
     count_usage()
     keyword_generation.enqueue_missing()
     embeddings.enqueue_missing()
+
+
+def accounts_sweep() -> None:
+    """Delete logins that ended, failed sign-ins that no longer count, and keys that were revoked long ago. The audit
+    log keeps that there were such keys. Idempotent; safe in several workers."""
+    now = timezone.now()
+    LoginSession.objects.filter(expire_date__lt=now).delete()
+    attempts_purge()
+    ApiKey.objects.filter(revoked_at__lt=now - timedelta(days=settings.REVOKED_KEY_DAYS)).delete()

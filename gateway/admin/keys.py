@@ -6,8 +6,8 @@ from typing import Any
 from django import forms
 from django.contrib import admin, messages
 from django.db.models import QuerySet
-from django.http import HttpRequest
-from django.utils.html import format_html
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
@@ -19,6 +19,8 @@ from memories.admin.filters import ChoiceFilter
 from memories.admin.marks import badge, moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import actor_of
+
+_PLAIN = "daybook.new_key"
 
 
 class KeyStateFilter(ChoiceFilter):
@@ -98,10 +100,19 @@ class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
         key, plain = api_key_create(**form.cleaned_data, by=actor_of(request.user))
         # The admin logs and redirects with obj, so it must carry what the service chose.
         obj.pk, obj.prefix = key.pk, key.prefix
-        words = format_html(
-            "The new key is <code>{}</code>. Copy it now: it is not shown again, and kept nowhere.", plain
+        request.META[_PLAIN] = plain
+
+    def response_add(self, request: HttpRequest, obj: ApiKey, post_url_continue: str | None = None) -> HttpResponse:
+        """The new key, in this answer only: a message would travel in a cookie."""
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "New API key"}
+        page = TemplateResponse(
+            request, "admin/gateway/apikey/created.html", {**context, "key": obj, "plain": request.META[_PLAIN]}
         )
-        self.message_user(request, words, messages.WARNING)
+        page.headers["Cache-Control"] = "no-store"
+        return page
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """The service has recorded it."""
 
     def fits(self, row: ApiKey, verb: str) -> bool:
         return row.revoked_at is None

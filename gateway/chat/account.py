@@ -17,9 +17,10 @@ from django.shortcuts import redirect, render
 from gateway.authentication import forget_keys
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import ApiKey, Session
+from gateway.sign_in import password_right
 from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
-from memories.errors import InvalidRequest
+from memories.errors import InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import Receipt, forget_owner
 from memories.models import Artifact, Memory, Owner
 from memories.readers import Reader, form_view, page_view
@@ -80,8 +81,13 @@ def account(request: HttpRequest, reader: Reader) -> HttpResponse:
 @form_view
 def password(request: HttpRequest, reader: Reader) -> HttpResponse:
     """Change the password; other logins of this user end."""
-    form = PasswordChangeForm(_user(request), request.POST)
-    if not form.is_valid():
+    try:
+        password_right(request, _user(request), request.POST.get("old_password", ""))
+        form = PasswordChangeForm(_user(request), request.POST)
+        valid = form.is_valid()  # says what is wrong, the old password included
+    except (RateLimited, Overloaded) as refusal:
+        return _page(request, reader, status=refusal.http_status, password_refusal=str(refusal))
+    if not valid:
         return _page(request, reader, status=400, password_form=form)
     update_session_auth_hash(request, form.save())
     actor = actor_of(request.user)
@@ -137,7 +143,11 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
     user = _user(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, reader, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
-    if not user.check_password(request.POST.get("password", "")):
+    try:
+        right = password_right(request, user, request.POST.get("password", ""))
+    except (RateLimited, Overloaded) as refusal:
+        return _page(request, reader, status=refusal.http_status, delete_error=str(refusal))
+    if not right:
         return _page(request, reader, status=400, delete_error="The password is not right. Nothing was deleted.")
     keeps, owner_id = is_only_administrator(user), reader.owner.pk
     receipt = account_delete(user, reader.owner)

@@ -40,10 +40,7 @@ def action_record(
     """Record an action on rows, an entry for each. `note` is a sentence of ours."""
     actor, kind = actor_of(request.user), kind_of(model)
     audit_record_each(
-        [
-            audit_entry(action, actor=actor, kind=kind, object_id=row.pk, owner=owner_of(row), note=note)
-            for row in rows
-        ]
+        [audit_entry(action, actor=actor, kind=kind, object_id=row.pk, owner=owner_of(row), note=note) for row in rows]
     )
 
 

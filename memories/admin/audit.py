@@ -1,6 +1,5 @@
 """The audit log in the admin: to read, to filter and to export. Nothing of it can be changed here."""
 
-
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse

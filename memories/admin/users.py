@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from axes.handlers.proxy import AxesProxyHandler
 from django import forms
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
@@ -58,6 +59,17 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
     list_display = ("username", "email", "is_active", "is_staff", "is_superuser", "last_login")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     ordering = ("username",)
+
+    actions = ("unlock_sign_in",)
+
+    @admin.action(description="Unlock signing in", permissions=["change"])
+    def unlock_sign_in(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
+        """Forget the failed sign-ins of these accounts, so that they need not wait."""
+        users = list(queryset)
+        for user in users:
+            AxesProxyHandler.reset_attempts(username=user.get_username())
+        action_record(request, User, "", users, Action.SIGN_IN_UNLOCKED)
+        self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """As everywhere; but the only administrator is not deleted."""

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from gateway.agents.configuration import memory_settings
 from memories.admin.filters import choice_filter
 from memories.admin.marks import badge, moment
+from reviews.admin.session_titles import title_of
 from reviews.consolidation.ceilings import day_spent
 from reviews.consolidation.runs import finished_text
 from reviews.consolidation.telling import progress_words
@@ -186,11 +187,11 @@ class NoteColumns:
 
     @admin.display(description="Session")
     def session_title(self, note: Extraction) -> str:
-        return note.session.title or "Untitled"
+        return title_of(note)
 
     @admin.display(description="Session")
     def session_link(self, note: Extraction) -> SafeString | str:
-        return session_link(note.session_id, note.session.title)
+        return session_link(note.session_id, title_of(note))
 
     @admin.display(description="Synopsis")
     def words(self, note: Extraction) -> SafeString:

@@ -37,6 +37,7 @@ from reviews.admin.consolidation_columns import (
     note_badge,
     session_link,
 )
+from reviews.admin.session_titles import SessionTitles
 from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 
@@ -157,7 +158,9 @@ class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
         return [
             {
                 "state": note_badge(note),
-                "session": session_link(note.session_id, note.session.title) if may_open else note.session.title,
+                "session": session_link(note.session_id, note.session.title)
+                if may_open
+                else f"Session {note.session_id}",
                 "said_at": note.said_at,
                 "synopsis": "" if note.cleared_at else note.synopsis,
                 "error": error_words(note.error),
@@ -180,7 +183,7 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
 
 
 @admin.register(Extraction)
-class ExtractionAdmin(NoteColumns, ReadOnlyAdmin):
+class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     """What each past session gave; nothing here can be changed."""
 
     records_opening = True

@@ -16,6 +16,7 @@ from memories.admin.marks import moment
 from memories.audit import Action
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
+from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo
@@ -90,7 +91,7 @@ def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, in
 
 def review_name(run: ReviewRun) -> str:
     """A review as a message names it: `“Tea” of alice, 20 Nov 2026, 09:41`."""
-    title = (run.session.title or "Untitled") if run.session else "A deleted session"
+    title = title_of(run) if run.session else "A deleted session"
     return f"“{title}” of {run.owner}, {moment(run.created_at)}"
 
 

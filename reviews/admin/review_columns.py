@@ -7,6 +7,7 @@ from django.utils.safestring import SafeString
 
 from memories.admin.marks import badge, moment, seconds, total_tokens
 from reviews.admin.review_words import dropped_words, error_detail, error_words, settings_words, usage_words
+from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
 from reviews.selectors import review_model
 
@@ -33,7 +34,7 @@ class ReviewColumns:
 
     @admin.display(description="Session")
     def session_title(self, run: ReviewRun) -> str:
-        return (run.session.title or "Untitled") if run.session else "Deleted"
+        return title_of(run)
 
     @admin.display(description="Session")
     def session_link(self, run: ReviewRun) -> SafeString | str:

@@ -33,6 +33,7 @@ from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns
 from reviews.admin.review_words import error_words
+from reviews.admin.session_titles import SessionTitles
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo
@@ -55,7 +56,7 @@ class AgentFilter(ExactTextFilter):
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
 
     records_opening = True

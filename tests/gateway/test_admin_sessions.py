@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -11,6 +10,7 @@ from django.urls import reverse
 
 from gateway.admin.transcript import PAGE, transcript
 from gateway.models import Message, Run, Session
+from memories.models import AuditEntry
 from tests.admin_rows import agent_make, owner_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -126,4 +126,4 @@ def test_runs_show_what_they_cost_and_why_they_failed(root: Client) -> None:
 def test_opening_somebodys_conversation_is_recorded(root: Client) -> None:
     session = session_make(turns=1)
     root.get(page_of(session))
-    assert LogEntry.objects.get(action_flag=4).object_id == str(session.pk)
+    assert AuditEntry.objects.get(action="view").object_id == str(session.pk)

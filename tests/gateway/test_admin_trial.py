@@ -3,7 +3,6 @@
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
@@ -12,7 +11,7 @@ from django.urls import reverse
 from gateway.agents import trial
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Agent, Message, Run, Session
-from memories.models import Memory, Revision
+from memories.models import AuditEntry, Memory, Revision
 from tests.admin_rows import memory_make, staff_client
 from tests.factories import agent_make
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
@@ -72,12 +71,12 @@ def test_nothing_is_stored_but_that_somebody_tried(root: Client, agent: Agent, m
     with CaptureQueriesContext(connection) as queries:
         ask(root, agent, "What is the key?")
     written = [q["sql"].split('"')[1] for q in queries if q["sql"].split()[0] in {"INSERT", "UPDATE", "DELETE"}]
-    assert written == ["django_admin_log"]
+    assert written == ["memories_auditentry"]
     assert [kind.objects.count() for kind in (Session, Run, Message)] == [0, 0, 0]
     agent.refresh_from_db()
     assert (Memory.objects.get().usage_count, Revision.objects.count(), agent.version) == before
-    entry = LogEntry.objects.get()
-    assert (entry.object_id, entry.change_message) == (str(agent.pk), "Tried.")
+    entry = AuditEntry.objects.get(kind="agent")
+    assert (entry.object_id, entry.note) == (str(agent.pk), "Tried.")
 
 
 def test_without_script_the_answer_is_a_page_with_the_message_kept(
@@ -118,7 +117,7 @@ def test_what_is_no_message_is_not_sent(
 ) -> None:
     assert words in ask(root, agent, message, **HTMX).content.decode()
     assert model.calls == []
-    assert not LogEntry.objects.exists()
+    assert not AuditEntry.objects.filter(kind="agent").exists()
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,7 @@ DEEDS = {
 ACTIONS = {
     "auth.group delete_selected": "s",
     "auth.user delete_selected": "s",
+    "auth.user unlock_sign_in": "s",
     "memories.book consolidate_books": "s",
     "memories.memory allow_memories": "sa",
     "memories.memory delete_memories": "sa",

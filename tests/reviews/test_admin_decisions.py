@@ -7,14 +7,12 @@ from typing import Any
 import pytest
 import time_machine
 from django.conf import settings
-from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
 from gateway.services import session_delete
-from memories.admin.access import VIEW
-from memories.models import Memory, Owner, Revision, WriteOrigin
+from memories.models import AuditEntry, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from reviews.api import review_json
 from reviews.approvals import expire_approvals, review_approve, review_reject
@@ -65,7 +63,7 @@ def said(answer: Any) -> list[str]:
 
 def done() -> str:
     """The newest line of the admin log about something that was done, not opened."""
-    return LogEntry.objects.exclude(action_flag=VIEW).latest("id").change_message
+    return AuditEntry.objects.filter(kind="review run").exclude(action__in=("view", "list")).latest("id").note
 
 
 def contents() -> list[str]:

@@ -19,6 +19,10 @@ from config.serve import address, listening_socket, reachable
 from config.supervisor import Supervisor, readiness
 from prompts.files import prompt_problems
 
+NO_ADMINISTRATOR = (
+    "There is no active administrator. Make one with `python manage.py createsuperuser`, or start with"
+    " DAYBOOK_ADMIN_USER set to a name that no account has."
+)
 _MOST_WORKERS = 64
 
 
@@ -74,6 +78,8 @@ class Command(BaseCommand):
             self._say(f"Copied the database to {done.backup} before migrating it.")
         if done.admin_user:
             self._say(f"Created the first administrator: {done.admin_user}")
+        if done.no_administrator:
+            self._complain(NO_ADMINISTRATOR)
         if done.admin_password:
             self._say(f"  password: {done.admin_password}")
         if done.api_key:

@@ -3,14 +3,13 @@
 from typing import Any
 
 import pytest
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
 from gateway.models import Agent
 from memories.artifacts import artifact_put
-from memories.models import Artifact, ArtifactRevision, Owner, WriteOrigin
+from memories.models import Artifact, ArtifactRevision, AuditEntry, Owner, WriteOrigin
 from memories.services import Source
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import book_make, owner_make, staff_client
@@ -130,7 +129,7 @@ def test_who_edits_what_was_changed_meanwhile_is_told_and_nothing_is_overwritten
     assert "This document was changed in the meantime." in page
     assert "Bob&#x27;s words." in page, "what was typed is not lost"
     assert document(owner_make(), "MEMORY.md") == "Alice was quicker."
-    assert not LogEntry.objects.filter(action_flag=2).exists()
+    assert not AuditEntry.objects.filter(action="change").exists()
 
 
 def test_who_edits_what_was_removed_meanwhile_is_told(root: Client) -> None:
@@ -210,9 +209,9 @@ def viewer_make() -> Client:
 def test_that_somebody_opened_a_document_is_recorded(root: Client) -> None:
     artifact = artifact_make()
     root.get(page_of(artifact))
-    entry = LogEntry.objects.get()
-    assert entry.change_message == f"Opened; owner {artifact.owner_id}."
-    assert entry.object_repr == "MEMORY.md"
+    entry = AuditEntry.objects.get(action="view")
+    assert (entry.kind, entry.object_id) == ("artifact", str(artifact.pk))
+    assert entry.owner_id == str(artifact.owner_id)
 
 
 def test_documents_are_not_added_or_deleted_past_the_service(root: Client) -> None:

@@ -1,0 +1,326 @@
+"""Every operation of the APIs, every page, every MCP tool: what each kind of caller gets of alice's rows.
+A new route without a row fails. Letters: `i` gets in, `u` 401, `f` 403, `n` 404, `s` is sent to the sign-in page."""
+
+import json
+from collections.abc import AsyncGenerator, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import pytest_asyncio
+from django.contrib.auth.models import Group, User
+from django.test import AsyncClient
+from django.urls import get_resolver
+
+from config.api import api, v1
+from gateway.mcp import tools
+from gateway.models import Agent, Run
+from gateway.routing import websocket_routes
+from memories.artifacts import artifact_put
+from memories.auditors import AUDITORS, auditors_make
+from memories.database import in_thread
+from memories.models import ChangeSet, Owner, Revision, WriteOrigin
+from memories.services import Source
+from reviews.models import ConsolidationRun, ReviewRun
+from tests.factories import agent_make, key_make, memory_make, owner_make, session_make
+
+SECRET = "Likes tea."
+CALLERS = (
+    "anonymous",
+    "other user",
+    "other key",
+    "limited key",
+    "read-only key",
+    "trusted key for an end user",
+    "staff",
+    "auditor",
+    "owner's key",
+)
+# Reading and writing a row of alice; lists, of which everybody has one.
+ONE_READ, ONE_WRITE, MANY = "unnninnni", "unnnfnnni", "uiiiiiiii"
+NOT_LIMITED_MAKES = "uiinfiiii"  # the key is limited to another agent or book
+
+API: dict[str, tuple[str, str, Any]] = {
+    "POST /api/sessions": (NOT_LIMITED_MAKES, "/api/sessions", {"agent": "assistant"}),
+    "GET /api/sessions": (MANY, "/api/sessions", None),
+    "GET /api/sessions/{session_id}": (ONE_READ, "/api/sessions/{session}", None),
+    "PATCH /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", {"title": "Milk"}),
+    "DELETE /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", None),
+    "POST /api/sessions/{session_id}/end": (ONE_WRITE, "/api/sessions/{session}/end", {}),
+    "GET /api/sessions/{session_id}/messages": (ONE_READ, "/api/sessions/{session}/messages", None),
+    "POST /api/sessions/{session_id}/turns": (ONE_WRITE, "/api/sessions/{session}/turns", {"content": "/memory help"}),
+    "GET /api/sessions/{session_id}/turns/{turn_id}": (ONE_READ, "/api/sessions/{session}/turns/{turn}", None),
+    "GET /api/sessions/{session_id}/turns/{turn_id}/events": (
+        ONE_READ,
+        "/api/sessions/{session}/turns/{turn}/events",
+        None,
+    ),
+    "POST /api/sessions/{session_id}/turns/{turn_id}/stop": (
+        ONE_WRITE,
+        "/api/sessions/{session}/turns/{turn}/stop",
+        {},
+    ),
+    "POST /api/sessions/{session_id}/review": (ONE_WRITE, "/api/sessions/{session}/review", {}),
+    "POST /api/sessions/{session_id}/forget": (ONE_WRITE, "/api/sessions/{session}/forget", {}),
+    "GET /api/audit": ("ufffffiff", "/api/audit", None),
+    "POST /api/memories": (NOT_LIMITED_MAKES, "/api/memories", {"content": "Likes milk.", "book": "main"}),
+    "GET /api/memories": (MANY, "/api/memories", None),
+    "POST /api/memories/search": ("uiiniiiii", "/api/memories/search", {"query": "tea", "book": "main"}),
+    "GET /api/memories/health": (MANY, "/api/memories/health", None),
+    "GET /api/memories/{memory_id}": (ONE_READ, "/api/memories/{memory}", None),
+    "PATCH /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", {"content": "Likes rum."}),
+    "DELETE /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", None),
+    "GET /api/memories/{memory_id}/revisions": (ONE_READ, "/api/memories/{memory}/revisions", None),
+    "POST /api/memories/{memory_id}/restore": (ONE_WRITE, "/api/memories/{memory}/restore", {"revision": "{revision}"}),
+    "POST /api/changes/{change_set}/undo": ("unnffnnni", "/api/changes/{change_set}/undo", {}),
+    "GET /api/notifications": (MANY, "/api/notifications", None),
+    "GET /api/export": ("uiifiiiii", "/api/export", None),
+    "POST /api/import": (NOT_LIMITED_MAKES, "/api/import?book=main", {"content": "Likes gin."}),
+    "DELETE /api/account/memories": ("uiiffiiii", "/api/account/memories", None),
+    "GET /api/books/{name}/artifacts": ("uiiniiiii", "/api/books/main/artifacts", None),
+    "GET /api/books/{name}/artifacts/{path:path}": (ONE_READ, "/api/books/main/artifacts/MEMORY.md", None),
+    "PUT /api/books/{name}/artifacts/{path:path}": (
+        NOT_LIMITED_MAKES,
+        "/api/books/main/artifacts/MEMORY.md",
+        {"content": "# Milk"},
+    ),
+    "GET /api/reviews": (MANY, "/api/reviews", None),
+    "GET /api/reviews/{review_id}": (ONE_READ, "/api/reviews/{review}", None),
+    "POST /api/reviews/{review_id}/undo": (ONE_WRITE, "/api/reviews/{review}/undo", {}),
+    "POST /api/reviews/{review_id}/approve": (ONE_WRITE, "/api/reviews/{review}/approve", {}),
+    "POST /api/reviews/{review_id}/reject": (ONE_WRITE, "/api/reviews/{review}/reject", {}),
+    "POST /api/consolidations": (NOT_LIMITED_MAKES, "/api/consolidations", {"book": "main"}),
+    "GET /api/consolidations": (MANY, "/api/consolidations", None),
+    "GET /api/consolidations/{run_id}": (ONE_READ, "/api/consolidations/{run}", None),
+    "POST /api/consolidations/{run_id}/stop": (ONE_WRITE, "/api/consolidations/{run}/stop", {}),
+    # /v1 takes keys only: a login counts for nothing there.
+    "GET /v1/models": ("uuiiiiuui", "/v1/models", None),
+    "GET /v1/models/{path:name}": ("uuiniiuui", "/v1/models/assistant", None),
+    "POST /v1/chat/completions": (
+        "uuinfiuui",
+        "/v1/chat/completions",
+        {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]},
+    ),
+}
+PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
+OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
+PAGES: dict[str, tuple[str, str, str]] = {
+    "": (OWN_PAGE, "GET", "/"),
+    "new/": (OWN_PAGE, "GET", "/new/"),
+    "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
+    "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
+    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_PART, "GET", "/fragments/turn/{session}/{turn}/"),
+    "fragments/turns/<uuid:session_id>/": (ALICES_PART, "GET", "/fragments/turns/{session}/"),
+    "fragments/review/<uuid:review_id>/": (ALICES_PART, "GET", "/fragments/review/{review}/"),
+    "memories/": (OWN_PAGE, "GET", "/memories/"),
+    "fragments/memories/": (OWN_PART, "GET", "/fragments/memories/"),
+    "fragments/memories/summary/": (OWN_PART, "GET", "/fragments/memories/summary/"),
+    "fragments/memories/import/": (OWN_PART, "POST", "/fragments/memories/import/"),
+    "fragments/memories/<int:number>/": (ALICES_PART, "GET", "/fragments/memories/{memory}/"),
+    "fragments/memories/<int:number>/edit/": (ALICES_PART, "GET", "/fragments/memories/{memory}/edit/"),
+    "fragments/memories/<int:number>/history/": (ALICES_PART, "GET", "/fragments/memories/{memory}/history/"),
+    "reviews/": (OWN_PAGE, "GET", "/reviews/"),
+    "reviews/<uuid:review_id>/cancel/": (ALICES_PAGE, "POST", "/reviews/{review}/cancel/"),
+    "fragments/reviews/": (OWN_PART, "GET", "/fragments/reviews/"),
+    "fragments/consolidation/": (OWN_PART, "GET", "/fragments/consolidation/"),
+    "fragments/document/": (ALICES_PART, "GET", "/fragments/document/?book=main&path=MEMORY.md"),
+    "account/": (OWN_PAGE, "GET", "/account/"),
+    "account/password/": (OWN_FORM, "POST", "/account/password/"),
+    "account/time-zone/": (OWN_FORM, "POST", "/account/time-zone/"),
+    "account/keys/": (OWN_FORM, "POST", "/account/keys/"),
+    "account/keys/<uuid:key_id>/revoke/": (ALICES_PAGE, "POST", "/account/keys/{key}/revoke/"),
+    "account/delete/": (OWN_FORM, "POST", "/account/delete/"),
+    "login/": ("iiiiii", "GET", "/login/"),
+    "logout/": ("ssssss", "POST", "/logout/"),
+    "admin/login/": ("ssfssf", "GET", "/admin/login/"),
+    "admin/": ("sssiis", "GET", "/admin/"),  # page by page: tests/memories/test_admin_roles.py
+    "healthz": ("iiiiii", "GET", "/healthz"),
+    "readyz": ("iiiiii", "GET", "/readyz"),
+    "metrics": ("nnnnnn", "GET", "/metrics"),  # off unless configured
+}
+ASSEMBLED = {"api/", "v1/", "mcp"}  # their operations have rows above and below
+TOOL_CALLERS = ("other key", "limited key", "read-only key", "trusted key for an end user", "owner's key")
+TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
+    "add_memory": ("infii", {"content": "Likes cocoa."}),
+    "update_memory": ("nnfni", {"id": "{memory}", "content": "Likes cocoa."}),
+    "delete_memory": ("nnfni", {"id": "{memory}"}),
+    "search_memories": ("iniii", {"query": "tea"}),
+    "get_memories": ("iniii", {}),
+    "read": ("nnini", {"path": "memory://root/MEMORY.md"}),
+}
+# Each websocket and where its callers are tested.
+WEBSOCKETS = {"ws/notifications/": "tests/gateway/test_websocket.py"}
+
+
+class World:
+    """Alice's rows by name, and a client of each caller: its headers and its cookie."""
+
+    def __init__(self, alice: Owner) -> None:
+        agent_make(), agent_make("coder", book="code")
+        charlie, staff, auditor = (
+            owner_make("charlie"),
+            owner_make("staff", is_staff=True, is_superuser=True),
+            owner_make("auditor", is_staff=True),
+        )
+        auditors_make()
+        User.objects.get(pk=auditor.user_id).groups.add(Group.objects.get(name=AUDITORS))
+        self.rows = rows_of(alice)
+        _, own = key_make(alice)
+        self.clients: dict[str, AsyncClient] = {
+            "anonymous": AsyncClient(),
+            "other user": logged_in(charlie),
+            "other key": KeyClient(key_make(charlie)[1]),
+            "limited key": KeyClient(key_make(alice, agents=["coder"])[1]),
+            "read-only key": KeyClient(key_make(alice, read_only=True)[1]),
+            "trusted key for an end user": KeyClient(key_make(alice, trusted=True)[1], "u1"),
+            "staff": logged_in(staff),
+            "auditor": logged_in(auditor),
+            "owner's key": KeyClient(own),
+            "owner": logged_in(alice),
+        }
+
+    def filled(self, value: Any) -> Any:
+        """A value with the ids of alice's rows in the places of their names."""
+        text = json.dumps(value)
+        for name, key in self.rows.items():
+            text = text.replace(f"{{{name}}}", key)
+        return json.loads(text)
+
+
+def rows_of(alice: Owner) -> dict[str, str]:
+    memory = memory_make(alice, SECRET)
+    session = session_make(alice, Agent.objects.get(name="assistant"), title=SECRET)
+    run = Run.objects.create(owner=alice, session=session, turn=1, state="completed", request_id="r", text=SECRET)
+    artifact_put(memory.book, "MEMORY.md", f"# {SECRET}", Source(actor="user:1", origin=WriteOrigin.USER))
+    change_set = ChangeSet.objects.filter(revisions__memory=memory).get()
+    shared: dict[str, Any] = {"owner": alice, "book": memory.book, "book_epoch": 1, "trigger": "request"}
+    review = ReviewRun.objects.create(
+        **shared, session=session, state="saved", first_seq=1, last_seq=2, agent_name="assistant",
+        change_set=change_set.pk, writes=[{"action": "add", "after": SECRET, "state": "applied", "index": 0,
+        "memory_id": str(memory.number)}],
+    )  # fmt: skip
+    consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
+    return {
+        "memory": str(memory.number),
+        "revision": str(Revision.objects.get(memory=memory).pk),
+        "session": str(session.pk),
+        "turn": str(run.pk),
+        "review": str(review.pk),
+        "run": str(consolidation.pk),
+        "change_set": str(change_set.pk),
+        "key": str(key_make(alice)[0].pk),
+    }
+
+
+class KeyClient(AsyncClient):
+    """A client that sends a key, and maybe an end user, with every request."""
+
+    def __init__(self, plain: str, end_user: str = "") -> None:
+        super().__init__()
+        self.sent = {"authorization": f"Bearer {plain}"} | ({"x-daybook-user": end_user} if end_user else {})
+
+    async def generic(self, *args: Any, headers: dict[str, str] | None = None, **kwargs: Any) -> Any:
+        return await super().generic(*args, headers={**self.sent, **(headers or {})}, **kwargs)
+
+
+def logged_in(owner: Owner) -> AsyncClient:
+    client = AsyncClient()
+    client.force_login(User.objects.get(pk=owner.user_id))
+    return client
+
+
+@pytest_asyncio.fixture
+async def world(alice: Owner) -> AsyncGenerator[World]:
+    yield await in_thread(World, alice)
+
+
+async def request(client: AsyncClient, method: str, path: str, body: Any) -> tuple[str, str]:
+    """The letter of the answer, and its text."""
+    given: dict[str, Any] = {}
+    if body is not None:
+        kind = "application/x-ndjson" if path.startswith("/api/import") else "application/json"
+        given = {"data": json.dumps(body), "content_type": kind}
+    response: Any = await getattr(client, method.lower())(path, **given)
+    pieces = [piece async for piece in response] if response.streaming else [response.content]
+    text = b"".join(pieces).decode()
+    letters = {401: "u", 403: "f", 404: "n"}
+    if response.status_code == 302 and "login/" in response.headers["Location"]:
+        return "s", text
+    # A refusal of what was asked for (a form that is empty, a thing that is off) comes from inside.
+    reached = response.status_code in {200, 201, 202, 204, 302, 400, 409, 422} or path in {"/readyz"}
+    return letters.get(response.status_code, "i" if reached else str(response.status_code)), text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", API)
+async def test_each_caller_of_the_apis_gets_what_is_theirs(world: World, name: str) -> None:
+    letters, path, body = API[name]
+    seen = {}
+    for caller in CALLERS:  # the owner, who may change things, comes last
+        seen[caller], text = await request(
+            world.clients[caller], name.split()[0], world.filled(path), world.filled(body)
+        )
+        if caller not in {"owner's key", "read-only key"}:
+            assert SECRET not in text, caller
+    assert seen == dict(zip(CALLERS, letters, strict=True))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", PAGES)
+async def test_each_caller_of_the_pages_gets_what_is_theirs(world: World, name: str) -> None:
+    letters, method, path = PAGES[name]
+    seen = {}
+    for caller in PAGE_CALLERS:
+        seen[caller], text = await request(world.clients[caller], method, world.filled(path), None)
+        assert caller == "owner" or SECRET not in text, caller
+    assert seen == dict(zip(PAGE_CALLERS, letters, strict=True))
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", TOOLS)
+async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: str) -> None:
+    letters, arguments = TOOLS[name]
+    call = {"name": name, "arguments": world.filled(arguments)}
+    message = json.dumps({"jsonrpc": "2.0", "id": str(uuid4()), "method": "tools/call", "params": call})
+    for caller in ("anonymous", "other user", "staff", "auditor"):
+        assert (await request(world.clients[caller], "POST", "/mcp", json.loads(message)))[0] == "u"
+    seen = {}
+    for caller in TOOL_CALLERS:
+        response = await world.clients[caller].post(
+            "/mcp", data=message, content_type="application/json", headers={"x-daybook-book": "main"}
+        )
+        result = response.json()["result"]["structuredContent"]
+        seen[caller] = (
+            "i" if result["ok"] else {"not_found": "n", "forbidden": "f"}.get(result["error"], result["error"])
+        )
+        if caller not in {"owner's key", "read-only key"}:
+            assert SECRET not in response.content.decode(), caller
+    assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
+
+
+def operations() -> set[str]:
+    """`METHOD /path` of every operation of /api and /v1."""
+    return {
+        f"{method} /{assembled.urls_namespace}{path}"
+        for assembled in (api, v1)
+        for _, router in assembled._routers
+        for path, view in router.path_operations.items()
+        for operation in view.operations
+        for method in operation.methods
+    }
+
+
+@pytest.mark.parametrize(
+    ("there", "table"),
+    [
+        (operations, set(API)),
+        (lambda: {str(found.pattern) for found in get_resolver().url_patterns}, set(PAGES) | ASSEMBLED),
+        (lambda: set(tools.NAMES), set(TOOLS)),
+        (lambda: {str(route.pattern) for route in websocket_routes}, set(WEBSOCKETS)),
+    ],
+    ids=["operations", "pages", "tools", "websockets"],
+)
+def test_everything_has_a_row(there: Callable[[], set[str]], table: set[str]) -> None:
+    missing, gone = sorted(there() - table), sorted(table - there())
+    assert not missing, f"Say in {__name__} what each caller gets of: {', '.join(missing)}"
+    assert not gone, f"{__name__} speaks of what is not there: {', '.join(gone)}"

@@ -1,0 +1,202 @@
+"""/login/ and what counts as signing in: limits on guessing, what the logs are told, and the page of the admin"""
+
+import logging
+import threading
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from axes.models import AccessAttempt
+from django.contrib.auth.hashers import check_password, make_password
+from django.core.management import call_command
+from django.test import Client
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from gateway import passwords
+from gateway.passwords import BoundedPasswordHasher, hashing_slot
+from gateway.sign_in import FROM_ADDRESS, attempts_purge
+from memories.errors import Overloaded
+from memories.models import AuditEntry, Owner
+from tests.admin_rows import staff_client
+
+pytestmark = pytest.mark.django_db
+LIMIT = 10
+TYPED = "hunter2-typed-by-mistake"
+
+
+def sign_in(name: str = "alice", password: str = "wrong", **extra: Any) -> Any:  # noqa: S107 - a wrong one
+    return Client(**extra).post("/login/", {"username": name, "password": password})
+
+
+def lock(name: str = "alice", **extra: Any) -> Any:
+    """Wrong passwords until no more are looked at; the last answer."""
+    return [sign_in(name, **extra) for _ in range(LIMIT)][-1]
+
+
+def test_after_ten_wrong_passwords_the_page_says_how_long_to_wait(alice: Owner) -> None:
+    assert [sign_in().status_code for _ in range(LIMIT)] == [200] * (LIMIT - 1) + [429]
+    answer = sign_in(password="alice knows it")
+    assert (answer.status_code, answer.headers["Retry-After"]) == (429, "900")
+    assert "Too many failed attempts. Wait 15 minutes, then try again." in answer.content.decode()
+
+
+def test_the_wait_ends_and_is_not_prolonged_by_trying(alice: Owner) -> None:
+    lock()
+    with time_machine.travel(timezone.now() + timedelta(minutes=10)):
+        assert "Wait 5 minutes" in sign_in().content.decode()
+    with time_machine.travel(timezone.now() + timedelta(minutes=16)):
+        assert sign_in(password="alice knows it").status_code == 302
+
+
+def test_other_accounts_and_other_addresses_need_not_wait(alice: Owner, charlie: Owner) -> None:
+    lock()
+    assert sign_in("charlie", "charlie knows it").status_code == 302
+    assert sign_in("alice", "alice knows it", REMOTE_ADDR="192.0.2.7").status_code == 302
+
+
+def test_a_header_that_names_another_address_does_not_help(alice: Owner) -> None:
+    for number in range(LIMIT):
+        answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}")
+    assert answer.status_code == 429
+
+
+def test_behind_a_proxy_of_ours_the_address_is_the_one_it_wrote(alice: Owner, settings: Settings) -> None:
+    settings.DAYBOOK_TRUSTED_PROXIES = 1
+    for number in range(LIMIT):
+        answer = sign_in(HTTP_X_FORWARDED_FOR=f"192.0.2.{number}, 198.51.100.1")
+    assert answer.status_code == 429
+    assert sign_in(password="alice knows it", HTTP_X_FORWARDED_FOR="198.51.100.2").status_code == 302
+
+
+def test_an_address_that_tries_many_accounts_has_to_wait(alice: Owner) -> None:
+    answers = [sign_in(f"nobody{number}").status_code for number in range(FROM_ADDRESS)]
+    assert (answers[-2:], sign_in(password="alice knows it").status_code) == ([200, 429], 429)
+
+
+def test_signing_in_to_an_account_of_ones_own_does_not_reset_the_count_of_the_address(
+    alice: Owner, charlie: Owner
+) -> None:
+    for number in range(FROM_ADDRESS - 1):
+        sign_in(f"nobody{number}")
+    assert sign_in("charlie", "charlie knows it").status_code == 302
+    assert sign_in().status_code == 429
+
+
+def test_an_administrator_unlocks(alice: Owner) -> None:
+    lock()
+    root = staff_client(superuser=True)
+    root.post("/admin/auth/user/", {"action": "unlock_sign_in", "_selected_action": [alice.user_id]})
+    assert sign_in(password="alice knows it").status_code == 302
+    assert AuditEntry.objects.get(action="sign_in_unlocked").object_id == str(alice.user_id)
+
+
+def test_the_command_unlocks(alice: Owner) -> None:
+    lock()
+    call_command("axes_reset")
+    assert sign_in(password="alice knows it").status_code == 302
+
+
+def test_nothing_that_was_typed_is_logged_or_stored(alice: Owner, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for name, password in (("alice", TYPED), (TYPED, "x"), (TYPED, TYPED)):
+        for _ in range(LIMIT + 1):
+            sign_in(name, password)
+    assert [r.getMessage() for r in caplog.records if r.name == "daybook.sign_in"][:1] == [
+        f"a sign-in failed: user {alice.user_id}, from 127.0.0.1"
+    ]
+    stored = [*AccessAttempt.objects.values(), *AuditEntry.objects.values()]
+    assert TYPED not in caplog.text + str(stored)
+
+
+def test_sign_ins_failures_and_sign_outs_are_in_the_audit_log(alice: Owner) -> None:
+    lock()
+    sign_in("nobody")
+    client = Client(REMOTE_ADDR="192.0.2.7")
+    client.post("/login/", {"username": "alice", "password": "alice knows it"})
+    client.post("/logout/")
+    entries = list(AuditEntry.objects.order_by("pk").values_list("action", "actor", "owner", "address"))
+    assert entries == [
+        *[("sign_in_failed", "", "alice", "127.0.0.1")] * LIMIT,
+        ("sign_in_refused", "", "alice", "127.0.0.1"),
+        ("sign_in_failed", "", "", "127.0.0.1"),
+        ("sign_in", "alice", "", "192.0.2.7"),
+        ("sign_out", "alice", "", "192.0.2.7"),
+    ]
+
+
+def test_a_refused_attempt_adds_nothing_to_the_log(alice: Owner) -> None:
+    lock()
+    before = AuditEntry.objects.count()
+    sign_in()
+    assert AuditEntry.objects.count() == before
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("/account/password/", {"old_password": "wrong", "new_password1": "a" * 20, "new_password2": "a" * 20}),
+        ("/account/delete/", {"line": "delete everything", "password": "wrong"}),
+    ],
+)
+def test_the_account_page_is_no_way_round(alice: Owner, path: str, form: dict[str, str]) -> None:
+    page = Client()
+    page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
+    answers = [page.post(path, form) for _ in range(LIMIT)]
+    assert [answer.status_code for answer in answers] == [400] * (LIMIT - 1) + [429]
+    assert "Too many failed attempts. Wait 15 minutes, then try again." in answers[-1].content.decode()
+
+
+def test_the_administration_has_no_sign_in_page_of_its_own(alice: Owner) -> None:
+    answer = Client().get("/admin/", follow=True)
+    assert answer.redirect_chain[-1][0] == "/login/?next=%2Fadmin%2F"
+    page = Client()
+    page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
+    answer = page.get("/admin/", follow=True)
+    assert (answer.status_code, "You may not use the administration." in answer.content.decode()) == (403, True)
+
+
+def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, alice: Owner, settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
+    with hashing_slot():
+        answer = sign_in()
+        assert (answer.status_code, answer.headers["Retry-After"]) == (503, "5")
+        with pytest.raises(Overloaded):
+            make_password("another one")
+    assert sign_in().status_code == 200
+
+
+def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    held, done = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with hashing_slot():
+            held.set()
+            done.wait(5)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(5)
+    releasing = threading.Timer(0.05, done.set)
+    releasing.start()
+    assert make_password("a long one").startswith("pbkdf2_sha256$")
+    holder.join()
+    releasing.join()
+
+
+def test_passwords_that_were_stored_before_still_fit(settings: Settings) -> None:
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
+    stored = make_password("a long one")
+    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    assert check_password("a long one", stored)
+    assert BoundedPasswordHasher.algorithm == "pbkdf2_sha256"
+
+
+def test_old_failures_are_purged(alice: Owner) -> None:
+    sign_in()
+    with time_machine.travel(timezone.now() + timedelta(minutes=16)):
+        attempts_purge()
+    assert not AccessAttempt.objects.exists()

@@ -1,0 +1,220 @@
+"""The audit log: append-only in the code and in the database, without words, exported, and for those with the right"""
+
+import json
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import Permission, User
+from django.db import DatabaseError, connection, transaction
+from django.test import Client
+
+from memories.audit import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_record, audit_sentence
+from memories.audit_triggers import triggers_create
+from memories.database import in_thread
+from memories.models import AppendOnlyError, AuditEntry, Owner
+from tests.admin_rows import memory_make, staff_client
+from tests.conftest import Api
+from tests.factories import key_make, owner_make
+
+pytestmark = pytest.mark.django_db
+BOB = Actor("bob", "user:1")
+
+
+@pytest.fixture
+def triggers(db: None) -> None:
+    """The triggers of the migration, which the test run leaves out, until the test's transaction is rolled back."""
+    for statement in statements():
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+
+
+def statements() -> list[str]:
+    """The SQL that creates the triggers."""
+
+    class Collected:
+        def __init__(self) -> None:
+            self.connection, self.sql = connection, list[str]()
+
+        def execute(self, sql: str) -> None:
+            self.sql.append(sql)
+
+    editor = Collected()
+    triggers_create(editor)  # type: ignore[arg-type]  # what it uses of a schema editor
+    return editor.sql
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE memories_auditentry SET actor = 'nobody'", "DELETE FROM memories_auditentry"],
+)
+def test_the_database_refuses_to_change_or_delete_entries(triggers: None, statement: str) -> None:
+    audit_record(Action.VIEW, actor=BOB, kind="memory")
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(statement)
+    assert AuditEntry.objects.get().actor == "bob"
+
+
+def test_an_account_goes_and_its_entries_stay(triggers: None) -> None:
+    bob = User.objects.create_user("bob", is_staff=True)
+    audit_record(Action.VIEW, actor=Actor("bob", f"user:{bob.pk}"), kind="memory")
+    bob.delete()
+    assert AuditEntry.objects.get().actor == "bob"
+
+
+def test_no_code_of_ours_changes_or_deletes_entries() -> None:
+    entry = audit_record(Action.VIEW, actor=BOB)
+    entry.actor = "alice"
+    for change in (
+        entry.save,
+        entry.delete,
+        AuditEntry.objects.all().delete,
+        lambda: AuditEntry.objects.update(actor="alice"),
+        lambda: AuditEntry.objects.bulk_update([entry], ["actor"]),
+    ):
+        with pytest.raises(AppendOnlyError), transaction.atomic():
+            change()
+    assert AuditEntry.objects.get().actor == "bob"
+
+
+def test_an_auditor_who_deletes_everything_stays_in_the_log() -> None:
+    memory = memory_make("Likes tea.")
+    client = staff_client(auditor=True)
+    bob = User.objects.get(username="bob")
+    bob.set_password("bob knows it")
+    bob.save()
+    client.force_login(bob)
+    client.get(f"/admin/memories/memory/{memory.pk}/change/")
+    answer = client.post("/account/delete/", {"line": "delete everything", "password": "bob knows it"})
+    assert (answer.status_code, User.objects.filter(username="bob").exists()) == (200, False)
+    entry = AuditEntry.objects.get(action="view")
+    assert (entry.actor, entry.owner, entry.object_id) == ("bob", "alice", str(memory.pk))
+    assert AuditEntry.objects.get(action="forget").owner == "bob"
+
+
+@pytest.mark.parametrize(
+    ("entry", "sentence"),
+    [
+        ({"action": Action.VIEW, "actor": BOB, "kind": "memory", "object_id": 7}, "bob opened memory 7 of alice."),
+        ({"action": Action.LIST, "actor": BOB, "kind": "memory", "count": 3}, "bob listed 3 × memory of alice."),
+        ({"action": Action.SIGN_IN, "actor": BOB, "owner": None}, "bob signed in."),
+        ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "owner": None}, "Somebody failed to sign in."),
+        ({"action": Action.FORGET, "actor": SYSTEM, "kind": "memory", "note": "By hand."},
+         "system erased memory of alice. By hand."),
+    ],
+)  # fmt: skip
+def test_entries_are_read_as_sentences(alice: Owner, entry: dict[str, Any], sentence: str) -> None:
+    assert audit_sentence(audit_entry(**{"owner": alice, **entry})) == sentence
+
+
+# -- the API
+
+
+async def auditing_api(*, staff: bool = True, right: bool = True, **key: Any) -> Api:
+    def make() -> str:
+        owner = owner_make("bob", is_staff=staff)
+        if right:
+            assert owner.user is not None
+            owner.user.user_permissions.add(Permission.objects.get(codename="view_auditentry"))
+        return key_make(owner, **key)[1]
+
+    return Api(await in_thread(make))
+
+
+async def test_staff_with_the_right_reads_the_log_newest_first() -> None:
+    api = await auditing_api()
+    for number in range(3):
+        await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory", object_id=number)
+    status, page = await api.get("/api/audit?action=view&limit=2")
+    assert (status, page["object"], page["has_more"]) == (200, "list", True)
+    assert [entry["object_id"] for entry in page["data"]] == ["2", "1"]
+    _, rest = await api.get(f"/api/audit?action=view&after={page['last_id']}")
+    assert [entry["object_id"] for entry in rest["data"]] == ["0"]
+    assert rest["data"][0]["actor"] == "bob"
+
+
+async def test_it_comes_as_json_lines_and_the_export_is_recorded() -> None:
+    api = await auditing_api()
+    await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
+    response = await api.raw("GET", "/api/audit", accept="application/x-ndjson")
+    assert response.headers["Content-Type"] == "application/x-ndjson"
+    lines = [json.loads(line) for line in response.content.decode().splitlines()]
+    assert [line["action"] for line in lines] == ["key_create", "view", "export"]
+
+
+@pytest.mark.parametrize("who", [{"staff": False}, {"right": False}, {"staff": False, "right": False}])
+async def test_nobody_else_reads_it(who: dict[str, bool]) -> None:
+    status, answer = await (await auditing_api(**who)).get("/api/audit")
+    assert (status, answer["error"]["code"]) == (403, "forbidden")
+
+
+async def test_a_limited_key_does_not_read_it(agent: Any) -> None:
+    status, _ = await (await auditing_api(agents=["assistant"])).get("/api/audit")
+    assert status == 403
+
+
+# -- what is recorded
+
+
+async def test_exports_forgetting_and_keys_are_recorded(alice: Owner, alice_api: Api) -> None:
+    await alice_api.get("/api/memories")
+    await alice_api.raw("GET", "/api/export")
+    await alice_api.call("DELETE", "/api/account/memories")
+    entries = await in_thread(lambda: list(AuditEntry.objects.order_by("pk").values_list("action", "actor", "owner")))
+    assert entries == [
+        ("key_create", "system", "alice"),
+        ("export", "alice", "alice"),
+        ("forget", "alice", "alice"),
+    ]
+    assert (await in_thread(AuditEntry.objects.get, action="export")).actor_id.startswith("key:")
+
+
+def test_a_deactivation_and_a_new_password_are_recorded(alice: Owner) -> None:
+    root = staff_client(superuser=True)
+    path = f"/admin/auth/user/{alice.user_id}"
+    root.post(f"{path}/change/", {"username": "alice", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"})
+    new = "another long one"
+    root.post(f"{path}/password/", {"password1": new, "password2": new, "usable_password": "true"})
+    actions = set(AuditEntry.objects.filter(actor="bob").values_list("action", flat=True))
+    assert {"user_deactivate", "password_change"} <= actions
+
+
+def test_the_admin_shows_sentences_filters_and_exports(alice: Owner) -> None:
+    audit_record(Action.VIEW, actor=BOB, kind="memory", object_id="7", owner=alice)
+    audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
+    root = staff_client(superuser=True)
+    page = root.get("/admin/memories/auditentry/?owner=alice&actor=bob&action=view").content.decode()
+    assert "bob opened memory 7 of alice." in page
+    assert "charlie signed in." not in page
+    lines = root.get("/admin/memories/auditentry/export/").content.decode().splitlines()
+    assert {json.loads(line)["action"] for line in lines} >= {"view", "sign_in", "export"}
+
+
+def test_the_old_log_of_the_admin_is_copied_without_names_of_rows(alice: Owner) -> None:
+    memory = memory_make("Likes tea.")
+    names_a_row = '[{"added": {"object": "Likes tea."}}]'
+    for flag, message in ((4, f"Opened; owner {alice.pk}."), (2, names_a_row), (2, "Allowed.")):
+        LogEntry.objects.create(
+            user_id=alice.user_id,
+            object_id=str(memory.pk),
+            object_repr="My secret talk",
+            action_flag=flag,
+            change_message=message,
+        )
+    migration = import_module("memories.migrations.0006_audit_append_only")
+    migration.admin_log_copy(apps, None)
+    copied = list(AuditEntry.objects.order_by("pk").values_list("action", "actor", "owner", "note"))
+    assert copied == [("view", "alice", "alice", ""), ("change", "alice", "", ""), ("change", "alice", "", "Allowed.")]
+    assert not LogEntry.objects.exists()
+    assert not any("secret" in str(entry) for entry in AuditEntry.objects.values())
+
+
+def test_nothing_of_the_log_can_be_changed_in_the_admin() -> None:
+    entry = audit_record(Action.VIEW, actor=BOB)
+    root: Client = staff_client(superuser=True)
+    for path in ("add", f"{entry.pk}/delete"):
+        assert root.post(f"/admin/memories/auditentry/{path}/", {"post": "yes"}).status_code == 403
+    assert root.post(f"/admin/memories/auditentry/{entry.pk}/change/", {"actor": "x"}).status_code == 403
+    assert AuditEntry.objects.get(pk=entry.pk).actor == "bob"
