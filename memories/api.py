@@ -1,15 +1,17 @@
 """/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back."""
 
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
+from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_thread
@@ -18,11 +20,12 @@ from memories.errors import InvalidRequest, NotFound
 from memories.forgetting import forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
+from memories.importing import import_slices
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
 from memories.models import Book, ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
-from memories.portability import export_lines, import_text
+from memories.portability import export_lines, in_chunks
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
@@ -168,8 +171,13 @@ async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict
 @router.get("/export")
 async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResponseBase:
     """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
-    text = await in_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
-    response = HttpResponse(text, content_type="application/x-ndjson")
+    chunks = in_chunks(export_lines(request.auth.owner_id, book=book))
+
+    async def stream() -> AsyncGenerator[bytes]:
+        while (chunk := await in_thread(next, chunks, "")) != "":
+            yield chunk.encode()
+
+    response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
     response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
     return response
 
@@ -183,8 +191,8 @@ async def import_(request: ApiRequest, preview: bool = False, book: ShortText = 
     except UnicodeDecodeError:
         raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
     actor = request.auth.actor
-    report = await in_thread(import_text, request.auth.owner_id, text, actor=actor, book=book, preview=preview)
-    return report.as_json()
+    work = import_slices(request.auth.owner_id, text, actor=actor, book=book, preview=preview)
+    return (await in_slices(work)).as_json()
 
 
 @router.delete("/account/memories")
