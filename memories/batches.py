@@ -1,5 +1,6 @@
 """Large work in slices. A slice is a short transaction or a short stretch of reading: between two of them other
-requests have their turn, and a request whose client has gone stops. The work is a generator that yields after each slice."""
+requests have their turn, and a request whose client has gone stops. The work is a generator that yields after each
+slice."""
 
 import asyncio
 from collections.abc import Generator

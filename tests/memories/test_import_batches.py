@@ -1,4 +1,4 @@
-"""Large imports and exports: in short transactions, with few statements, and without losing track when they end early"""
+"""Large imports and exports: in short transactions, with few statements, and undoable when they end early"""
 
 import asyncio
 import json
