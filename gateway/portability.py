@@ -7,11 +7,12 @@ from uuid import UUID
 from django.db.models import Q
 
 from gateway.models import Message, Run, Session
+from memories.portability import paged
 
 
 def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
     """Sessions and their messages, superseded ones too."""
-    for session in Session.objects.filter(owner_id=owner_id).select_related("agent").order_by("id").iterator():
+    for session in paged(Session.objects.filter(owner_id=owner_id).select_related("agent"), "id"):
         yield {
             "type": "session",
             "id": str(session.pk),
@@ -21,7 +22,7 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "temporary": session.temporary,
             "created_at": session.created_at,
         }
-    for message in Message.objects.filter(owner_id=owner_id).order_by("session_id", "seq").iterator():
+    for message in paged(Message.objects.filter(owner_id=owner_id), "session_id", "seq"):
         yield {
             "type": "message",
             "session_id": str(message.session_id),

@@ -1,16 +1,18 @@
 """/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back."""
 
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
 from memories.audit import Action, Actor, actor_of_caller, audit_record
+from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_read_thread, in_thread
@@ -19,11 +21,12 @@ from memories.errors import Forbidden, InvalidRequest, NotFound
 from memories.forgetting import Receipt, forget_memories
 from memories.health import health_of_books
 from memories.ids import parse_uuid
+from memories.importing import import_slices
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.outbox import notifications_after
-from memories.portability import export_lines, import_text
+from memories.portability import export_lines, in_chunks
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
@@ -173,8 +176,13 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     else:
         request.auth.limits.require_books([book])
     await in_thread(_export_record, request.auth)
-    text = await in_read_thread(lambda: "".join(export_lines(request.auth.owner_id, book=book)))
-    response = HttpResponse(text, content_type="application/x-ndjson")
+    chunks = in_chunks(export_lines(request.auth.owner_id, book=book))
+
+    async def stream() -> AsyncGenerator[bytes]:
+        while (chunk := await in_read_thread(next, chunks, "")) != "":
+            yield chunk.encode()
+
+    response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
     response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
     return response
 
@@ -189,10 +197,8 @@ async def import_(request: ApiRequest, preview: bool = False, book: ShortText | 
         raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
     actor, limits = request.auth.actor, request.auth.limits
     name = limits.book_name(book)
-    report = await in_thread(
-        import_text, request.auth.owner_id, text, actor=actor, book=name, preview=preview, limits=limits
-    )
-    return report.as_json()
+    work = import_slices(request.auth.owner_id, text, actor=actor, book=name, preview=preview, limits=limits)
+    return (await in_slices(work)).as_json()
 
 
 @router.delete("/account/memories")

@@ -115,7 +115,11 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
 
 
 def store_verdict(memory: Memory) -> None:
-    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it."""
+    """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
+    that it has is of these rules and words."""
+    scan_hash = scanning.scan_hash(memory.content, memory.keywords)
+    if memory.scan_hash == scan_hash:
+        return
     verdict = scanning.scan(memory.content, memory.keywords)
-    memory.scan_hash = scanning.scan_hash(memory.content, memory.keywords)
+    memory.scan_hash = scan_hash
     memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]

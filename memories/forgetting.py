@@ -2,6 +2,7 @@
 (Delete and clear are tombstones, undoable for some days: memories.services.) The floors above register what they have
 to erase when Django starts. Raising the epoch of the books keeps background work from writing anything back."""
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,7 @@ from django.utils import timezone
 
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
+from memories.batches import BatchSize
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, ThreadRecord
 from memories.outbox import notify
 
@@ -41,9 +43,12 @@ class Receipt:
         return {"object": "receipt", "erased": self.erased, "books": list(self.books), "at": self.at}
 
 
-@transaction.atomic
 def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Receipt:
-    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay."""
+    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay.
+
+    The first transaction raises the epoch of the books, so that nothing in the background writes to them any more, and
+    erases what the apps above hold; memories and their history follow in short transactions. If it is interrupted
+    between them, asking again erases the rest."""
     receipt = _erase_memories(owner_id, book)
     owner = Owner.objects.select_related("user").get(pk=owner_id)
     audit_record(Action.FORGET, actor=by, kind="memory", owner=owner, count=receipt.erased["memories"])
@@ -51,6 +56,28 @@ def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYST
 
 
 def _erase_memories(owner_id: UUID, book: str | None) -> Receipt:
+    books, erased = _forget_begin(owner_id, book)
+    ids = [row.pk for row in books]
+    size = BatchSize(first=200)
+    erased |= {"revisions": 0, "memories": 0}
+    while True:
+        began = time.monotonic()
+        revisions, memories = _forget_batch(owner_id, books, size.rows)
+        erased["revisions"] += revisions
+        erased["memories"] += memories
+        if not memories:
+            break
+        size.took(time.monotonic() - began)
+    with transaction.atomic():
+        ChangeSet.objects.filter(owner_id=owner_id, book_id__in=ids).delete()
+        Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1, next_expiry_at=None, last_write_at=None)
+        notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
+        _leave_memory(owner_id, ids, whole=book is None)
+    return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
+
+
+@transaction.atomic
+def _forget_begin(owner_id: UUID, book: str | None) -> tuple[list[Book], dict[str, int]]:
     rows = Book.objects.select_for_update().filter(owner_id=owner_id).order_by("pk")
     books = list(rows.filter(name=book) if book else rows)
     ids = [row.pk for row in books]
@@ -63,15 +90,8 @@ def _erase_memories(owner_id: UUID, book: str | None) -> Receipt:
         erased["notifications"] = Notification.objects.filter(owner_id=owner_id).delete()[0]
     else:
         Notification.objects.filter(owner_id=owner_id).update(text="", memory_numbers=[])
-    erased["revisions"] = Revision.objects.filter(owner_id=owner_id, memory__book_id__in=ids).delete()[0]
-    erased["memories"] = Memory.objects.filter(owner_id=owner_id, book_id__in=ids).delete()[0]
-    ChangeSet.objects.filter(owner_id=owner_id, book_id__in=ids).delete()
-    Book.objects.filter(pk__in=ids).update(
-        epoch=F("epoch") + 1, generation=F("generation") + 1, next_expiry_at=None, last_write_at=None
-    )
-    notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
-    _leave_memory(owner_id, ids, whole=book is None)
-    return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
+    Book.objects.filter(pk__in=ids).update(epoch=F("epoch") + 1, generation=F("generation") + 1)
+    return books, erased
 
 
 def _leave_memory(owner_id: UUID, books: Sequence[UUID], *, whole: bool) -> None:
@@ -84,10 +104,23 @@ def _leave_memory(owner_id: UUID, books: Sequence[UUID], *, whole: bool) -> None
 
 
 @transaction.atomic
+def _forget_batch(owner_id: UUID, books: Sequence[Book], most: int) -> tuple[int, int]:
+    """Erase some memories with their history, under the lock of their books; how many revisions and memories."""
+    ids = [row.pk for row in books]
+    list(Book.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
+    rows = Memory.objects.filter(owner_id=owner_id, book_id__in=ids).order_by("number").values_list("pk", flat=True)
+    batch = list(rows[:most])
+    revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=batch).delete()[0]
+    counts = Memory.objects.filter(owner_id=owner_id, pk__in=batch).delete()[1]
+    Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1)
+    return revisions, counts.get(Memory._meta.label, 0)
+
+
 def forget_owner(owner: Owner, *, by: Actor = SYSTEM) -> Receipt:
     """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
     receipt = _erase_memories(owner.pk, None)
-    audit_record(Action.FORGET, actor=by, kind="owner", object_id=owner.pk, owner=owner)
-    _, counts = owner.delete()
+    with transaction.atomic():
+        audit_record(Action.FORGET, actor=by, kind="owner", object_id=owner.pk, owner=owner)
+        _, counts = owner.delete()
     erased = receipt.erased | {name.rpartition(".")[2].lower(): count for name, count in counts.items()}
     return Receipt(erased=erased, books=receipt.books, at=receipt.at)

@@ -82,17 +82,22 @@ def _send(layer: BaseChannelLayer, group: str, message: dict[str, Any]) -> None:
 
 def next_number(owner_id: UUID, column: str) -> int:
     """Raise one of the owner's counters and return it, in one statement; holds the owner's row until the commit."""
+    return next_numbers(owner_id, column, 1)[0]
+
+
+def next_numbers(owner_id: UUID, column: str, count: int) -> range:
+    """The same for several numbers at once."""
     if column not in {"notification_seq", "memory_seq"}:
         raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)
     field = Owner._meta.get_field("id")
-    sql = f"UPDATE {table} SET {column} = {column} + 1 WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours
+    sql = f"UPDATE {table} SET {column} = {column} + %s WHERE id = %s RETURNING {column}"  # noqa: S608 - names are ours
     with connection.cursor() as cursor:
-        cursor.execute(sql, [field.get_db_prep_value(owner_id, connection)])
+        cursor.execute(sql, [count, field.get_db_prep_value(owner_id, connection)])
         row = cursor.fetchone()
     if row is None:
         raise Owner.DoesNotExist(f"No owner {owner_id}.")
-    return int(row[0])
+    return range(int(row[0]) - count + 1, int(row[0]) + 1)
 
 
 def notifications_after(

@@ -10,6 +10,7 @@ from django.utils import timezone
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories.models import Book
+from memories.portability import paged
 from reviews.models import ReviewRun
 
 State = ReviewRun.State
@@ -41,8 +42,8 @@ def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
 
 def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
     """Every review with its writes."""
-    runs = ReviewRun.objects.filter(owner_id=owner_id).select_related("book").order_by("id")
-    for run in runs.iterator():
+    runs = ReviewRun.objects.filter(owner_id=owner_id).select_related("book")
+    for run in paged(runs, "id"):
         yield {
             "type": "review",
             "id": str(run.pk),

@@ -48,7 +48,7 @@ def read_body(raw: bytes) -> CompletionBody:
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
     if len(messages) > MESSAGES:
-        raise InvalidRequest(f"A request has at most {MESSAGES} messages; this one has {len(messages)}.", param="messages")
+        raise InvalidRequest(f"A request has at most {MESSAGES} messages.", param="messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     _check_last_said(messages)
@@ -102,7 +102,7 @@ def _read_tools(tools: Any) -> tuple[dict[str, Any], ...]:
     if not isinstance(tools, list):
         return ()
     if len(tools) > TOOLS:
-        raise InvalidRequest(f"A request has at most {TOOLS} tools; this one has {len(tools)}.", param="tools")
+        raise InvalidRequest(f"A request has at most {TOOLS} tools.", param="tools")
     return tuple(tool for index, tool in enumerate(tools) if _is_tool(tool, f"tools[{index}]"))
 
 

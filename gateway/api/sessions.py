@@ -56,7 +56,9 @@ async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
 
 
 @router.get("/sessions")
-async def session_list(request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None) -> dict[str, Any]:
+async def session_list(
+    request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
+) -> dict[str, Any]:
     """The owner's sessions, newest first."""
     return await in_read_thread(_list, request.auth, limit, after)
 

@@ -49,14 +49,11 @@ def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> s
     match = _LANGUAGE.match(token.info.strip())
     language = match[0] if match else ""
     name = escape(language or "text")
+    code = highlight(token.content, language, env.setdefault("colours", Budget()))
     return (
         f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
-        f'<pre tabindex="0" aria-label="Code, {name}"><code>{_coloured(token.content, language, env)}</code></pre></div>\n'
+        f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
     )
-
-
-def _coloured(code: str, language: str, env: MutableMapping[str, Any]) -> str:
-    return highlight(code, language, env.setdefault("colours", Budget()))
 
 
 class _Renderer(RendererHTML):

@@ -85,8 +85,8 @@ def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]
     for message in reversed(messages):
         if message.get("role") != "tool":
             break
-        results.insert(0, message)
-    return results
+        results.append(message)
+    return results[::-1]
 
 
 def _up_to_last_user(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -26,22 +26,25 @@ def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -
 
     Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
     open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
+    # Reading thousands of messages takes a while, so it is done before the transaction.
+    conversation = identity.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
-        return _open(caller, request, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
     except IntegrityError:
         # Another request made the session of that name, or opened a run in it, between our look and our insert.
-        return _open(caller, request, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
 
 
 @transaction.atomic
-def _open(caller: Caller, request: V1Request, *, fork_if_busy: bool) -> TurnContext:
+def _open(
+    caller: Caller, request: V1Request, conversation: identity.Conversation, *, fork_if_busy: bool
+) -> TurnContext:
     run_id = named_run_id(request.messages)
     if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
         return taken_up
     agent = agent_find(caller, request.agent)
     if not any(message.get("role") == "user" for message in request.messages):
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    conversation = identity.read_conversation(caller.owner_id, agent.name, request.messages)
     place = place_find(caller, agent, request, conversation, run_id)
     try:
         waiting = [] if place.session._state.adding else release_lapsed(place.session)

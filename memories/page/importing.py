@@ -1,12 +1,12 @@
 """What an import would change in memories that are here already: their words, compared. Reads only; how many lines are
-new, known or refused is the import's own report (memories.portability)."""
+new, known or refused is the import's own report (memories.importing)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memories.entry_rules import content_key
+from memories.importing import ImportLine, parse_lines
 from memories.models import Memory
-from memories.portability import ImportLine, parse_lines
 from memories.readers import Reader
 from memories.word_diff import Piece, word_diff
 

@@ -53,10 +53,37 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
         yield inner
         if depth > 1:
             yield from decoded_views(inner, depth - 1)
+    unescaped = _unescaped_view(view)
+    if unescaped is not None:
+        yield unescaped
     if _ROT13.search(view.text):
         yield View("rot13", codecs.encode(view.text, "rot13"), view.origin, decoded=True)
     if _BACKWARDS.search(view.text):
         yield reversed_view(view)
+
+
+def _unescaped_view(view: View) -> View | None:
+    """The whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for; None if
+    there are none, or none that hides a letter or a bracket."""
+    if "\\" not in view.text:
+        return None
+    letters: list[str] = []
+    origin: list[int] = []
+    at = 0
+    hides = False
+    for escape in _ESCAPE.finditer(view.text):
+        letters.append(view.text[at : escape.start()])
+        origin.extend(view.origin[at : escape.start()])
+        plain = _from_escapes(escape.group())
+        hides = hides or " " < plain < "\x7f"
+        letters.append(plain)
+        origin.append(view.origin[escape.start()])
+        at = escape.end()
+    if not hides:
+        return None
+    letters.append(view.text[at:])
+    origin.extend(view.origin[at : len(view.text) + 1])
+    return View("unescaped", "".join(letters), origin, decoded=True)
 
 
 def _passages(text: str) -> Iterator[tuple[int, int, str]]:

@@ -20,7 +20,15 @@ from memories.scanning.persona import persona_findings
 from memories.scanning.secret_rules import spoken_findings, written_findings
 from memories.scanning.sentences import sentences_of
 from memories.scanning.verdict import Finding, Redaction, Verdict
-from memories.scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
+from memories.scanning.views import (
+    View,
+    cleaned_view,
+    folded_view,
+    labels_view,
+    leet_views,
+    lookalike_view,
+    raw_view,
+)
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
@@ -82,7 +90,7 @@ def _disguises(plain: View) -> Iterator[View]:
     lookalike = lookalike_view(plain)
     if lookalike is not None:
         yield lookalike
-    for mend in (joined_view, mended_view, unscrambled_view):
+    for mend in (joined_view, mended_view, unscrambled_view, labels_view):
         view = mend(plain)
         if view is not None:
             yield view

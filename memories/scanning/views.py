@@ -40,8 +40,14 @@ def folded_view(view: View) -> View:
         return View("folded", view.text.lower(), view.origin, view.decoded)
     letters: list[str] = []
     origin: list[int] = []
+    after_latin = False
     for position, char in enumerate(view.text):
         plain = folded(char)
+        # A mark of another script says nothing on a Latin letter; it only hides the word.
+        if after_latin and plain and char > "\x7f" and unicodedata.category(char) in {"Mn", "Me"}:
+            plain = ""
+        elif plain:
+            after_latin = "a" <= plain[-1] <= "z"
         letters.append(plain)
         origin.extend([view.origin[position]] * len(plain))
     origin.append(view.origin[-1])
@@ -82,6 +88,20 @@ def leet_views(view: View) -> Iterator[View]:
         return
     for table in (_LEET, _LEET_I):
         yield View("leet", view.text.translate(table), view.origin, view.decoded)
+
+
+# Words that announce a secret, with digits or signs for some letters: one such word is enough to disguise the label.
+_LEET_LABEL = re.compile(
+    r"(?<![^\W_])(?:p[a4@][s5$]{2}(?:[_-]?(?:w[o0]rd|c[o0]d[e3]|phr[a4@][s5$][e3])|wd)|[a4@]p[i1!][_ -]?k[e3]y"
+    r"|s[e3]cr[e3]t|t[o0]k[e3]n|p[i1!]n)(?![^\W_])"
+)
+_LEET_LABEL_LETTERS = str.maketrans("01345@$!", "oieasasi")
+
+
+def labels_view(view: View) -> View | None:
+    """Words such as "passw0rd" as they are read, everything else as it is; None if there are none."""
+    text = _LEET_LABEL.sub(lambda label: label.group().translate(_LEET_LABEL_LETTERS), view.text)
+    return View("labels", text, view.origin, view.decoded) if text != view.text else None
 
 
 def reversed_view(view: View) -> View:

@@ -1,13 +1,22 @@
 """Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows.
 Called by memories.tools, api, views, admin and changes, and by the floors above; reads live in memories.selectors."""
 
-from memories.services.books import DEFAULT_LIMITS, book_get_or_create, book_limits, book_limits_set, limits_of_books
+from memories.services.books import (
+    DEFAULT_LIMITS,
+    book_get_or_create,
+    book_limits,
+    book_limits_set,
+    check_new_books,
+    limits_of_books,
+)
+from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
 from memories.services.counters import keywords_claim, keywords_release, usage_add
 from memories.services.owners import is_only_administrator, owner_for_end_user, owner_for_user, owner_time_zone_set
 from memories.services.refusals import refusals_stored, scan_days_purge
 from memories.services.values import MemoryFields, Source, Written
 from memories.services.writing import (
     BookWriter,
+    book_changed,
     book_expire,
     book_touch,
     book_writing,
@@ -17,19 +26,26 @@ from memories.services.writing import (
 __all__ = [
     "DEFAULT_LIMITS",
     "BookWriter",
+    "Budgets",
+    "BulkWriter",
+    "CheckedMemory",
     "MemoryFields",
     "Source",
     "Written",
+    "book_changed",
     "book_expire",
     "book_get_or_create",
     "book_limits",
     "book_limits_set",
     "book_touch",
     "book_writing",
+    "check_new_books",
     "is_only_administrator",
     "keywords_claim",
     "keywords_release",
+    "known_keys",
     "limits_of_books",
+    "live_rows",
     "memory_state",
     "owner_for_end_user",
     "owner_for_user",

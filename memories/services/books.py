@@ -23,8 +23,7 @@ def book_get_or_create(owner_id: UUID, name: str) -> Book:
 
     Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
     books that an agent names are always made."""
-    if not name.strip() or len(name) > 64 or not name.isprintable():
-        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
+    _check_name(name)
     return Book.objects.filter(owner_id=owner_id, name=name).first() or _book_create(owner_id, name)
 
 
@@ -35,12 +34,29 @@ def _book_create(owner_id: UUID, name: str) -> Book:
     known = rows.filter(name=name).first()
     if known:
         return known
-    if rows.count() >= settings.BOOKS_PER_OWNER and not BookLimits.objects.filter(name=name).exists():
-        raise Conflict(
-            f"You have {settings.BOOKS_PER_OWNER} books, which is the most there can be. Use one of them.",
-            limit=settings.BOOKS_PER_OWNER,
-        )
+    check_new_books(owner_id, [name])
     return Book.objects.create(owner_id=owner_id, name=name)
+
+
+def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
+    """Raise InvalidRequest or Conflict where the owner could not have books of all these names, known or new."""
+    for name in names:
+        _check_name(name)
+    mine = Book.objects.filter(owner_id=owner_id)
+    known = {*mine.filter(name__in=names).values_list("name", flat=True)}
+    new = {*names} - known
+    if new and mine.count() + len(new) > settings.BOOKS_PER_OWNER:
+        free = BookLimits.objects.filter(name__in=new).values_list("name", flat=True)
+        if mine.count() + len(new - {*free}) > settings.BOOKS_PER_OWNER and new - {*free}:
+            raise Conflict(
+                f"There can be at most {settings.BOOKS_PER_OWNER} books. Use one that there is.",
+                limit=settings.BOOKS_PER_OWNER,
+            )
+
+
+def _check_name(name: str) -> None:
+    if not name.strip() or len(name) > 64 or not name.isprintable():
+        raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
 
 
 def book_limits(name: str) -> dict[Target, int]:

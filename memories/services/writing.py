@@ -3,7 +3,7 @@
 It holds the book's row lock, and commits the changes of one group, their revisions, the new generation and the
 notification together, or raises and commits none of them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -39,6 +39,8 @@ from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.values import MemoryFields, Source, Written
 
+MOST_NAMED = 500
+"""Memories that one notification names."""
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
 
 
@@ -100,7 +102,7 @@ class BookWriter:
                 version=memory.version,
             )
         before = memory_state(memory)
-        changes = self._changes(memory, fields)
+        changes = memory_changes(memory, fields)
         if not changes:
             return Written(memory, None, changed=False)
         for name, value in changes.items():
@@ -179,30 +181,7 @@ class BookWriter:
             return
         used = self.used(target, without=without)
         if used + needed > limit:
-            raise OverBudget(
-                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
-                f"“{Target(target).label}”. Edit or delete something first.",
-                target=str(target),
-                used=used,
-                limit=limit,
-                needed=needed,
-            )
-
-    def _changes(self, memory: Memory, fields: MemoryFields) -> dict[str, Any]:
-        wanted: dict[str, Any] = {}
-        if fields.content is not None:
-            wanted["content"] = clean_content(fields.content)
-        if fields.target is not None:
-            wanted["target"] = clean_target(fields.target)
-        if fields.category is not None:
-            wanted["category"] = clean_category(fields.category)
-        if fields.keywords is not None:
-            wanted["keywords"] = clean_keywords(fields.keywords)
-        if fields.pinned is not None:
-            wanted["pinned"] = fields.pinned
-        if fields.expires_at is not None or fields.clear_expiry:
-            wanted["expires_at"] = clean_expiry(fields.expires_at)
-        return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
+            raise over_budget(target, used=used, limit=limit, needed=needed)
 
     def _revise(
         self, memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, save: bool = False
@@ -229,25 +208,65 @@ class BookWriter:
 
 
 @contextmanager
-def book_writing(book: Book, source: Source) -> Iterator[BookWriter]:
+def book_writing(
+    book: Book, source: Source, *, change_set: ChangeSet | None = None, silent: bool = False
+) -> Iterator[BookWriter]:
     """Lock the book and write to it as one change set; everything is committed on leaving, or nothing.
 
-    Leaving raises the book's generation (what `run_open` compares) and, last, stores the notification."""
+    Leaving raises the book's generation (what `run_open` compares) and, last, stores the notification. Work in several
+    transactions continues its `change_set`, and is `silent` until its end, when it calls `book_changed`."""
     with refusals_stored(), transaction.atomic():
         locked = Book.objects.select_for_update().get(pk=book.pk)
-        writer = BookWriter(locked, source)
+        writer = BookWriter(locked, source, change_set)
         yield writer
-        if writer.change_set is not None:
+        if writer.change_set is not change_set or writer.numbers:
             book_touch(locked)
-            notify(
-                owner_id=locked.owner_id,
-                kind=Notification.Kind.MEMORY_CHANGED,
-                book=locked.name,
-                memory_numbers=writer.numbers,
-                review_id=source.review_id,
-            )
+            if not silent:
+                book_changed(locked, source, writer.numbers)
             if writer.removed:
                 invalidation.publish(invalidation.Kind.BOOK, owner_id=locked.owner_id, book_id=locked.pk)
+
+
+@transaction.atomic
+def book_changed(book: Book, source: Source, numbers: Sequence[int]) -> None:
+    """Store the notification of a writing. Where there are many memories it names none: then all are looked at."""
+    notify(
+        owner_id=book.owner_id,
+        kind=Notification.Kind.MEMORY_CHANGED,
+        book=book.name,
+        memory_numbers=numbers if len(numbers) <= MOST_NAMED else (),
+        review_id=source.review_id,
+    )
+
+
+def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
+    """The refusal of a memory that has no room left, in characters."""
+    return OverBudget(
+        f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+        f"“{Target(target).label}”. Edit or delete something first.",
+        target=str(target),
+        used=used,
+        limit=limit,
+        needed=needed,
+    )
+
+
+def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
+    """What of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
+    wanted: dict[str, Any] = {}
+    if fields.content is not None:
+        wanted["content"] = clean_content(fields.content)
+    if fields.target is not None:
+        wanted["target"] = clean_target(fields.target)
+    if fields.category is not None:
+        wanted["category"] = clean_category(fields.category)
+    if fields.keywords is not None:
+        wanted["keywords"] = clean_keywords(fields.keywords)
+    if fields.pinned is not None:
+        wanted["pinned"] = fields.pinned
+    if fields.expires_at is not None or fields.clear_expiry:
+        wanted["expires_at"] = clean_expiry(fields.expires_at)
+    return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
 
 
 def book_touch(book: Book, *, written: bool = True) -> None:

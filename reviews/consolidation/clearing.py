@@ -4,24 +4,26 @@ Lock order: reviews → consolidation runs → sessions → book → extractions
 
 import hashlib
 import secrets
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Max, Q, QuerySet
 from django.utils import timezone
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
+from memories.batches import BatchSize
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Artifact, Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
-from memories.services import BookWriter, Source, book_writing
+from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
@@ -37,6 +39,8 @@ from reviews.consolidation.withdrawing import (
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
+FIRST_BATCH = 200
+"""Memories that are deleted in the same transaction as everything else of a clear."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
 _MARKED = ("state", "through_seq", "floor_seq")
@@ -89,19 +93,37 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Cleared:
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
-        return book_clear(book, actor=actor)
+        cleared, through = _clear_begin(book, _source(actor, WriteOrigin.USER))
+    return _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through)
 
 
-@transaction.atomic
 def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
-    """Take away all memory data of a book, of this book only, as one change set; transcripts stay."""
+    """Take away all memory data of a book, of this book only, as one change set; transcripts stay.
+
+    The first transaction raises the book's epoch, so that nothing in the background writes to it any more, and takes
+    away everything but the memories above the first batch; those follow in transactions of their own. If it is
+    interrupted between them, what is done can be undone, and clearing again takes away the rest."""
+    source = _source(actor, origin)
+    with transaction.atomic():
+        cleared, through = _clear_begin(book, source)
+    return _clear_rest(book, source, cleared, through)
+
+
+def _source(actor: str, origin: WriteOrigin) -> Source:
+    return Source(actor=actor, origin=origin, kind=ChangeSet.Kind.CLEAR)
+
+
+def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
+    """Everything that must happen at once, and the first batch of memories. Also returns the number of the last memory
+    that belongs to the clear."""
     contents = contents_of(book)
     waiting = reviews_withdraw(book)
     cancel_all(Q(book=book), REASON)
     marks = sessions_pass_over(_sessions(book))
-    with book_writing(book, Source(actor=actor, origin=origin, kind=ChangeSet.Kind.CLEAR)) as writer:
+    with book_writing(book, source) as writer:
         change_set = writer.changes()
-        changes = _delete_memories(writer)
+        through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
+        changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
         now = timezone.now()
         withdrawn_keep(waiting, change_set)
@@ -113,7 +135,26 @@ def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER
         Book.objects.filter(pk=book.pk).update(epoch=F("epoch") + 1)
         # Of the owner: the record of the book's conversations is out of recall, too.
         invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
-    return Cleared(change_set=change_set.pk, contents=contents, changes=changes)
+    return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
+
+
+def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Cleared:
+    """Delete the memories that are left, up to the number `through`, a batch at a time."""
+    if len(cleared.changes) < FIRST_BATCH:
+        return cleared
+    changes = list(cleared.changes)
+    change_set = ChangeSet.objects.get(pk=cleared.change_set)
+    size = BatchSize()
+    gone = len(changes)
+    while gone:
+        began = time.monotonic()
+        with book_writing(book, source, change_set=change_set, silent=True) as writer:
+            deleted = _delete_memories(writer, size.rows, through=through)
+        size.took(time.monotonic() - began)
+        changes += deleted
+        gone = len(deleted)
+    book_changed(book, source, ())
+    return replace(cleared, changes=changes)
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
@@ -177,14 +218,15 @@ def purge_cleared(before: datetime) -> int:
     return _empty(Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis=""))
 
 
-def _delete_memories(writer: BookWriter) -> list[dict[str, Any]]:
+def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
+    """Delete the book's first live memories, `most` at most; with `through` none that has a larger number."""
     book = writer.book
     rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).order_by("number")
-    changes = []
-    for number in list(rows.values_list("number", flat=True)):
-        revision = writer.delete(number).revision
-        if revision is not None:
-            changes.append(change_json(revision))
+    if through is not None:
+        rows = rows.filter(number__lte=through)
+    bulk = BulkWriter(writer)
+    changes = [change_json(bulk.delete(memory)) for memory in rows[:most]]
+    bulk.store()
     return changes
 
 

@@ -12,6 +12,7 @@ from gateway.agents.model_choice import BackgroundModels
 from memories.artifacts import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
+from memories.portability import paged
 from reviews.models import ConsolidationRun, Extraction
 
 
@@ -67,13 +68,11 @@ def progress_words(run: ConsolidationRun) -> str:
 
 def export_consolidation(owner_id: UUID) -> Iterator[dict[str, Any]]:
     """Documents, and what was noted of each session."""
-    documents = (
-        Artifact.objects.filter(owner_id=owner_id, deleted_at=None).select_related("book").order_by("book", "path")
-    )
-    for artifact in documents:
+    documents = Artifact.objects.filter(owner_id=owner_id, deleted_at=None).select_related("book")
+    for artifact in paged(documents, "book_id", "path"):
         yield {"type": "artifact", "book": artifact.book.name, **artifact_json(artifact)}
     notes = Extraction.objects.filter(owner_id=owner_id, cleared_at=None).exclude(raw_memory="", synopsis="")
-    for row in notes.select_related("book").order_by("said_at"):
+    for row in paged(notes.select_related("book"), "said_at", "id"):
         yield {
             "type": "extraction",
             "book": row.book.name,

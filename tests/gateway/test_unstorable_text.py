@@ -9,8 +9,8 @@ import pytest
 from gateway.models import Agent, Message, Session
 from gateway.upstream import domain_error
 from memories.database import in_thread
+from memories.importing import import_text
 from memories.models import Book, Memory, Owner
-from memories.portability import import_text
 from memories.storable import storable
 from reviews.consolidation.answers import parse_synthesis
 from tests.conftest import Api

@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from memories.artifacts import artifact_put
 from memories.counts import scan_refused, unstored_take
 from memories.errors import BlockedByScan
+from memories.importing import import_text
 from memories.models import Memory, Owner, ScanDay, WriteOrigin
-from memories.portability import import_text
 from memories.services import Source, book_get_or_create, book_writing, refusals_stored
 from memories.services.refusals import KEPT
 from memories.sweep import memories_sweep

@@ -11,8 +11,9 @@ from django.core.management.base import BaseCommand, CommandError
 from memories.audit import SYSTEM, Action, audit_record
 from memories.errors import DomainError
 from memories.ids import parse_uuid
+from memories.importing import ImportReport, import_text
 from memories.models import Owner
-from memories.portability import ImportReport, export_lines, import_text
+from memories.portability import export_lines
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")

@@ -1,5 +1,6 @@
 """Clearing a book, undoing that, and forgetting: nothing comes back, and nothing else goes."""
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -11,9 +12,10 @@ from django.utils import timezone
 from gateway.models import Agent, Session
 from gateway.services import session_delete, session_forget
 from memories.artifacts import artifact_put, live_artifacts
-from memories.changes import undo_changes
+from memories.changes import change_set_get, undo_changes
 from memories.errors import Conflict
 from memories.forgetting import forget_memories
+from memories.importing import import_text
 from memories.models import (
     Artifact,
     ArtifactRevision,
@@ -22,14 +24,22 @@ from memories.models import (
     ClearCode,
     Memory,
     Owner,
+    Revision,
     ThreadRecord,
     WriteOrigin,
 )
-from memories.services import Source
+from memories.services import Source, book_limits_set
 from memories.threads import record_run
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clearing import book_clear, clear_code_make, clear_confirmed, contents_of, purge_cleared
+from reviews.consolidation.clearing import (
+    FIRST_BATCH,
+    book_clear,
+    clear_code_make,
+    clear_confirmed,
+    contents_of,
+    purge_cleared,
+)
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
@@ -409,3 +419,16 @@ def test_books_of_a_temporary_session_are_left(alice: Owner, agent: Agent, answe
     assert Extraction.objects.count() == 1
     assert Book.objects.count() == 1
     assert runs.recover() == 0
+
+
+def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(alice: Owner) -> None:
+    book_limits_set({"main": (0, 0)})
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(2 * FIRST_BATCH + 5))
+    import_text(alice.pk, lines, actor="user:1", preview=False)
+    book = Book.objects.get()
+    cleared = book_clear(book, actor="user:1")
+    assert len(cleared.changes) == cleared.contents.memories == 2 * FIRST_BATCH + 5
+    assert not Memory.objects.filter(deleted_at=None).exists()
+    assert Revision.objects.filter(change_set=cleared.change_set).count() == 2 * FIRST_BATCH + 5
+    undo_changes(change_set_get(alice.pk, cleared.change_set), BY_HAND)
+    assert Memory.objects.filter(deleted_at=None).count() == 2 * FIRST_BATCH + 5

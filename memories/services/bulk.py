@@ -1,0 +1,170 @@
+"""Many writes of one transaction with a number of statements that does not depend on how many there are. The rules are
+those of BookWriter, which stays the way to write a few: a revision for each change, one change set, one generation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Sum
+from django.db.models.functions import Length
+from django.utils import timezone
+
+from memories.models import Book, Memory, Revision, Target
+from memories.outbox import next_numbers
+from memories.services.books import book_limits
+from memories.services.values import MemoryFields
+from memories.services.writing import BookWriter, memory_changes, memory_state, over_budget
+
+_CHANGING = (
+    "target", "category", "content", "content_key", "keywords", "pinned", "expires_at", "version", "scan_hash",
+    "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckedMemory:
+    """The fields of a memory as they are stored, already cleaned and scanned."""
+
+    fields: MemoryFields
+    content_key: str
+    scan_hash: str = ""
+
+
+@dataclass(slots=True)
+class Budgets:
+    """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
+
+    limits: dict[Target, int]
+    used: dict[str, int]
+
+    @classmethod
+    def of(cls, book: Book | None, name: str) -> "Budgets":
+        """The budgets of a book as they are now, also of one that does not exist yet."""
+        limits = book_limits(name)
+        used: dict[str, int] = {}
+        if book is not None and any(limits.values()):
+            rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
+            sums = rows.values("target").annotate(sum=Sum(Length("content"))).order_by()
+            used = {row["target"]: int(row["sum"]) for row in sums}
+        return cls(limits, used)
+
+    def take(self, target: str, needed: int, *, freed: int = 0, freed_of: str = "") -> None:
+        """Note a memory of `needed` characters; `freed` is what its former text took. Raises OverBudget."""
+        used = self.used.get(target, 0) - (freed if freed_of == target else 0)
+        limit = self.limits[Target(target)]
+        if limit and used + needed > limit:
+            raise over_budget(target, used=used, limit=limit, needed=needed)
+        if freed_of and freed_of != target:
+            self.used[freed_of] = self.used.get(freed_of, 0) - freed
+        self.used[target] = used + needed
+
+
+@dataclass(slots=True)
+class BulkWriter:
+    """Gathers writes to the open book of `writer`; `store` writes them."""
+
+    writer: BookWriter
+    _added: list[Memory] = field(default_factory=list)
+    _changed: dict[UUID, Memory] = field(default_factory=dict)  # one may be changed twice
+    _revisions: list[Revision] = field(default_factory=list)
+
+    def add(self, checked: CheckedMemory) -> None:
+        """Add a memory. The caller has looked for a repetition and at the budget."""
+        now = timezone.now()
+        source, fields = self.writer.source, checked.fields
+        memory = Memory(
+            owner_id=self.writer.book.owner_id,
+            book=self.writer.book,
+            target=fields.target,
+            category=fields.category,
+            content=fields.content,
+            content_key=checked.content_key,
+            keywords=list(fields.keywords or ()),
+            write_origin=source.origin,
+            pinned=bool(fields.pinned),
+            expires_at=fields.expires_at,
+            session_id=source.session_id,
+            run_id=source.run_id,
+            review_id=source.review_id,
+            scan_hash=checked.scan_hash,
+            content_changed_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        self._added.append(memory)
+        self._revise(memory, Revision.Action.ADD, None, now)
+
+    def update(self, memory: Memory, checked: CheckedMemory) -> bool:
+        """Change a memory of the book, read under its lock. Returns False if nothing is different."""
+        before, now = memory_state(memory), timezone.now()
+        changes = memory_changes(memory, checked.fields)
+        for name, value in changes.items():
+            setattr(memory, name, value)
+        if not changes:
+            return False
+        if {"content", "keywords"} & changes.keys():
+            memory.scan_hash = checked.scan_hash
+            memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
+        if "content" in changes:
+            memory.content_key, memory.content_changed_at = checked.content_key, now
+        self._change(memory, Revision.Action.UPDATE, before, now)
+        return True
+
+    def delete(self, memory: Memory) -> Revision:
+        """Turn a live memory of the book, read under its lock, into a tombstone. Returns the revision to be stored."""
+        before, now = memory_state(memory), timezone.now()
+        memory.deleted_at = now
+        return self._change(memory, Revision.Action.DELETE, before, now)
+
+    def store(self) -> None:
+        """Write what was gathered."""
+        if self._added:
+            numbers = next_numbers(self.writer.book.owner_id, "memory_seq", len(self._added))
+            for number, memory in zip(numbers, self._added, strict=True):
+                memory.number = number
+            Memory.objects.bulk_create(self._added)
+        if self._changed:
+            Memory.objects.bulk_create(
+                list(self._changed.values()), update_conflicts=True, unique_fields=["id"], update_fields=_CHANGING
+            )
+        Revision.objects.bulk_create(self._revisions)
+        self.writer.numbers += [memory.number for memory in (*self._added, *self._changed.values())]
+        self._added, self._changed, self._revisions = [], {}, []
+
+    def _change(self, memory: Memory, action: Revision.Action, before: dict[str, Any], now: datetime) -> Revision:
+        memory.version += 1
+        memory.updated_at = now
+        self._changed[memory.pk] = memory
+        return self._revise(memory, action, before, now)
+
+    def _revise(
+        self, memory: Memory, action: Revision.Action, before: dict[str, Any] | None, now: datetime
+    ) -> Revision:
+        revision = Revision(
+            owner_id=memory.owner_id,
+            memory=memory,
+            change_set=self.writer.changes(),
+            version=memory.version,
+            action=action,
+            before=before,
+            after=memory_state(memory),
+            actor=self.writer.source.actor,
+            write_origin=self.writer.source.origin,
+            created_at=now,
+        )
+        self._revisions.append(revision)
+        return revision
+
+
+def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
+    """Live memories of a book by number."""
+    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, number__in=numbers)
+    return {memory.number: memory for memory in rows}
+
+
+def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:
+    """Those of the content keys that a live memory of the book has which has not expired."""
+    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, content_key__in=keys)
+    return set(rows.exclude(expires_at__lte=now).values_list("content_key", flat=True))

@@ -1,0 +1,200 @@
+"""Large imports and exports: in short transactions, with few statements, and undoable when they end early"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from django.db import OperationalError, connection
+from django.test.utils import CaptureQueriesContext
+
+from memories import batches, importing
+from memories.batches import BatchSize, finish, in_slices
+from memories.changes import change_set_get, undo_changes
+from memories.database import in_thread
+from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
+from memories.forgetting import forget_memories
+from memories.ids import parse_uuid
+from memories.importing import import_slices, import_text
+from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.portability import PAGE, export_lines, in_chunks
+from memories.services import Source, book_limits_set
+from tests.conftest import Api
+from tests.factories import memory_make
+
+
+def lines(count: int, **fields: Any) -> str:
+    return "\n".join(json.dumps({"content": f"Likes tea number {number}.", **fields}) for number in range(count))
+
+
+@pytest.fixture(autouse=True)
+def roomy(db: None) -> None:
+    book_limits_set({"main": (0, 0), "new": (0, 0)})
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine so quick that batches only grow: 50 rows, 100, 200, 400, 500."""
+    monkeypatch.setattr(batches, "SLICE_SECONDS", 1_000)
+
+
+def test_many_lines_are_one_change_set_with_a_revision_each_and_one_notification(alice: Owner) -> None:
+    memory_make(alice, "Likes rum.")
+    generation = Book.objects.get().generation
+    Notification.objects.all().delete()
+    report = import_text(alice.pk, lines(600), actor="user:1", preview=False)
+    assert (report.new, len(report.change_sets)) == (600, 1)
+    imported = Memory.objects.exclude(content="Likes rum.")
+    assert sorted(imported.values_list("number", flat=True)) == list(range(2, 602))
+    assert Revision.objects.filter(change_set=report.change_sets[0], action="add").count() == 600
+    assert Book.objects.get().generation > generation
+    assert Notification.objects.get().memory_numbers == []  # too many to name: everything is looked at again
+    undone = undo_changes(
+        change_set_get(alice.pk, parse_uuid(report.change_sets[0])),
+        Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO),
+    )
+    assert len(undone.undone) == 600
+    assert Memory.objects.get(deleted_at=None).content == "Likes rum."
+
+
+def test_an_import_takes_few_statements_for_each_line(alice: Owner, quick: None) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        import_text(alice.pk, lines(400), actor="user:1", preview=False)
+    assert len(queries) < 120
+    with CaptureQueriesContext(connection) as again:
+        report = import_text(alice.pk, lines(400), actor="user:1", preview=False)
+    assert (report.known, report.change_sets) == (400, [])
+    assert len(again) < 40
+
+
+def test_a_preview_writes_nothing_at_all(alice: Owner) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        report = import_text(alice.pk, lines(100, book="new"), actor="user:1", preview=True)
+    assert (report.new, report.written) == (100, False)
+    assert {query["sql"].split()[0] for query in queries} == {"SELECT"}
+    assert not Book.objects.exists()
+
+
+def test_a_preview_counts_what_the_import_then_does(alice: Owner) -> None:
+    book_limits_set({"main": (200, 0)})
+    number = memory_make(alice, "Likes tea number 3.").number
+    changed = json.dumps({"id": str(number), "content": "Likes coffee."})
+    text = "\n".join([lines(20), lines(5), changed, json.dumps({"content": "x", "keywords": ["w"] * 101})])
+    preview = import_text(alice.pk, text, actor="user:1", preview=True)
+    assert preview.counts() == import_text(alice.pk, text, actor="user:1", preview=False).counts()
+    assert min(preview.new, preview.known, preview.changed, preview.refused) > 0
+
+
+def test_a_line_that_is_changed_twice_keeps_both_revisions(alice: Owner) -> None:
+    number = memory_make(alice, "Likes tea.").number
+    text = "\n".join(json.dumps({"id": number, "content": content}) for content in ("Likes rum.", "Likes gin."))
+    assert import_text(alice.pk, text, actor="user:1", preview=False).changed == 2
+    memory = Memory.objects.get()
+    assert (memory.content, memory.version) == ("Likes gin.", 3)
+    assert list(memory.revisions.order_by("version").values_list("version", flat=True)) == [1, 2, 3]
+
+
+def test_what_was_imported_before_a_failure_stays_and_can_be_undone(alice: Owner, quick: None) -> None:
+    def fails(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+        if sql.startswith("INSERT") and "memories_memory" in sql and Memory.objects.count() >= 100:
+            raise OperationalError("disk full")
+        return execute(sql, params, many, context)
+
+    with connection.execute_wrapper(fails), pytest.raises(Overloaded) as failed:
+        import_text(alice.pk, lines(300), actor="user:1", preview=False)
+    assert (failed.value.details["new"], failed.value.details["line"]) == (Memory.objects.count(), 51)
+    assert Notification.objects.count() == 1
+    (change_set,) = failed.value.details["change_sets"]
+    assert Revision.objects.filter(change_set=change_set).count() == 50
+    assert import_text(alice.pk, lines(300), actor="user:1", preview=False).new == 250
+
+
+async def test_a_client_that_goes_away_stops_the_import_at_the_next_slice(alice: Owner) -> None:
+    reached = asyncio.Event()
+
+    def watched() -> Any:
+        for _ in import_slices(alice.pk, lines(2_000), actor="user:1", preview=False):
+            if Memory.objects.exists():
+                reached.set()
+            yield
+
+    async def watch() -> None:
+        await in_slices(watched())
+
+    task = asyncio.create_task(watch())
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    count = await in_thread(Memory.objects.count)
+    assert 0 < count < 2_000
+    assert await in_thread(Notification.objects.count) == 1
+
+
+def test_the_size_of_a_batch_follows_the_time_it_takes() -> None:
+    size = BatchSize(first=50, most=500)
+    size.took(0.0001)
+    assert size.rows == 100
+    size.took(10)
+    assert size.rows == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "error"),
+    [
+        ("{}\n" * (IMPORT_LINES + 2), TooLarge),
+        ('{"content": "' + "x" * IMPORT_LINE_LENGTH + '"}', InvalidRequest),
+        ("[" * 5000 + "]" * 5000, InvalidRequest),
+        ('{"content": "x", "id": ' + "9" * 5000 + "}", InvalidRequest),
+        ("\n".join(json.dumps({"content": "x", "book": f"b{number}"}) for number in range(101)), Conflict),
+    ],
+    ids=["lines", "line", "depth", "digits", "books"],
+)
+def test_an_import_beyond_a_bound_is_refused_before_anything_is_written(
+    alice: Owner, text: str, error: type[Exception]
+) -> None:
+    for preview in (True, False):
+        with pytest.raises(error):
+            import_text(alice.pk, text, actor="user:1", preview=preview)
+    assert not Book.objects.exists()
+
+
+async def test_the_api_imports_and_exports_the_same(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+    response = await alice_api.client.post(
+        "/api/import", data=lines(30).encode(), content_type="application/x-ndjson", headers=alice_api.headers
+    )
+    assert response.json()["new"] == 30
+    exported = await alice_api.raw("GET", "/api/export")
+    assert exported.streaming
+    text = b"".join([chunk async for chunk in exported.streaming_content]).decode()
+    kinds = [json.loads(line)["type"] for line in text.splitlines()]
+    assert (kinds.count("memory"), kinds.count("revision")) == (30, 30)
+    response = await charlie_api.client.post(
+        "/api/import", data=text.encode(), content_type="application/x-ndjson", headers=charlie_api.headers
+    )
+    assert response.json()["new"] == 30
+
+
+def test_an_export_reads_its_rows_in_pages(alice: Owner) -> None:
+    import_text(alice.pk, lines(PAGE + 3), actor="user:1", preview=False)
+    with CaptureQueriesContext(connection) as queries:
+        chunks = list(in_chunks(export_lines(alice.pk)))
+    assert sum(chunk.count("\n") for chunk in chunks) == 2 * (PAGE + 3) + 1
+    assert max(chunk.count("\n") for chunk in chunks) == PAGE
+    assert all("LIMIT" in query["sql"] for query in queries)
+
+
+def test_a_generator_gives_what_it_returns() -> None:
+    assert finish(importing._parsed('{"content": "x"}', "main"))[0].fields.content == "x"
+
+
+def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:
+    import_text(alice.pk, lines(450), actor="user:1", preview=False)
+    kept = memory_make(charlie, "Likes rum.")
+    epoch = Book.objects.get(owner=alice).epoch
+    receipt = forget_memories(alice.pk)
+    assert (receipt.erased["memories"], receipt.erased["revisions"]) == (450, 450)
+    assert list(Memory.objects.all()) == [kept]
+    assert not ChangeSet.objects.filter(owner=alice).exists()
+    assert Book.objects.get(owner=alice).epoch == epoch + 1
