@@ -165,7 +165,9 @@ async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
 @router.get("/notifications")
 async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict[str, Any]:
     """What happened after the notification `after`, oldest first."""
-    return page_json(await in_read_thread(notifications_after, request.auth.owner_id, after, limits=request.auth.limits))
+    return page_json(
+        await in_read_thread(notifications_after, request.auth.owner_id, after, limits=request.auth.limits)
+    )
 
 
 @router.get("/export")

@@ -1,6 +1,6 @@
 """Artifacts, write and read side: the documents of a book, their revisions and their readers.
-Called by memories.artifacts_api, memories.tools.documents, memories.changes and reviews.consolidation. Writes go through the
-BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
+Called by memories.artifacts_api, memories.tools.documents, memories.changes and reviews.consolidation. Writes go
+through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
 
 What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
 consolidation that forgets the former or brings back the latter is mended before it is stored."""

@@ -116,8 +116,8 @@ def import_slices(
     """Import JSON Lines in slices. A line that is not JSON stops everything before anything is written; one that the
     scan or a budget refuses is left out and listed. With `preview` the same is found out, and nothing is written.
 
-    Raises InvalidRequest, TooLarge, Conflict (more books than there can be), NotFound where a line names a book that the
-    key may not use; Overloaded when the database fails."""
+    Raises InvalidRequest, TooLarge, Conflict (more books than there can be), NotFound where a line names a book that
+    the key may not use; Overloaded when the database fails."""
     lines = yield from _parsed(text, book)
     names = sorted({line.book for line in lines})
     limits.require_books(names)
@@ -199,12 +199,12 @@ def _import_book(book: Book, lines: Sequence[ImportLine], source: Source, report
             report.add(done)
             yield
     except DatabaseError as error:
+        told: dict[str, Any] = {**report.counts(), "change_sets": report.change_sets}
         raise Overloaded(
             f"The database failed at line {batch[0].line}. {report.new + report.changed} memories were imported before "
             "it; undo takes them back, and the same import goes on where it stopped.",
             line=batch[0].line,
-            **report.counts(),
-            change_sets=report.change_sets,
+            **told,
         ) from error
     finally:
         if numbers:

@@ -42,9 +42,7 @@ def _store(texts: Mapping[UUID, str]) -> None:
         )
 
 
-def request_stop(
-    owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED
-) -> Run:
+def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """Ask the process of a run to stop it. Raises NotFound."""
     run = run_get(owner_id, session_id, run_id, limits=limits)
     Run.objects.filter(pk=run.pk, state=Run.State.RUNNING).update(stop_requested=True)

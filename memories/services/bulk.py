@@ -77,9 +77,9 @@ class BulkWriter:
         memory = Memory(
             owner_id=self.writer.book.owner_id,
             book=self.writer.book,
-            target=fields.target,
-            category=fields.category,
-            content=fields.content,
+            target=str(fields.target),
+            category=str(fields.category),
+            content=str(fields.content),
             content_key=checked.content_key,
             keywords=list(fields.keywords or ()),
             write_origin=source.origin,

@@ -55,4 +55,5 @@ def test_every_row_makes_a_request(fairness: ModuleType) -> None:
     world = fairness.World("dbk_key", "session", "turn", "1", "review", "change")
     for name, row in fairness.rows().items():
         call = row(world, 1)
-        assert call.path.startswith("/") and call.method in {"GET", "POST", "PUT", "PATCH", "DELETE"}, name
+        assert call.path.startswith("/"), name
+        assert call.method in {"GET", "POST", "PUT", "PATCH", "DELETE"}, name

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('reviews', '0005_cleared_reviews'),
+        ('reviews', '0006_share_of_a_start'),
     ]
 
     operations = [
