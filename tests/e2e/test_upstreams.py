@@ -94,10 +94,15 @@ def test_no_word_of_a_local_conversation_reaches_the_default_upstream(
                 content = " ".join([f"The {animal} sings in the morning."] * 150)
                 status, turn = user.call("POST", f"/api/sessions/{session['id']}/turns", {"content": content})
                 assert status == 200, turn
+
+        def kept(done: bool) -> bool:
+            assert sent(upstream, BIRD) == []
+            return done
+
         runs = ConsolidationRun.objects.filter(state="completed").values("book").distinct()
-        eventually(lambda: runs.count() == 2, within=60, saying="Two consolidations")
+        eventually(lambda: kept(runs.count() == 2), within=60, saying="Two consolidations")
         given = Memory.objects.filter(content__startswith="Feeds").exclude(keywords=[])
-        eventually(lambda: given.count() == 2, within=60, saying="Search words of both books")
+        eventually(lambda: kept(given.count() == 2), within=60, saying="Search words of both books")
         eventually(lambda: Compaction.objects.values("session").distinct().count() == 2, within=60)
         reviewed = ReviewRun.objects.exclude(state__in=("scheduled", "running")).values("session").distinct()
         eventually(lambda: reviewed.count() == 2, within=60, saying="Reviews of both sessions")
