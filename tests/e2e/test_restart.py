@@ -189,9 +189,6 @@ def test_after_a_kill_the_session_goes_on_with_what_was_said(
     client = start()
     (turn,) = {row["turn_id"] for row in client.call("GET", f"/api/sessions/{session}/messages")[1]["data"]}
     if storage:  # other processes might be at work: the lease has to run out, or somebody to ask for the end
-        status, refused, headers = client.call("POST", f"/api/sessions/{session}/turns", {"content": "Go on"})
-        assert (status, refused["error"]["code"]) == (409, "conflict")
-        assert 0 < int(headers["retry-after"]) <= 30
         status, stopped, _ = client.call("POST", f"/api/sessions/{session}/turns/{turn}/stop", {})
         assert (status, stopped["state"]) == (200, "stopped")
     status, shown, _ = client.call("GET", f"/api/sessions/{session}/turns/{turn}")
