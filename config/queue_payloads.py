@@ -16,8 +16,8 @@ _TIME, _ID, _STATUS = "@time", "@id", "@status"
 
 
 class JsonSerializer:
-    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, UUIDs, and the
-    status that a cluster reports of itself; anything else is a TypeError where the job is made."""
+    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, UUIDs, and
+    the status that a cluster reports of itself; anything else is a TypeError where the job is made."""
 
     @staticmethod
     def dumps(package: Any) -> bytes:
