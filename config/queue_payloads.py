@@ -5,18 +5,19 @@ part of it looks up when it signs or reads a package; that class is replaced her
 import json
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signing import BadSignature, b64_encode
 from django_q import signing
 from django_q.status import Stat
 
-_TIME, _STATUS = "@time", "@status"
+_TIME, _ID, _STATUS = "@time", "@id", "@status"
 
 
 class JsonSerializer:
-    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, and the
-    status that a cluster reports of itself; anything else is a TypeError where the job is made."""
+    """What `django_q.signing` uses: a package as bytes, and back. Strings, numbers, lists, objects, times, UUIDs, and
+    the status that a cluster reports of itself; anything else is a TypeError where the job is made."""
 
     @staticmethod
     def dumps(package: Any) -> bytes:
@@ -49,6 +50,8 @@ def _signed_form(package: Any) -> str:
 def _plain(value: Any) -> dict[str, Any]:
     if isinstance(value, datetime):
         return {_TIME: value.isoformat()}
+    if isinstance(value, UUID):
+        return {_ID: str(value)}
     if isinstance(value, Stat):
         return {_STATUS: value.__getstate__()}
     raise TypeError(f"A job carries plain values, not {type(value).__name__}.")
@@ -57,6 +60,8 @@ def _plain(value: Any) -> dict[str, Any]:
 def _object(found: dict[str, Any]) -> Any:
     if _TIME in found:
         return datetime.fromisoformat(found[_TIME])
+    if _ID in found:
+        return UUID(found[_ID])
     if _STATUS in found:
         status = Stat.__new__(Stat)
         status.__dict__.update(found[_STATUS])

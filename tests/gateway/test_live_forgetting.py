@@ -1,0 +1,49 @@
+"""A live turn and forgetting: it ends with its session, and shows no forgotten memory to a browser that comes back."""
+
+import asyncio
+
+from gateway import live
+from gateway.models import Run, Session
+from memories.database import in_thread
+from memories.invalidation import Forgotten, Kind
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import memory_make
+from tests.scripted_model import Hangs, ScriptedModel
+from tests.waiting import eventually_async
+
+
+async def begun(api: Api, session: Session) -> "tuple[live.LiveTurn, asyncio.Task[tuple[int, str]]]":
+    """A turn whose model has said something and then hangs, and the request that waits for it."""
+    asked = asyncio.create_task(api.post(f"/api/sessions/{session.pk}/turns", {"content": "Tell me of my heron."}))
+    await eventually_async(lambda: any(turn.text for turn in live._live.values()), within=20)
+    (turn,) = live._live.values()
+    return turn, asked
+
+
+async def test_a_deleted_session_ends_its_live_turn_in_whatever_process_it_runs(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    model.script(Hangs(("Once",)))
+    turn, asked = await begun(alice_api, session)
+    live.forget(Forgotten(kind=Kind.SESSION_ENDED, owner_id=alice.pk, session_id=session.pk))
+    live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+    assert turn.final is None
+    await asyncio.to_thread(live.forget, Forgotten(kind=Kind.SESSION, owner_id=alice.pk, session_id=session.pk))
+    await asked
+    assert live._live == {}
+    assert (await in_thread(Run.objects.get)).state == Run.State.STOPPED
+
+
+async def test_a_browser_that_comes_back_is_shown_no_forgotten_memory(
+    alice_api: Api, alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    await in_thread(memory_make, alice, "Keeps a heron called Quillonthorpe.")
+    model.script(Hangs(("Once",)))
+    turn, asked = await begun(alice_api, session)
+    assert "Quillonthorpe" in str(turn.notes)
+    live.forget(Forgotten(kind=Kind.OWNER, owner_id=alice.pk))
+    assert [name for _, (name, _) in turn.notes] == ["recalled"]
+    assert "Quillonthorpe" not in str(turn.notes)
+    turn.stop()
+    await asked
