@@ -126,4 +126,4 @@ def _lexer(name: str) -> Lexer:
 
 @cache
 def _css_class(kind: _TokenType) -> str:
-    return next((css for parent, css in _CLASSES if parent in kind.split()), "")
+    return next((css for parent, css in _CLASSES if kind[: len(parent)] == parent), "")
