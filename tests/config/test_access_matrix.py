@@ -109,9 +109,11 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "new/": (OWN_PAGE, "GET", "/new/"),
     "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
     "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
-    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_PART, "GET", "/fragments/turn/{session}/{turn}/"),
+    # The turn has no message yet, so there is nothing to show to anybody.
+    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": ("uunnnn", "GET", "/fragments/turn/{session}/{turn}/"),
     "fragments/turns/<uuid:session_id>/": (ALICES_PART, "GET", "/fragments/turns/{session}/"),
-    "fragments/review/<uuid:review_id>/": (ALICES_PART, "GET", "/fragments/review/{review}/"),
+    # Without words for everybody else.
+    "fragments/review/<uuid:review_id>/": (OWN_PART, "GET", "/fragments/review/{review}/"),
     "memories/": (OWN_PAGE, "GET", "/memories/"),
     "fragments/memories/": (OWN_PART, "GET", "/fragments/memories/"),
     "fragments/memories/summary/": (OWN_PART, "GET", "/fragments/memories/summary/"),
@@ -120,7 +122,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "fragments/memories/<int:number>/edit/": (ALICES_PART, "GET", "/fragments/memories/{memory}/edit/"),
     "fragments/memories/<int:number>/history/": (ALICES_PART, "GET", "/fragments/memories/{memory}/history/"),
     "reviews/": (OWN_PAGE, "GET", "/reviews/"),
-    "reviews/<uuid:review_id>/cancel/": (ALICES_PAGE, "POST", "/reviews/{review}/cancel/"),
+    "reviews/<uuid:review_id>/cancel/": (ALICES_PART, "POST", "/reviews/{review}/cancel/"),
     "fragments/reviews/": (OWN_PART, "GET", "/fragments/reviews/"),
     "fragments/consolidation/": (OWN_PART, "GET", "/fragments/consolidation/"),
     "fragments/document/": (ALICES_PART, "GET", "/fragments/document/?book=main&path=MEMORY.md"),
