@@ -46,21 +46,18 @@ class KeywordModel:
         ]
         self.calls += [("delete_memory", {"id": numbers[key]}) for key in wanted["delete"]]
 
-    async def complete(self, request: Any) -> dict[str, Any]:
+    async def stream(self, request: Any) -> AsyncGenerator[dict[str, Any]]:
         calls, self.calls = self.calls, []
-        message: dict[str, Any] = {"role": "assistant", "content": None if calls else "Nothing to save."}
-        if calls:
-            message["tool_calls"] = [
-                {"id": f"call_{n}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
-                for n, (name, arguments) in enumerate(calls)
-            ]
+        for number, (name, arguments) in enumerate(calls):
+            function = {"name": name, "arguments": json.dumps(arguments)}
+            call = {"index": number, "id": f"call_{number}", "function": function}
+            yield {"model": "scripted", "choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}
+        text = {} if calls else {"content": "Nothing to save."}
+        finish = "tool_calls" if calls else "stop"
+        yield {"model": "scripted", "choices": [{"index": 0, "delta": text, "finish_reason": finish}]}
         tokens = len(json.dumps(request.messages, ensure_ascii=False)) // 4
         usage = {"prompt_tokens": tokens, "completion_tokens": 0, "total_tokens": tokens}
-        return {"model": "scripted", "choices": [{"index": 0, "message": message}], "usage": usage}
-
-    async def stream(self, request: Any) -> AsyncGenerator[dict[str, Any]]:
-        raise NotImplementedError("reviews do not stream")
-        yield request
+        yield {"model": "scripted", "choices": [], "usage": usage}
 
 
 def _words(groups: list[list[str]]) -> str:

@@ -30,6 +30,7 @@ class StepResult:
     usage: dict[str, Any]
     model: str
     finish_reason: str
+    was_ended: bool  # the server said why the model stopped
     choice: dict[str, Any]
 
 
@@ -89,6 +90,7 @@ class Step:
             usage=self.usage,
             model=self.model,
             finish_reason=self.finish_reason or "stop",
+            was_ended=bool(self.finish_reason),
             choice=self.choice,
         )
 

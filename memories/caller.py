@@ -52,7 +52,7 @@ class KeyLimits:
         """The book to work on: the one that was asked for, else `main`, or the first book of a limited key.
 
         Raises NotFound for a book that the key may not use."""
-        if asked:
+        if asked is not None:
             self.require_books([asked])
             return asked
         if not self:

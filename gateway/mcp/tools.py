@@ -59,7 +59,7 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, An
     if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
     scope = ToolScope(
-        book=book_state(caller.owner_id, key_limits(key).book_name(book)),
+        book=book_state(caller.owner_id, key_limits(key).book_name(book or None)),
         search="ranked",
         session_id=None,
         run_id=None,

@@ -99,17 +99,22 @@ def chunk_of_line(line: bytes) -> Chunk | None:
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
-    """A whole answer as the only chunk of a stream, for servers that do not stream."""
+    """A whole answer as the only chunk of a stream, for servers that do not stream. Raises UpstreamUnreachable for one
+    without choices; a choice that says nothing gets no `finish_reason` that it does not have."""
+    given = answer.get("choices")
+    if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
+        raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
     choices = []
-    for choice in answer["choices"]:
-        if not isinstance(choice, dict):
-            raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+    for choice in given:
         message = choice.get("message")
         delta = dict(message) if isinstance(message, dict) else {}
         if isinstance(calls := delta.get("tool_calls"), list):
             delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
         rest = {name: value for name, value in choice.items() if name != "message"}
-        choices.append(rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or "stop"})
+        said = any(value for name, value in delta.items() if name != "role")
+        choices.append(
+            rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or ("stop" if said else None)}
+        )
     return answer | {"object": "chat.completion.chunk", "choices": choices}
 
 

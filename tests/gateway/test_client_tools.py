@@ -137,7 +137,7 @@ async def test_results_without_the_agent_s_permission_continue_nothing(
     limited, plain = await in_thread(key_make, alice, agents=["assistant"])
     await in_thread(type(limited).objects.filter(pk=limited.pk).update, agents=["other"])
     got = await ask(Api(plain), USER, *results(first, "A"))
-    assert (got.status, got.code) == (404, "model_not_found")
+    assert (got.status, got.code) == (404, "not_found")
 
 
 async def test_results_for_a_session_that_is_busy_with_something_else_are_a_conflict(

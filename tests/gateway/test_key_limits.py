@@ -150,7 +150,8 @@ async def test_the_book_it_means_without_saying_so_is_its_own(world: World) -> N
 
 async def test_an_export_of_its_own_book_is_given(world: World) -> None:
     response = await world.api.raw("GET", "/api/export?book=code")
-    assert "Uses tabs." in response.content.decode()
+    text = b"".join([piece async for piece in response.streaming_content]).decode()
+    assert "Uses tabs." in text
 
 
 async def test_an_import_that_names_another_book_writes_nothing(world: World) -> None:

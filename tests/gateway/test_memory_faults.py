@@ -2,7 +2,7 @@
 the metrics name the step, and nothing of the fault's text is logged."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from django.db import OperationalError
 from gateway import compaction, upstream
 from gateway.models import Run, Session
 from gateway.upstream import ModelRequest
+from gateway.upstream.answer import chunk_of_completion
 from memories import providers, threads
 from memories.artifacts import artifact_put
 from memories.counts import recall_lanes
@@ -33,19 +34,21 @@ SECRET = "the words of a person"
 
 
 class Faulty(ScriptedModel):
-    """Answers a keyword request with `keywords`, or raises it; everything else is scripted."""
+    """Answers a keyword request with `keywords`, a whole answer as some servers give to a streamed request, or raises
+    it; everything else is scripted."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.keywords: Any = {"choices": [{"message": {"content": "hazelnuts"}}]}
+        self.keywords: Any = {"choices": [{"message": {"content": "hazelnuts"}, "finish_reason": "stop"}]}
 
-    async def complete(self, request: ModelRequest) -> dict[str, Any]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
         if "search words" not in str(request.messages[0]["content"]):
-            return await super().complete(request)
-        if isinstance(self.keywords, Exception):
+            async for chunk in super().stream(request):
+                yield chunk
+        elif isinstance(self.keywords, Exception):
             raise self.keywords
-        answer: dict[str, Any] = self.keywords
-        return answer
+        else:
+            yield chunk_of_completion(self.keywords)
 
 
 class Broken(MemoryProvider):
@@ -213,10 +216,10 @@ async def test_a_keyword_answer_without_a_message_falls_back_to_the_rule(
     [
         ({"choices": [{"message": None}]}, "unusable_answer"),
         ({"choices": [{}]}, "unusable_answer"),
-        ({"choices": [None]}, "unusable_answer"),
-        ({"choices": []}, "unusable_answer"),
-        ({"choices": {"0": {}}}, "unusable_answer"),
-        ({}, "unusable_answer"),
+        ({"choices": [None]}, "upstream_error"),
+        ({"choices": []}, "upstream_error"),
+        ({"choices": {"0": {}}}, "upstream_error"),
+        ({}, "upstream_error"),
         ({"choices": [{"message": {"content": None}}]}, "unusable_answer"),
         ({"choices": [{"message": {"content": [{"type": "image_url"}, None]}}]}, "unusable_answer"),
         ({"choices": [{"message": {"content": ""}, "finish_reason": "length"}]}, "unusable_answer"),
@@ -236,7 +239,7 @@ async def test_an_odd_keyword_answer_falls_back_to_the_rule(
 
 
 async def test_a_keyword_answer_may_come_in_parts(alice_api: Api, talked: Session, faulty: Faulty) -> None:
-    parts = [{"type": "text", "text": "hazelnuts"}, {"type": "text", "text": "cake"}]
+    parts = [{"type": "text", "text": "hazelnuts, "}, {"type": "text", "text": "cake"}]
     faulty.keywords = {"choices": [{"message": {"content": parts}}]}
     faulty.script("No.")
     await say(alice_api, talked, "native", "May I serve it?")

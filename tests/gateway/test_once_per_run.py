@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Run
 from gateway.runs.closing import complete_waiting
-from gateway.runs.leases import expire_runs
+from gateway.runs.lapsed import stop_lapsed
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.errors import UpstreamError
@@ -194,7 +194,7 @@ async def test_a_run_whose_process_went_away_keeps_nothing_of_it(
     await ask(alice_api, USER, tools=[LOOKUP])
     past = timezone.now() - timedelta(hours=1)
     await in_thread(Run.objects.update, state="running", lease_expires_at=past)
-    assert await in_thread(expire_runs, timezone.now()) == 1
+    assert await in_thread(stop_lapsed, timezone.now()) == 1
     assert (await in_thread(Run.objects.get)).injected is None
 
 

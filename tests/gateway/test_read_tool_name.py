@@ -4,13 +4,13 @@ Memory Guidance names that one."""
 from typing import Any
 
 import pytest
-from memories.read_tool import free_name
 
 from gateway.models import Agent, Message
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.models import Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
+from memories.tools import free_read_name
 from tests.conftest import Api
 from tests.factories import agent_make
 from tests.gateway.test_client_tools import results
@@ -119,4 +119,4 @@ async def test_without_the_client_s_tool_the_other_name_is_unknown(
 
 def test_a_free_name_is_found_however_many_are_taken() -> None:
     taken = {"read", "read_memory", *(f"read_memory_{number}" for number in range(2, 50))}
-    assert free_name(taken) == "read_memory_50"
+    assert free_read_name(taken) == "read_memory_50"

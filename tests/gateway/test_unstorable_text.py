@@ -7,7 +7,7 @@ import openai
 import pytest
 
 from gateway.models import Agent, Message, Session
-from gateway.upstream import domain_error
+from gateway.upstream.faults import domain_error
 from memories.database import in_thread
 from memories.importing import import_text
 from memories.models import Book, Memory, Owner

@@ -172,7 +172,7 @@ def test_a_thread_that_was_read_before_a_forgetting_is_not_kept_after_it(
 
     monkeypatch.setattr("memories.threads._reader", forgotten_meanwhile)
     thread_cache.read(session.owner_id, session.pk)
-    assert thread_cache._turns == {}
+    assert thread_cache._threads == {}
 
 
 def test_what_is_idle_goes_without_a_new_build(
@@ -186,7 +186,7 @@ def test_what_is_idle_goes_without_a_new_build(
     settings.SNAPSHOT_IDLE_SECONDS = -1
     elsewhere.poll()
     assert snapshots.sizes()[:2] == (0, 0)
-    assert thread_cache._turns == {}
+    assert thread_cache._threads == {}
 
 
 def test_while_the_table_cannot_be_read_nothing_is_kept(alice: Owner, elsewhere: Watcher) -> None:

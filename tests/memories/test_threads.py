@@ -11,6 +11,7 @@ from memories.threads import ThreadCache, ThreadTurn, ThreadView, outside_window
 
 WORDS = st.text(alphabet="ab cd\n", min_size=1, max_size=12).filter(str.strip)
 SESSION = UUID(int=1)
+OWNER = uuid4()
 
 
 def turn_of(user: str, steps: list[str], *, number: int = 1) -> ThreadTurn:
@@ -60,10 +61,10 @@ def test_a_limit_holds_for_the_newest_turns_too() -> None:
 
 def test_a_turn_is_appended_only_to_what_was_read_with_the_record_before_it() -> None:
     cache, first, second = ThreadCache(), turn_of("one", ["1"]), turn_of("two", ["2"], number=2)
-    cache.append(SESSION, first, after=None)
-    cache.append(SESSION, second, after=uuid4())
+    cache.append(OWNER, SESSION, first, after=None)
+    cache.append(OWNER, SESSION, second, after=uuid4())
     assert cache.known(SESSION, first.record_id) == (first,)
-    cache.append(SESSION, second, after=first.record_id)
+    cache.append(OWNER, SESSION, second, after=first.record_id)
     assert cache.known(SESSION, second.record_id) == (first, second)
     assert cache.known(SESSION, first.record_id) is None
     assert cache.known(SESSION, None) == ()

@@ -145,5 +145,5 @@ async def test_a_key_limited_to_other_agents_spends_nothing_on_a_review(alice: O
     await in_thread(agent_make, "other")
     limited = Api((await in_thread(key_make, alice, agents=["other"]))[1])
     status, refused = await limited.post(f"/api/sessions/{session.pk}/review")
-    assert (status, refused["error"]["code"]) == (404, "model_not_found")
+    assert (status, refused["error"]["code"]) == (404, "not_found")
     assert not await in_thread(ReviewRun.objects.exists)

@@ -181,11 +181,11 @@ def test_a_pause_is_reviewed_also_without_an_interval(alice: Owner) -> None:
 
 def test_an_agent_that_reviews_after_a_pause_alone_counts_as_one_that_reviews(alice: Owner) -> None:
     idle_session(alice, memory_review_interval=0)
-    facts = review_facts(book_get_or_create(alice.pk, "main"), timezone.now())
-    assert facts.figures["reviews_on"] is True
+    book = book_get_or_create(alice.pk, "main")
+    assert review_facts([book], timezone.now())[book.pk].figures["reviews_on"] is True
     Agent.objects.update(settings={})
     agent_make("assistant", memory_review_interval=0)
-    assert review_facts(book_get_or_create(alice.pk, "main"), timezone.now()).figures["reviews_on"] is False
+    assert review_facts([book], timezone.now())[book.pk].figures["reviews_on"] is False
 
 
 def test_an_idle_review_is_made_once_a_pause(alice: Owner) -> None:

@@ -20,7 +20,7 @@ DEFAULTS = {
 @pytest.mark.parametrize("name", MemorySettings.model_fields)
 def test_every_setting_has_its_default(name: str) -> None:
     default = MemorySettings.model_fields[name].default
-    assert DEFAULTS[name] == str(default).lower()
+    assert DEFAULTS[name] == (str(default).lower() or "none")
 
 
 @pytest.mark.parametrize("verb", VERBS)
