@@ -111,7 +111,9 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
         if isinstance(calls := delta.get("tool_calls"), list):
             delta["tool_calls"] = [call | {"index": at} for at, call in enumerate(calls) if isinstance(call, dict)]
         rest = {name: value for name, value in choice.items() if name != "message"}
-        said = any(value for name, value in delta.items() if name != "role")
+        content = delta.get("content")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        said = delta.get("tool_calls") or any(isinstance(part, dict) and part.get("text") for part in parts)
         choices.append(
             rest | {"delta": delta, "finish_reason": choice.get("finish_reason") or ("stop" if said else None)}
         )
