@@ -29,6 +29,7 @@ from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import key_make, memory_make, owner_make, session_make
 from tests.live_server import LiveServer, serving
 
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 EXAMPLES = 6  # of each operation, each with valid and with invalid data
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 QUIET = settings(
