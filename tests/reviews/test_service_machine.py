@@ -109,20 +109,20 @@ class Writing(RuleBasedStateMachine):
 
     # The rules.
 
-    @rule(content=contents, target=targets, pinned=st.booleans(), expires=hours)
-    def add(self, content: str, target: str, pinned: bool, expires: int | None) -> None:
+    @rule(content=contents, kind=targets, pinned=st.booleans(), expires=hours)
+    def add(self, content: str, kind: str, pinned: bool, expires: int | None) -> None:
         fitted = self.within_limits()
         expires_at = None if expires is None else timezone.now() + timedelta(hours=expires)
         with self.refusable(), book_writing(self.book, self.source) as writer:
-            writer.add(MemoryFields(content=content, target=target, pinned=pinned, expires_at=expires_at))
+            writer.add(MemoryFields(content=content, target=kind, pinned=pinned, expires_at=expires_at))
         assert self.within_limits() or not fitted
 
-    @rule(pick=picks, content=st.none() | contents, target=st.none() | targets, version=st.none() | st.integers(1, 3))
-    def update(self, pick: int, content: str | None, target: str | None, version: int | None) -> None:
+    @rule(pick=picks, content=st.none() | contents, kind=st.none() | targets, version=st.none() | st.integers(1, 3))
+    def update(self, pick: int, content: str | None, kind: str | None, version: int | None) -> None:
         fitted = self.within_limits()
         if row := self.one_of(self.rows(), pick):
             with self.refusable(), book_writing(self.book, self.source) as writer:
-                writer.update(row.number, MemoryFields(content=content, target=target), version=version)
+                writer.update(row.number, MemoryFields(content=content, target=kind), version=version)
         assert self.within_limits() or not fitted
 
     @rule(pick=picks, pinned=st.booleans(), clear=st.booleans())
