@@ -174,7 +174,9 @@ def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counted_details(given: Any) -> dict[str, int]:
-    figures = [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
+    figures = (
+        [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
+    )
     return {_name_in(key): _counted(value) for key, value in figures[:_MOST_DETAILS]}
 
 

@@ -30,7 +30,7 @@ from tests.factories import key_make, memory_make, owner_make, session_make
 from tests.live_server import LiveServer, serving
 
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
-EXAMPLES = 6  # of each operation, each with valid and with invalid data
+EXAMPLES = 8  # of each operation, each with valid and with invalid data
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 QUIET = settings(
     max_examples=EXAMPLES,
@@ -110,6 +110,7 @@ def cases(draw: st.DrawFn, operation: APIOperation, mode: GenerationMode, rows: 
 def test_every_operation_answers_only_what_is_documented(server: LiveServer, owner: Owner) -> None:
     schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
     schema.config.update(base_url=server.address)
+    schema.config.generation.update(with_security_parameters=False)  # or most requests would end at their key
     wrong: dict[str, str] = {}
     headers = {"Authorization": f"Bearer {key_make(owner)[1]}"}
     with requests.Session() as client:
@@ -129,3 +130,25 @@ def test_every_operation_answers_only_what_is_documented(server: LiveServer, own
                 except FailureGroup as failures:
                     wrong[f"{operation.label} {mode}"] = "\n".join(map(str, failures.exceptions))
     assert wrong == {}
+
+
+def test_every_operation_documents_its_errors_with_one_schema() -> None:
+    document = api.get_openapi_schema()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert {401, 403, 429, 503} <= operation["responses"].keys(), (method, path)
+            assert (404 in operation["responses"]) >= ("{" in path), (method, path)
+    schemas = {
+        response["content"]["application/json"]["schema"]["$ref"]
+        for response in document["components"]["responses"].values()
+    }
+    assert schemas == {"#/components/schemas/Error"}
+
+
+def test_what_streams_is_documented_as_a_stream() -> None:
+    paths = api.get_openapi_schema()["paths"]
+    turn = "/api/sessions/{session_id}/turns"
+    assert {*paths[turn]["post"]["responses"][200]["content"]} == {"application/json", "text/event-stream"}
+    assert "text/event-stream" in paths[f"{turn}/{{turn_id}}/events"]["get"]["responses"][200]["content"]
+    assert "application/x-ndjson" in paths["/api/export"]["get"]["responses"][200]["content"]
+    assert "application/x-ndjson" in paths["/api/import"]["post"]["requestBody"]["content"]

@@ -83,7 +83,12 @@ def check_storable(step: StepResult) -> None:
     assert isinstance(step.model, str)
     assert len(step.model) <= MOST_OF_A_NAME
     assert isinstance(step.finish_reason, str)
-    kept = [step.text, step.model, add_usage({}, step.usage), [(call.id, call.name, call.arguments) for call in step.calls]]
+    kept = [
+        step.text,
+        step.model,
+        add_usage({}, step.usage),
+        [(call.id, call.name, call.arguments) for call in step.calls],
+    ]
     written = json.dumps(kept, ensure_ascii=False, allow_nan=False)
     assert "\x00" not in json.loads(written)[0]
     assert "\\u0000" not in written

@@ -153,9 +153,7 @@ def test_arguments_of_a_tool_call_are_checked_or_explained(name: str, text: str)
 @given(calls=st.lists(st.tuples(tools, odd_text | json_pieces | arguments.map(json.dumps)), max_size=2))
 def test_every_tool_call_has_a_result_that_can_be_sent_on(alice: Owner, calls: list[tuple[str, str]]) -> None:
     book_get_or_create(alice.pk, "main")
-    scope = ToolScope(
-        book=book_state(alice.pk, "main"), search="ranked", session_id=None, run_id=None, actor="model"
-    )
+    scope = ToolScope(book=book_state(alice.pk, "main"), search="ranked", session_id=None, run_id=None, actor="model")
     made = [ToolCall(id=str(at), name=name, arguments=text) for at, (name, text) in enumerate(calls)]
     step = run_calls(made, scope)
     assert step.results.keys() == {call.id for call in made}

@@ -15,7 +15,14 @@ from django.db.models import Max
 from django.utils import timezone
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from memories.books import book_state
 from memories.changes import memory_restore, undo_changes
@@ -150,7 +157,9 @@ class Writing(RuleBasedStateMachine):
                     elif what == "delete":
                         writer.delete(row.number)
                     else:
-                        writer.update(row.number, MemoryFields(content=content if what == "update" else None, pinned=False))
+                        writer.update(
+                            row.number, MemoryFields(content=content if what == "update" else None, pinned=False)
+                        )
                 except DomainError:
                     continue
 
@@ -234,7 +243,9 @@ class Writing(RuleBasedStateMachine):
     @rule(words=st.lists(contents.filter(bool), min_size=1, max_size=3), pick=picks)
     def review_waits(self, words: list[str], pick: int) -> None:
         """A review proposes to add, and to change or delete one that is there."""
-        proposed: list[dict[str, Any]] = [{"action": "add", "key": f"new{at}", "after": text} for at, text in enumerate(words)]
+        proposed: list[dict[str, Any]] = [
+            {"action": "add", "key": f"new{at}", "after": text} for at, text in enumerate(words)
+        ]
         if row := self.one_of(self.rows(deleted_at=None), pick):
             last = proposed[-1]
             last |= {"action": "delete" if pick % 2 else "update", "key": str(row.number), "version": row.version}
