@@ -29,8 +29,17 @@ from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
 
 router = Router()
-# An answer that comes as server-sent events, in the OpenAPI document.
-_EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}}}}
+# An answer that comes as server-sent events, in the OpenAPI document: the schema is that of each event.
+_EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "What `after` names to go on from here."},
+        "event": {"type": "string", "description": "`started` first, `done` or `error` last."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+_EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}}
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
 
 

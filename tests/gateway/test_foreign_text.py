@@ -1,9 +1,10 @@
-"""Whatever a model server, a client or a file sends is read or refused with a documented error, and never anything else"""
+"""Whatever a model server, a client or a file sends is read or refused with a documented error, and nothing else"""
 
 import asyncio
 import json
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -19,7 +20,7 @@ from gateway.mcp.messages import RpcError, read_messages
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
 from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
-from memories.errors import DomainError, RateLimited
+from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
 from memories.lists import number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -159,10 +160,10 @@ def test_retry_after_is_a_time_of_at_most_an_hour(header: str) -> None:
 
 yaml_text = odd_text | st.lists(
     st.sampled_from(
-        ["agents:", "memories:", "  a:", "    model: m", "    tools: [{type: memory}]", "- ", "? [a]", "*a", "&a ", "{", "}",
-         "2001-99-99", "0x_", "0b", "1:99999999999", "!!int x", "!!float y", "!!timestamp z", "!!binary ?", "<<: 1", ": ",
-         "\n", " ", "!!python/object:os.system x", "!!set {a}", "!!omap [a]", "!!pairs [a]", "%YAML 9.9", "---", "...",
-         "!!merge x", "9" * 5000]
+        ["agents:", "memories:", "  a:", "    model: m", "    tools: [{type: memory}]", "- ", "? [a]", "*a", "&a ", "{",
+         "}", "2001-99-99", "0x_", "0b", "1:99999999999", "!!int x", "!!float y", "!!timestamp z", "!!binary ?", ": ",
+         "<<: 1", "\n", " ", "!!python/object:os.system x", "!!set {a}", "!!omap [a]", "!!pairs [a]", "---",
+         "%YAML 9.9", "...", "!!merge x", "9" * 5000]
     ),
     max_size=6,
 ).map("".join)  # fmt: skip
@@ -184,11 +185,8 @@ yaml_text = odd_text | st.lists(
 @example("memories: !!bool maybe")
 @example("{[a]: b}")
 def test_an_agents_file_is_read_or_refused(text: str) -> None:
-    try:
+    with suppress(InvalidRequest):
         assert isinstance(parse(text), AgentsFile)
-    except DomainError as error:
-        assert error.http_status == 400
-        assert len(str(error)) < 2000
 
 
 part = odd_object(type=st.sampled_from(["text", "image_url"]), text=odd_text)
@@ -214,8 +212,7 @@ spoken = st.builds(lambda body, first: {**body, "model": "a", "messages": [first
 def test_a_body_of_v1_is_read_or_refused(raw: bytes) -> None:
     try:
         body = read_body(raw)
-    except DomainError as error:
-        assert error.http_status in {400, 413}
+    except (InvalidRequest, TooLarge):
         return
     assert isinstance(body, CompletionBody)
     assert body.is_turn in {True, False}

@@ -1,6 +1,7 @@
 """Whatever a model, a file or a client sends is read or refused with a documented error, and never anything else"""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, clean_path, is_skill_name, resolve_uri, skill_path
 from memories.books import book_state
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
-from memories.errors import DomainError, InvalidRequest
+from memories.errors import InvalidRequest, TooLarge
 from memories.importing import ImportLine, parse_lines
 from memories.json_input import read_json
 from memories.lists import number
@@ -21,7 +22,9 @@ from memories.tools.tool import Arguments
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 
 json_pieces = st.lists(
-    st.sampled_from(["{", "}", "[", "]", ",", ":", '"', "\\", "\\ud83d", "\\u0000", "1", "-", "e9", ".", "NaN", "true", " "]),
+    st.sampled_from(
+        ["{", "}", "[", "]", ",", ":", '"', "\\", "\\ud83d", "\\u0000", "1", "-", "e9", ".", "NaN", "true", " "]
+    ),
     max_size=12,
 ).map("".join)  # fmt: skip
 
@@ -39,10 +42,8 @@ def check_storable(value: Any) -> None:
 @example("1" * 101, True)
 @example(b"\xef\xbb\xbf{}", True)
 def test_json_is_a_value_that_can_be_stored_or_is_refused(raw: bytes | str, repair: bool) -> None:
-    try:
+    with suppress(InvalidRequest):
         check_storable(read_json(raw, repair=repair))
-    except InvalidRequest as error:
-        assert len(str(error)) < 200
 
 
 imported = odd_object(
@@ -68,8 +69,7 @@ imported = odd_object(
 def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
     try:
         lines = parse_lines(text, default_book="main")
-    except DomainError as error:
-        assert error.http_status in {400, 413}
+    except (InvalidRequest, TooLarge):
         return
     assert len(lines) <= text.count("\n") + 1
     for line in lines:
@@ -86,8 +86,7 @@ def check_fields(line: ImportLine) -> None:
             clean_keywords(fields.keywords or ()),
             str(clean_expiry(fields.expires_at)),
         ]
-    except DomainError as error:
-        assert error.http_status in {400, 413}
+    except (InvalidRequest, TooLarge):
         return
     check_storable(stored)
 
