@@ -4,6 +4,7 @@ from ninja import NinjaAPI
 
 from gateway.api import openai, sessions
 from gateway.api.body_parser import BodyParser
+from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import router as memories_router
@@ -12,7 +13,7 @@ from memories.audit_api import router as audit_router
 from reviews.api import router as reviews_router
 from reviews.consolidation.api import router as consolidation_router
 
-api = NinjaAPI(
+api = DocumentedAPI(
     title="Daybook",
     version="1",
     description="Sessions, turns, memories and reviews of the key's or login's owner.",

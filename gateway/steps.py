@@ -10,6 +10,7 @@ from typing import Any
 
 from gateway.errors import UpstreamUnreachable
 from gateway.upstream import ModelRequest, model
+from gateway.upstream.answer import choices_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
 from memories.tools import ToolCall
@@ -18,6 +19,8 @@ MOST_CALLS = 128  # tool calls of one step
 _MOST_TOKENS = 1_000_000_000  # no answer has more; larger figures are nonsense
 _COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
 _DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
+_MOST_DETAILS = 20
+_LONGEST_NAME = 200  # as long as the column of a run's model
 _TOLD_APART = frozenset({"role", "tool_calls", "content"})
 
 
@@ -60,8 +63,7 @@ class Step:
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Take in a choice's delta, or with `whole` its complete message; returns its text. Raises TooLarge."""
-        if reason := choice.get("finish_reason"):
-            self.finish_reason = reason
+        self.finish_reason = _name_in(choice.get("finish_reason")) or self.finish_reason
         calls = part.get("tool_calls")
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
@@ -136,11 +138,9 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
     async with aclosing(model().stream(step.limited(request))) as stream:
         async for chunk in stream:
-            step.model = chunk.get("model") or step.model
+            step.model = _name_in(chunk.get("model")) or step.model
             step.usage = usage_of(chunk) or step.usage
-            for choice in chunk.get("choices") or ():
-                if not isinstance(choice, dict):
-                    continue
+            for choice in choices_of(chunk):
                 given = choice.get("delta")
                 delta = given if isinstance(given, dict) else {}
                 if choice.get("index"):
@@ -156,7 +156,7 @@ async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tup
     stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
     begins. Raises DomainErrors."""
     answer = await model().complete(step.limited(request))
-    step.model = answer.get("model") or ""
+    step.model = _name_in(answer.get("model"))
     step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
@@ -171,7 +171,20 @@ def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
     given = answer.get("usage")
     if not isinstance(given, dict):
         return {}
-    return given | {name: _counted(given.get(name)) for name in _COUNTED if name in given}
+    counted = {name: _counted(given.get(name)) for name in _COUNTED if name in given}
+    return given | counted | {name: _counted_details(given[name]) for name in _DETAILED if name in given}
+
+
+def _counted_details(given: Any) -> dict[str, int]:
+    figures = (
+        [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
+    )
+    return {_name_in(key): _counted(value) for key, value in figures[:_MOST_DETAILS]}
+
+
+def _name_in(value: Any) -> str:
+    """A name that an upstream gave, as it can be stored; "" for what is no text."""
+    return storable_text(value)[:_LONGEST_NAME] if isinstance(value, str) else ""
 
 
 def _counted(value: Any) -> int:

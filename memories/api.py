@@ -34,6 +34,8 @@ from memories.snapshot import BookState, snapshots
 
 router = Router()
 MOST_HITS = 100
+# JSON Lines in the OpenAPI document.
+LINES: dict[str, Any] = {"application/x-ndjson": {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 
 
 class _Body(Schema):
@@ -170,7 +172,7 @@ async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict
     )
 
 
-@router.get("/export")
+@router.get("/export", openapi_extra={"responses": {200: {"content": LINES}}})
 async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResponseBase:
     """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
     if book is None:
@@ -189,7 +191,7 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     return response
 
 
-@router.post("/import")
+@router.post("/import", openapi_extra={"requestBody": {"content": LINES, "required": True}})
 async def import_(request: ApiRequest, preview: bool = False, book: ShortText | None = None) -> dict[str, Any]:
     """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
     written."""

@@ -16,9 +16,10 @@ from memories.lists import DEFAULT_LIMIT, list_json
 router = Router()
 PERMISSION = "memories.view_auditentry"
 _LINES = "application/x-ndjson"
+_AS_LINES: dict[str, Any] = {"responses": {200: {"content": {_LINES: {"schema": {"type": "string"}}}}}}
 
 
-@router.get("/audit", response={200: Any})
+@router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
 async def audit_list(
     request: ApiRequest,
     actor: str = "",

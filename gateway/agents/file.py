@@ -13,13 +13,16 @@ from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest
 
 _APPLIED = "agents_file"
+# What the YAML library raises: its own errors, and whatever its constructors do with a value that looks like a date, a
+# number or a truth value and is none, or that is nested too deeply.
+_UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 
 def parse(text: str) -> AgentsFile:
     """Read and check a file's text. Raises InvalidRequest that names the key, and nothing is applied."""
     try:
         data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except _UNREADABLE as error:
         mark = getattr(error, "problem_mark", None)
         where = f" in line {mark.line + 1}" if mark else ""
         raise InvalidRequest(f"This is not valid YAML{where}. Nothing was applied.") from None

@@ -29,6 +29,17 @@ from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
 
 router = Router()
+# An answer that comes as server-sent events, in the OpenAPI document: the schema is that of each event.
+_EVENT = {
+    "type": "object",
+    "required": ["event", "data"],
+    "properties": {
+        "id": {"type": "string", "description": "What `after` names to go on from here."},
+        "event": {"type": "string", "description": "`started` first, `done` or `error` last."},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+}
+_EVENTS: dict[str, Any] = {"responses": {200: {"content": {"text/event-stream": {"schema": _EVENT}}}}}
 Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
 
 
@@ -98,7 +109,7 @@ async def message_list(
     return await in_read_thread(_messages, request.auth, session_id, limit, after)
 
 
-@router.post("/sessions/{session_id}/turns", response={200: Any})
+@router.post("/sessions/{session_id}/turns", response={200: Any}, openapi_extra=_EVENTS)
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
     _check_content(body.content)
@@ -134,7 +145,7 @@ async def turn_get(request: ApiRequest, session_id: str, turn_id: str) -> dict[s
     return await in_read_thread(_turn, request.auth, session_id, turn_id)
 
 
-@router.get("/sessions/{session_id}/turns/{turn_id}/events")
+@router.get("/sessions/{session_id}/turns/{turn_id}/events", openapi_extra=_EVENTS)
 async def turn_events(request: ApiRequest, session_id: str, turn_id: str, after: AfterNumber = 0) -> HttpResponseBase:
     """The rest of a running turn as server-sent events, from the number `after` on."""
     caller, session, turn = request.auth, parse_uuid(session_id), parse_uuid(turn_id)

@@ -1,9 +1,7 @@
 """Fixtures of the browser tests: a live server in a thread, Chromium, signed-in pages, and a model that says what the
 test tells it. A page that logs an error, breaks the content security policy or asks another host fails its test."""
 
-import asyncio
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -11,21 +9,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
-from channels.layers import get_channel_layer
 from django.db import connections
 from django.test import Client
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, Request, expect, sync_playwright
 
-from config.asgi import application
-from gateway import live, upstream
-from gateway.agents.file import bootstrap_agents
-from memories.database import close_lanes
-from memories.datagrams import DatagramChannelLayer
+from gateway import upstream
 from memories.models import Owner
 from tests.browser.told_model import ToldModel
 from tests.factories import owner_make
-from tests.waiting import eventually
+from tests.live_server import LiveServer, serving
 
 expect.set_options(timeout=15_000)  # a machine that does other things as well
 _CHROMIUM = next(
@@ -59,56 +51,11 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-@dataclass(slots=True)
-class LiveServer:
-    """The real application on a free port, and the loop it runs in."""
-
-    server: uvicorn.Server
-    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
-
-    @property
-    def address(self) -> str:
-        """Where it listens."""
-        port = self.server.servers[0].sockets[0].getsockname()[1]
-        return f"http://127.0.0.1:{port}"
-
-    def run(self) -> None:
-        """Serve until told to exit; the thread's whole life."""
-        # Like asyncio.run: what uvicorn only asked to stop is waited for before the loop is closed.
-        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-            runner.run(self.server.serve())
-
-    def do(self, coroutine: Any) -> Any:
-        """Run a coroutine in the server's loop and wait for it."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=10)
-
-
 @pytest.fixture
 def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
     """The application with the packaged agents and the demo model, on the test's database."""
-    # Playwright's loop lives in this thread, and Django would refuse the test's own use of the ORM beside it.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
-    # Each request's thread closes its connection, or a server database could not be dropped at the end.
-    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
-    settings.DB_THREADS = 1
-    settings.DAYBOOK_UPSTREAMS = {}
-    bootstrap_agents()
-    config = uvicorn.Config(
-        application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
-    )
-    live_server = LiveServer(uvicorn.Server(config))
-    thread = threading.Thread(target=live_server.run, name="live-server")
-    thread.start()
-    try:
-        eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
+    with serving(monkeypatch, settings) as live_server:
         yield live_server
-        live_server.do(live.end_all())
-        if isinstance(layer := get_channel_layer(), DatagramChannelLayer):
-            live_server.do(layer.close())
-    finally:
-        live_server.server.should_exit = True
-        thread.join(timeout=20)
-        close_lanes()
 
 
 @pytest.fixture

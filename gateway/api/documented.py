@@ -1,0 +1,105 @@
+"""The errors of the native API in its OpenAPI document: one schema, one response for each status, and the rule which
+operations can answer which."""
+
+from http import HTTPStatus
+from typing import Any
+
+from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
+
+_SCHEMA = "Error"
+_ERROR: dict[str, Any] = {
+    "type": "object",
+    "title": "Error",
+    "required": ["error"],
+    "additionalProperties": False,
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["message", "type", "param", "code", "details"],
+            "additionalProperties": False,
+            "properties": {
+                "message": {"type": "string", "description": "What is wrong, for people."},
+                "type": {"type": "string", "description": "The kind of error."},
+                "param": {"type": ["string", "null"], "description": "The field or parameter that is wrong."},
+                "code": {"type": "string", "description": "What is wrong, for programs; codes do not change."},
+                "details": {"type": "object", "description": "Figures and names that belong to the code."},
+            },
+        }
+    },
+}
+_MEANING = {
+    400: "The request is not valid.",
+    401: "There is no key and no login, or the key is not known.",
+    403: "The key or login may not do this.",
+    404: "What the request names does not exist for this key or login.",
+    408: "The body did not come in time.",
+    409: "It does not fit the present state: changed meanwhile, in use, decided already, or no room.",
+    413: "The body, a text or a list is larger than the gateway takes.",
+    415: "The body is not of a media type that is read here.",
+    422: "The scan refused the text.",
+    429: "Too many requests of this key, or of the model server.",
+    500: "Something went wrong in the gateway; the log has the details under the answer's x-request-id.",
+    502: "The model server cannot be reached, or gave no usable answer.",
+    503: "The database is busy, or too much is going on.",
+    504: "The model server took too long.",
+}
+_ALWAYS = (400, 401, 403, 413, 429, 500, 503)  # each request may carry a key, and a body, though none is expected
+_OF_WRITES = (404, 408, 409, 415, 422)
+_OF_MODELS = (502, 504)
+_RETRY = frozenset({429, 503})
+_WRITES = frozenset({"post", "put", "patch", "delete"})
+_NAMES = frozenset({"book", "session_id"})
+"""Query parameters that name something which may not be there."""
+
+
+class DocumentedAPI(NinjaAPI):
+    """A NinjaAPI whose OpenAPI document says which errors each operation answers."""
+
+    def get_openapi_schema(
+        self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
+    ) -> OpenAPISchema:
+        """The document, errors included."""
+        document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        document_errors(document)
+        return document
+
+
+def document_errors(document: dict[str, Any]) -> None:
+    """Add the error schema, a response for each status, and to each operation those that it can answer."""
+    components = document["components"]
+    components.setdefault("schemas", {})[_SCHEMA] = _ERROR
+    components["responses"] = {_name(status): _response(status) for status in _MEANING}
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            for status in _statuses(path, method, operation):
+                reference = {"$ref": f"#/components/responses/{_name(status)}"}
+                operation["responses"].setdefault(status, reference)
+
+
+def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
+    found = set(_ALWAYS)
+    names = {parameter["name"] for parameter in operation.get("parameters", ()) if parameter["in"] == "query"}
+    if "{" in path or names & _NAMES:
+        found.add(404)
+    if method in _WRITES:
+        found.update(_OF_WRITES)
+    if method == "post" and path.endswith("/turns"):
+        found.update(_OF_MODELS)
+    return sorted(found)
+
+
+def _name(status: int) -> str:
+    return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
+
+
+def _response(status: int) -> dict[str, Any]:
+    response: dict[str, Any] = {
+        "description": _MEANING[status],
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{_SCHEMA}"}}},
+    }
+    if status in _RETRY:
+        response["headers"] = {
+            "Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}
+        }
+    return response

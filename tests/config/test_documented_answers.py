@@ -1,0 +1,155 @@
+"""Schemathesis over the native API: whatever is sent, the answer is one that the OpenAPI document names, and no 5xx"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from django.utils import timezone
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import Case, GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.schemas import APIOperation
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from config.api import api
+from gateway.models import Agent, Run
+from memories.artifacts import artifact_put
+from memories.models import ChangeSet, Owner, Revision, WriteOrigin
+from memories.services import Source
+from reviews.models import ConsolidationRun, ReviewRun
+from tests.factories import key_make, memory_make, owner_make, session_make
+from tests.live_server import LiveServer, serving
+
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+EXAMPLES = 8  # of each operation, each with valid and with invalid data
+CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+QUIET = settings(
+    max_examples=EXAMPLES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+@pytest.fixture(autouse=True)
+def no_turn_left_running() -> None:
+    """Instead of the suite's own: turns live in the server's loop here, and end with it."""
+
+
+@pytest.fixture
+def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
+    with serving(monkeypatch, settings) as live_server:
+        yield live_server
+
+
+@pytest.fixture
+def owner(server: LiveServer) -> Owner:
+    return owner_make("bob", is_staff=True, is_superuser=True)
+
+
+def rows_make(owner: Owner) -> dict[str, str]:
+    """New rows of the owner, one for every parameter of a path."""
+    agent = Agent.objects.get(name="assistant")
+    session = session_make(owner, agent, title="Tea")
+    memory = memory_make(owner, f"Likes tea number {owner.memories.count()}.")
+    revision = Revision.objects.get(memory=memory)
+    run = Run.objects.create(owner=owner, session=session, turn=1, state=Run.State.COMPLETED, request_id="r")
+    source = Source(actor=f"user:{owner.user_id}", origin=WriteOrigin.USER, kind=ChangeSet.Kind.EDIT)
+    artifact_put(memory.book, "MEMORY.md", f"# Tea {memory.number}", source)
+    shared: dict[str, Any] = {"owner": owner, "book": memory.book, "book_epoch": 1, "trigger": "request"}
+    write = {"key": "new-1", "target": "user", "category": "general", "keywords": [], "after": "Likes rum."}
+    review = ReviewRun.objects.create(
+        **shared,
+        session=session,
+        state=ReviewRun.State.AWAITING_APPROVAL,
+        first_seq=1,
+        last_seq=2,
+        agent_name=agent.name,
+        finished_at=timezone.now(),
+        writes=[{"index": 0, "action": "add", "state": "waiting", **write}],
+    )
+    consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
+    return {
+        "session_id": str(session.pk),
+        "turn_id": str(run.pk),
+        "memory_id": str(memory.number),
+        "change_set": str(revision.change_set_id),
+        "name": memory.book.name,
+        "path": "MEMORY.md",
+        "review_id": str(review.pk),
+        "run_id": str(consolidation.pk),
+        "revision": str(revision.pk),
+        "agent": agent.name,
+        "book": memory.book.name,
+    }
+
+
+@st.composite
+def cases(draw: st.DrawFn, operation: APIOperation, mode: GenerationMode, rows: dict[str, str]) -> Case:
+    """A request of the operation; in most, what is named is really there."""
+    case = draw(operation.as_strategy(generation_mode=mode))
+    for given_values in (case.path_parameters, case.body):
+        if isinstance(given_values, dict):
+            for name in given_values.keys() & rows.keys():
+                if draw(st.integers(0, 2)):
+                    given_values[name] = rows[name]
+    return case
+
+
+def test_every_operation_answers_only_what_is_documented(server: LiveServer, owner: Owner) -> None:
+    schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
+    schema.config.update(base_url=server.address)
+    schema.config.generation.update(with_security_parameters=False)  # or most requests would end at their key
+    wrong: dict[str, str] = {}
+    headers = {"Authorization": f"Bearer {key_make(owner)[1]}"}
+    with requests.Session() as client:
+        client.headers.update(headers)
+        for found in schema.get_all_operations():
+            operation = found.ok()
+            for mode in GenerationMode:
+                if mode is GenerationMode.NEGATIVE and not (operation.query or operation.body):
+                    continue  # any text is a valid path
+                rows = rows_make(owner)
+
+                @QUIET
+                @given(cases(operation, mode, rows))
+                def answer(case: Case) -> None:
+                    case.call_and_validate(session=client, checks=CHECKS, headers=headers)
+
+                try:
+                    answer()
+                except FailureGroup as failures:
+                    wrong[f"{operation.label} {mode}"] = "\n".join(map(str, failures.exceptions))
+    assert wrong == {}
+
+
+def test_every_operation_documents_its_errors_with_one_schema() -> None:
+    document = api.get_openapi_schema()
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            assert {401, 403, 429, 503} <= operation["responses"].keys(), (method, path)
+            assert (404 in operation["responses"]) >= ("{" in path), (method, path)
+    schemas = {
+        response["content"]["application/json"]["schema"]["$ref"]
+        for response in document["components"]["responses"].values()
+    }
+    assert schemas == {"#/components/schemas/Error"}
+
+
+def test_what_streams_is_documented_as_a_stream() -> None:
+    paths = api.get_openapi_schema()["paths"]
+    turn = "/api/sessions/{session_id}/turns"
+    assert {*paths[turn]["post"]["responses"][200]["content"]} == {"application/json", "text/event-stream"}
+    assert "text/event-stream" in paths[f"{turn}/{{turn_id}}/events"]["get"]["responses"][200]["content"]
+    assert "application/x-ndjson" in paths["/api/export"]["get"]["responses"][200]["content"]
+    assert "application/x-ndjson" in paths["/api/import"]["post"]["requestBody"]["content"]

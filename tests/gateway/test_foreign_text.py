@@ -1,0 +1,258 @@
+"""Whatever a model server, a client or a file sends is read or refused with a documented error, and nothing else"""
+
+import asyncio
+import json
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gateway.agents.file import parse
+from gateway.agents.settings import AgentsFile
+from gateway.api.openai_body import CompletionBody, read_body
+from gateway.chat.markdown import render_markdown
+from gateway.mcp.messages import RpcError, read_messages
+from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
+from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
+from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
+from memories.lists import number
+from tests.properties import BOUNDED, odd_json, odd_object, odd_text
+from tests.upstream_server import UpstreamServer, serving_upstream
+
+MOST_OF_A_NAME = 200
+
+function = odd_object(name=st.just("add_memory"), arguments=st.just('{"content": "Likes tea."}'))
+calls = st.lists(odd_object(index=st.integers(0, 2), id=odd_text, function=function) | odd_json, max_size=3)
+said = odd_object(role=st.just("assistant"), content=odd_text, tool_calls=calls, reasoning_content=odd_text)
+choice = odd_object(index=st.just(0), delta=said, message=said, finish_reason=st.just("stop"))
+usage = odd_object(
+    prompt_tokens=st.integers(), completion_tokens=st.integers(), prompt_tokens_details=odd_object(a=st.integers())
+)
+answer = odd_object(
+    model=st.just("m"), choices=st.lists(choice | odd_json, max_size=2), usage=usage, error=odd_json
+) | st.builds(lambda one: {"choices": [one]}, choice)
+
+
+def as_json(value: Any) -> str:
+    """JSON as a server in another language writes it: half characters as escapes, NaN as a bare word."""
+    return json.dumps(value)
+
+
+lines = st.lists(
+    st.builds(lambda value: f"data: {as_json(value)}\n\n", answer | odd_json)
+    | st.sampled_from(["data: [DONE]\n\n", ": a comment\n\n", "event: error\n", "data:\n\n", "data: {\n", "\r\n", "{"]),
+    max_size=5,
+)
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[UpstreamServer]:
+    with serving_upstream() as upstream:
+        yield upstream
+
+
+@pytest.fixture
+def wire(served: UpstreamServer, settings: Any) -> Iterator[tuple[UpstreamServer, asyncio.Runner]]:
+    """A model server, the model that calls it, and the loop that both connections and examples live in."""
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": served.url, "key": "sk-upstream"}}
+    model = OpenAIModel()
+    before = install(model)
+    with asyncio.Runner() as runner:
+        yield served, runner
+        runner.run(model.close())
+    install(before)
+    served.reset()
+
+
+async def taken(*, stream: bool) -> StepResult:
+    """A step of an answer, taken in as a turn does."""
+    request = ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},))
+    step = Step(deadline=asyncio.get_running_loop().time() + 10, bytes_left=10_000)
+    async for _ in (stream_step if stream else complete_step)(request, step):
+        pass
+    return step.result()
+
+
+def check_storable(step: StepResult) -> None:
+    """What a turn stores of a step fits every database."""
+    assert isinstance(step.model, str)
+    assert len(step.model) <= MOST_OF_A_NAME
+    assert isinstance(step.finish_reason, str)
+    kept = [
+        step.text,
+        step.model,
+        add_usage({}, step.usage),
+        [(call.id, call.name, call.arguments) for call in step.calls],
+    ]
+    written = json.dumps(kept, ensure_ascii=False, allow_nan=False)
+    assert "\x00" not in json.loads(written)[0]
+    assert "\\u0000" not in written
+    written.encode()
+    assert len(written) < 100_000
+
+
+@settings(BOUNDED, max_examples=100)
+@given(raw=lines, stream=st.booleans())
+@example(raw=['data: {"choices": 7}\n\n'], stream=True)
+@example(raw=['data: {"model": {"a": 1}, "choices": [{"finish_reason": ["stop"]}]}\n\n'], stream=True)
+@example(raw=['data: {"model": "' + "m" * 300 + '", "choices": [{"finish_reason": "stop"}]}\n\n'], stream=True)
+@example(raw=['{"choices": [{}], "usage": {"prompt_tokens_details": {"\\u0000\\ud800": 1}}}'], stream=False)
+def test_an_answer_of_a_model_server_is_a_step_or_an_expected_error(
+    wire: tuple[UpstreamServer, asyncio.Runner], raw: list[str], stream: bool
+) -> None:
+    upstream, runner = wire
+    upstream.reset()
+    upstream.script({"raw": raw})
+    try:
+        step = runner.run(taken(stream=stream))
+    except DomainError:
+        return
+    check_storable(step)
+
+
+@BOUNDED
+@given(st.lists(st.binary(max_size=60) | st.sampled_from([b"data: {}\n", b"\n", b'data: {"choices": [null]}\n'])))
+def test_bytes_of_a_stream_are_lines_whatever_packets_they_come_in(packets: list[bytes]) -> None:
+    cutter = Lines()
+    found = [line for packet in packets for line in cutter.feed(packet)]
+    assert b"\n".join([*found, cutter.rest()]) == b"".join(packets)
+    for line in found:
+        try:
+            chunk = chunk_of_line(line)
+        except (ValueError, RecursionError):
+            continue
+        assert chunk is None or (is_finished(chunk), says_something(chunk)) != (None, None)
+
+
+@BOUNDED
+@given(st.binary(max_size=80) | answer.map(lambda value: as_json(value).encode()))
+def test_a_whole_answer_is_a_chunk_or_an_expected_error(data: bytes) -> None:
+    body = Body()
+    body.feed(data)
+    try:
+        chunk = chunk_of_completion(body.completion())
+    except (DomainError, ValueError, RecursionError):
+        return
+    assert isinstance(chunk["choices"], list)
+
+
+dates = st.datetimes().map(lambda moment: moment.strftime("%a, %d %b %Y %H:%M:%S GMT"))
+
+
+@BOUNDED
+@given(odd_text | dates | st.floats().map(str) | st.integers().map(str))
+@example("Mon, 01 Jan 0001 00:00:00 +2359")
+@example("Fri, 31 Dec 9999 23:59:59 -2359")
+@example("Mon, 01 Jan 0001 00:00:00 -0000")
+@example("9" * 400)
+@example(", , , ,")
+def test_retry_after_is_a_time_of_at_most_an_hour(header: str) -> None:
+    seconds = retry_after_seconds(RateLimited("Later.", retry_after=header[:32]))
+    assert math.isfinite(seconds)
+    assert 0 <= seconds <= 3600
+
+
+yaml_text = odd_text | st.lists(
+    st.sampled_from(
+        ["agents:", "memories:", "  a:", "    model: m", "    tools: [{type: memory}]", "- ", "? [a]", "*a", "&a ", "{",
+         "}", "2001-99-99", "0x_", "0b", "1:99999999999", "!!int x", "!!float y", "!!timestamp z", "!!binary ?", ": ",
+         "<<: 1", "\n", " ", "!!python/object:os.system x", "!!set {a}", "!!omap [a]", "!!pairs [a]", "---",
+         "%YAML 9.9", "...", "!!merge x", "9" * 5000]
+    ),
+    max_size=6,
+).map("".join)  # fmt: skip
+
+
+@BOUNDED
+@given(yaml_text)
+@example("agents: 2001-99-99")
+@example("memories: 0x_")
+@example("memories: {a: 2001-01-01T25:00:00Z}")
+@example("memories: " + "9" * 5000)
+@example("memories: " + "[" * 2000)
+@example("agents: &a {b: *a}")
+@example("memories: &a {memory_review_interval: *a}")
+@example("memories: !!int x")
+@example("memories: !!float y")
+@example("memories: !!binary é")
+@example("memories: !!timestamp z")
+@example("memories: !!bool maybe")
+@example("{[a]: b}")
+def test_an_agents_file_is_read_or_refused(text: str) -> None:
+    with suppress(InvalidRequest):
+        assert isinstance(parse(text), AgentsFile)
+
+
+part = odd_object(type=st.sampled_from(["text", "image_url"]), text=odd_text)
+message = odd_object(
+    role=st.sampled_from(["system", "user", "assistant", "tool"]),
+    content=odd_text | st.lists(part, max_size=2),
+    tool_calls=calls,
+    tool_call_id=odd_text,
+)
+completion = odd_object(
+    model=st.just("assistant"),
+    messages=st.lists(message, max_size=3),
+    tools=st.lists(odd_object(type=st.just("function"), function=function), max_size=2),
+    stream=st.booleans(),
+    stream_options=odd_object(include_usage=st.booleans()),
+    metadata=odd_json,
+)
+spoken = st.builds(lambda body, first: {**body, "model": "a", "messages": [first]}, completion, message)
+
+
+@BOUNDED
+@given(st.binary(max_size=60) | (completion | spoken | odd_json).map(lambda value: as_json(value).encode()))
+def test_a_body_of_v1_is_read_or_refused(raw: bytes) -> None:
+    try:
+        body = read_body(raw)
+    except (InvalidRequest, TooLarge):
+        return
+    assert isinstance(body, CompletionBody)
+    assert body.is_turn in {True, False}
+    json.dumps([body.messages, body.parameters, body.tools], allow_nan=False, ensure_ascii=False).encode()
+
+
+rpc = odd_object(
+    jsonrpc=st.just("2.0"),
+    id=st.integers() | odd_text,
+    method=st.sampled_from(["initialize", "tools/list", "tools/call", "ping"]),
+    params=odd_object(name=st.just("add_memory"), arguments=odd_json, protocolVersion=odd_text, _meta=odd_json),
+)
+
+
+@BOUNDED
+@given(st.binary(max_size=60) | (rpc | st.lists(rpc, max_size=3) | odd_json).map(lambda value: as_json(value).encode()))
+def test_an_mcp_body_is_messages_or_a_refusal(raw: bytes) -> None:
+    try:
+        messages, _ = read_messages(raw)
+    except RpcError as error:
+        json.dumps(error.as_json(error.id), allow_nan=False, ensure_ascii=False).encode()
+        return
+    for found in messages:
+        assert isinstance(found.method, str)
+        assert isinstance(found.params, dict)
+        json.dumps([found.id, found.params], allow_nan=False, ensure_ascii=False).encode()
+
+
+@BOUNDED
+@given(st.binary(max_size=40).map(lambda raw: b"after=" + raw) | st.binary(max_size=40))
+@example(b"after=" + b"9" * 5000)
+@example("after=²".encode())
+@example("after=٣".encode())
+def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> None:
+    for given_values in parse_qs(query.decode("latin1")).values():
+        found = number(given_values[0])
+        assert found is None or 0 <= found < 2**63
+
+
+@BOUNDED
+@given(st.text("*_[]()`<>|~&\\\n #-!:=ab\"'/", max_size=200))
+def test_html_of_markdown_is_bounded_by_its_text(text: str) -> None:
+    assert len(render_markdown(text)) <= 200 + 120 * len(text)

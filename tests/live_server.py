@@ -1,0 +1,72 @@
+"""The real application on a free port, in a thread of the test's process and on the test's database."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import uvicorn
+from channels.layers import get_channel_layer
+from django.db import connections
+
+from config.asgi import application
+from gateway import live
+from gateway.agents.file import bootstrap_agents
+from memories.database import close_lanes
+from memories.datagrams import DatagramChannelLayer
+from tests.waiting import eventually
+
+
+@dataclass(slots=True)
+class LiveServer:
+    """The real application on a free port, and the loop it runs in."""
+
+    server: uvicorn.Server
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        port = self.server.servers[0].sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}"
+
+    def run(self) -> None:
+        """Serve until told to exit; the thread's whole life."""
+        # Like asyncio.run: what uvicorn only asked to stop is waited for before the loop is closed.
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            runner.run(self.server.serve())
+
+    def do(self, coroutine: Any) -> Any:
+        """Run a coroutine in the server's loop and wait for it."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(timeout=10)
+
+
+@contextmanager
+def serving(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
+    """The application with the packaged agents and the demo model; the test needs real transactions."""
+    # A test's own loop may live in this thread, and Django would refuse the test's own use of the ORM beside it.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "1")
+    # Each request's thread closes its connection, or a server database could not be dropped at the end.
+    monkeypatch.setitem(connections.settings["default"], "CONN_MAX_AGE", 0)
+    settings.DB_THREADS = 1
+    settings.DAYBOOK_UPSTREAMS = {}
+    bootstrap_agents()
+    config = uvicorn.Config(
+        application, host="127.0.0.1", port=0, lifespan="off", log_level="warning", timeout_graceful_shutdown=1
+    )
+    live_server = LiveServer(uvicorn.Server(config))
+    thread = threading.Thread(target=live_server.run, name="live-server")
+    thread.start()
+    try:
+        eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
+        yield live_server
+        live_server.do(live.end_all())
+        if isinstance(layer := get_channel_layer(), DatagramChannelLayer):
+            live_server.do(layer.close())
+    finally:
+        live_server.server.should_exit = True
+        thread.join(timeout=20)
+        close_lanes()
