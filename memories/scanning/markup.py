@@ -17,6 +17,11 @@ class PatternRule:
     name: str
     reason: str
     pattern: re.Pattern[str]
+    needs: re.Pattern[str] | None = None  # what a text has that the pattern may match; quick to look for
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in a folded text."""
+        return None if self.needs and not self.needs.search(text) else self.pattern.search(text)
 
 
 _TAGS = "contains a tag that poses as part of the prompt"
@@ -34,8 +39,8 @@ _REACHES_OUT = (
 )
 
 
-def _rule(name: str, reason: str, *alternatives: str) -> PatternRule:
-    return PatternRule(name, reason, re.compile("|".join(alternatives)))
+def _rule(name: str, reason: str, *alternatives: str, needs: str = "") -> PatternRule:
+    return PatternRule(name, reason, re.compile("|".join(alternatives)), re.compile(needs) if needs else None)
 
 
 SOURCES: tuple[PatternRule, ...] = (
@@ -160,6 +165,7 @@ SOURCES: tuple[PatternRule, ...] = (
         r"\b(?:repeat|print|say|output|echo|include|insert|recite"
         r"|link) [<\"'“\[(]{0,2}[a-z0-9\-]{3,40}\.(?:com|net|org|biz|info|ru|xyz|top|io"
         r"|example)\b[>\"'”\])]{0,2}(?: for me| now|:?$|[.:]?$)",
+        needs=r"://|[?&]\w|[a-z0-9\-]\.[a-z]",
     ),
     _rule(
         "harmful_command",
@@ -225,7 +231,7 @@ def markup_findings(view: View) -> list[Finding]:
     """Matches of the pattern rules in a folded view, the first of each rule."""
     found: list[Finding] = []
     for rule in SOURCES:
-        match = rule.pattern.search(view.text)
+        match = rule.search(view.text)
         if match:
             start, end = view.located(match.start(), match.end())
             found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))
