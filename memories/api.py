@@ -16,7 +16,7 @@ from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_changes
 from memories.database import in_read_thread, in_thread
-from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_target
+from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
 from memories.forgetting import Receipt, forget_memories
 from memories.health import health_of_books
@@ -29,8 +29,9 @@ from memories.outbox import notifications_after
 from memories.portability import export_lines, in_chunks
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
 from memories.snapshot import BookState, snapshots
+from memories.verdicts import SHORT, scan_ahead, verdict_of
 
 router = Router()
 MOST_HITS = 100
@@ -80,6 +81,7 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     """Remember something. A repetition answers 200 with the memory that is there already."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
     _check(fields)
+    await scan_ahead(clean_content(body.content), clean_keywords(body.keywords))
     status, found = await in_thread(_add, request.auth, body.book, fields)
     response["ETag"] = etag(found["version"])
     return Status(status, found)
@@ -130,6 +132,8 @@ async def memory_patch(
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
     _check(fields)
+    if len(fields.content or "") > SHORT:
+        await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
     response["ETag"] = etag(found["version"])
     return found
@@ -304,6 +308,13 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
         if hit.number in by_number
     ]
     return page_json(found)
+
+
+def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
+    """Scan a memory as it will be, before the lock is taken for it."""
+    memory = _get(caller, memory_id)
+    changes = memory_changes(memory, fields)
+    verdict_of(changes.get("content", memory.content), changes.get("keywords", memory.keywords))
 
 
 def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:
