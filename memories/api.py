@@ -14,11 +14,11 @@ from pydantic import ConfigDict, Field
 from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
-from memories.changes import change_set_get, memory_restore, undo_changes
+from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
-from memories.forgetting import Receipt, forget_memories
+from memories.forgetting import forget_slices
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.importing import import_slices
@@ -163,7 +163,9 @@ async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) 
 @router.post("/changes/{change_set}/undo")
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
-    return await in_thread(_undo, request.auth, change_set)
+    found = await in_read_thread(_change_set, request.auth, change_set)
+    source = edit_source(request.auth, ChangeSet.Kind.UNDO, undoes=found.pk)
+    return (await in_slices(undo_slices(found, source))).as_json()
 
 
 @router.get("/notifications")
@@ -211,7 +213,8 @@ async def import_(request: ApiRequest, preview: bool = False, book: ShortText | 
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
     request.auth.limits.refuse("Forgetting")
-    return (await in_thread(_forget, request.auth, book)).as_json()
+    by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
+    return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 
 
 def etag(version: int) -> str:
@@ -251,10 +254,6 @@ def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[i
     with book_writing(book, edit_source(caller)) as writer:
         written = writer.add(fields)
     return (201 if written.changed else 200), memory_json(written.memory)
-
-
-def _forget(caller: Caller, book: str | None) -> Receipt:
-    return forget_memories(caller.owner_id, book=book, by=actor_of_caller(caller.owner_id, caller.actor))
 
 
 def _export_record(caller: Caller) -> None:
@@ -346,11 +345,11 @@ def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]
     return memory_json(memory_restore(memory, revision, edit_source(caller)).memory)
 
 
-def _undo(caller: Caller, change_set_id: str) -> dict[str, Any]:
+def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
     change_set = change_set_get(caller.owner_id, parse_uuid(change_set_id))
     if caller.limits and change_set.book.name not in caller.limits.books:
         raise Forbidden("These changes are of a book that this key may not use.")
-    return undo_changes(change_set, edit_source(caller, ChangeSet.Kind.UNDO, undoes=change_set.pk)).as_json()
+    return change_set
 
 
 def book_state_of(book: Book) -> BookState:
