@@ -15,7 +15,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from memories import scanning
-from memories.artifact_paths import SUMMARY_PATH, clean_path, skill_name
+from memories.artifact_paths import clean_path, skill_name
 from memories.counts import scan_refused
 from memories.documents import MAX_DOCUMENT
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
@@ -184,24 +184,10 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
     return {row.artifact_id: row for row in rows}
 
 
-def summary_of(owner_id: UUID, book_id: UUID) -> str:
-    """The summary that may be injected: "" when there is none, or while the scan blocks it. The verdict is kept with
-    the row and renewed where rules or words changed."""
-    row = live_artifacts(owner_id, book_id).filter(path=SUMMARY_PATH).first()
-    if row is None:
-        return ""
-    return "" if renewed_rule(row) else row.content
-
-
-def renewed_rule(artifact: Artifact) -> str:
-    """The rule that blocks a document as it reads now, or ""."""
-    current = scanning.scan_hash(artifact.content, ())
-    if artifact.scan_hash != current:
-        artifact.scan_hash, artifact.scan_rule = current, _rule(artifact.content)
-        Artifact.objects.filter(pk=artifact.pk, version=artifact.version).update(
-            scan_hash=current, scan_rule=artifact.scan_rule
-        )
-    return artifact.scan_rule
+def blocking_rule(artifact: Artifact) -> str:
+    """The rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
+    (memories.renewal), or by a scan where it has none. Nothing is written."""
+    return artifact.scan_rule if artifact.scan_hash else _rule(artifact.content)
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:

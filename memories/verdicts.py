@@ -1,7 +1,7 @@
 """Verdicts of the scan that this process reached lately: who takes a lock for a write has the words scanned before.
 
-They are kept by hash of the words and of the rules, so that nothing of a text stays here, and asking again, or trying
-a refused text again and again, costs a hash."""
+They are kept by hash of the words and of the rules, not with the words, and until something is forgotten. Asking again,
+or trying a refused text again and again, costs a hash."""
 
 import threading
 from collections import OrderedDict
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from memories import scanning
 from memories.database import in_read_thread
 from memories.documents import scan_document
+from memories.invalidation import register_cache
 from memories.scanning import Finding
 
 SHORT = 500
@@ -69,3 +70,11 @@ def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
 def _first(content: str, keywords: Sequence[str], *, document: bool) -> Finding | None:
     findings = scan_document(content) if document else scanning.scan(content, keywords).findings
     return findings[0] if findings else None
+
+
+def _clear() -> None:
+    with _lock:
+        _kept.clear()
+
+
+register_cache(lambda _: _clear(), clear=_clear)
