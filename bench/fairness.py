@@ -107,8 +107,9 @@ def _ask(connection: http.client.HTTPConnection, method: str, path: str, body: b
     return answer.status
 
 
-def attack(address: str, name: str, world: World, stop: Event, answers: "Queue[dict[int, int]]") -> None:
+def attack(address: str, name: str, world: World, begun: Event, stop: Event, answers: "Queue[dict[int, int]]") -> None:
     """Repeat the request of a row until told to stop; runs in a process of its own."""
+    begun.set()
     seen: Counter[int] = Counter()
     parts = urlsplit(address)
     connection = http.client.HTTPConnection(str(parts.hostname), parts.port, timeout=PATIENCE_SECONDS)
@@ -185,10 +186,14 @@ def measure_row(
 ) -> tuple[Seen, dict[int, int]]:
     """The same while one row is repeated; what the attacker was answered, by status."""
     context = multiprocessing.get_context("spawn")
-    stop, answers = context.Event(), context.Queue()
-    attacker = context.Process(target=attack, args=(daybook.server.url, name, world, stop, answers), daemon=True)
+    begun, stop, answers = context.Event(), context.Event(), context.Queue()
+    told = (daybook.server.url, name, world, begun, stop, answers)
+    attacker = context.Process(target=attack, args=told, daemon=True)
     attacker.start()
     try:
+        # To start a process takes longer than a short row on a busy machine.
+        if not begun.wait(PATIENCE_SECONDS):
+            raise BenchError(f"{name}: the attacker did not start")
         seen = measure(bystanders, seconds)
         stop.set()
         return seen, answers.get(timeout=PATIENCE_SECONDS + 10)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from memories.portability import paged
@@ -34,6 +34,22 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "turn_id": str(message.run_id) if message.run_id else None,
             "created_at": message.created_at,
         }
+
+
+def erase_messages(owner_id: UUID, most: int) -> tuple[str, int]:
+    """Erase some messages of an owner who goes; how many."""
+    return "message", _erase(Message.objects.filter(owner_id=owner_id), most)
+
+
+def erase_runs(owner_id: UUID, most: int) -> tuple[str, int]:
+    """The same for runs, when their messages are gone."""
+    return "run", _erase(Run.objects.filter(owner_id=owner_id), most)
+
+
+def _erase(rows: "QuerySet[Any]", most: int) -> int:
+    batch = list(rows.order_by("pk").values_list("pk", flat=True)[:most])
+    rows.filter(pk__in=batch).delete()
+    return len(batch)
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:

@@ -23,7 +23,6 @@ from gateway.steps import Step, StepResult, add_usage, complete_step, stream_ste
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
-from memories.database import in_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
@@ -232,7 +231,7 @@ class Turn:
             run_id=self.context.run_id,
         )
         named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
-        step = await in_thread(memory_tools.run_calls, named, scope)
+        step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
         self.changes.extend(step.changes)
         return step.results
 

@@ -14,11 +14,11 @@ from pydantic import ConfigDict, Field
 from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
-from memories.changes import change_set_get, memory_restore, undo_changes
+from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
-from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_target
+from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
-from memories.forgetting import Receipt, forget_memories
+from memories.forgetting import forget_slices
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.importing import import_slices
@@ -29,8 +29,9 @@ from memories.outbox import notifications_after
 from memories.portability import export_lines, in_chunks
 from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
 from memories.snapshot import BookState, snapshots
+from memories.verdicts import SHORT, scan_ahead, verdict_of
 
 router = Router()
 MOST_HITS = 100
@@ -82,6 +83,7 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     """Remember something. A repetition answers 200 with the memory that is there already."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
     _check(fields)
+    await scan_ahead(clean_content(body.content), clean_keywords(body.keywords))
     status, found = await in_thread(_add, request.auth, body.book, fields)
     response["ETag"] = etag(found["version"])
     return Status(status, found)
@@ -132,6 +134,8 @@ async def memory_patch(
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
     _check(fields)
+    if len(fields.content or "") > SHORT:
+        await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
     response["ETag"] = etag(found["version"])
     return found
@@ -161,7 +165,9 @@ async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) 
 @router.post("/changes/{change_set}/undo")
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
-    return await in_thread(_undo, request.auth, change_set)
+    found = await in_read_thread(_change_set, request.auth, change_set)
+    source = edit_source(request.auth, ChangeSet.Kind.UNDO, undoes=found.pk)
+    return (await in_slices(undo_slices(found, source))).as_json()
 
 
 @router.get("/notifications")
@@ -209,7 +215,8 @@ async def import_(request: ApiRequest, preview: bool = False, book: ShortText | 
 async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
     """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
     request.auth.limits.refuse("Forgetting")
-    return (await in_thread(_forget, request.auth, book)).as_json()
+    by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
+    return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
 
 
 def etag(version: int) -> str:
@@ -249,10 +256,6 @@ def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[i
     with book_writing(book, edit_source(caller)) as writer:
         written = writer.add(fields)
     return (201 if written.changed else 200), memory_json(written.memory)
-
-
-def _forget(caller: Caller, book: str | None) -> Receipt:
-    return forget_memories(caller.owner_id, book=book, by=actor_of_caller(caller.owner_id, caller.actor))
 
 
 def _export_record(caller: Caller) -> None:
@@ -308,6 +311,13 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
     return page_json(found)
 
 
+def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
+    """Scan a memory as it will be, before the lock is taken for it."""
+    memory = _get(caller, memory_id)
+    changes = memory_changes(memory, fields)
+    verdict_of(changes.get("content", memory.content), changes.get("keywords", memory.keywords))
+
+
 def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:
     memory = _get(caller, memory_id)
     with book_writing(memory.book, edit_source(caller)) as writer:
@@ -337,11 +347,11 @@ def _restore(caller: Caller, memory_id: str, revision_id: str) -> dict[str, Any]
     return memory_json(memory_restore(memory, revision, edit_source(caller)).memory)
 
 
-def _undo(caller: Caller, change_set_id: str) -> dict[str, Any]:
+def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
     change_set = change_set_get(caller.owner_id, parse_uuid(change_set_id))
     if caller.limits and change_set.book.name not in caller.limits.books:
         raise Forbidden("These changes are of a book that this key may not use.")
-    return undo_changes(change_set, edit_source(caller, ChangeSet.Kind.UNDO, undoes=change_set.pk)).as_json()
+    return change_set
 
 
 def book_state_of(book: Book) -> BookState:

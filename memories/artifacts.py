@@ -15,12 +15,13 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from memories import scanning
-from memories.artifact_paths import SUMMARY_PATH, clean_path, skill_name
+from memories.artifact_paths import clean_path, skill_name
 from memories.counts import scan_refused
-from memories.documents import MAX_DOCUMENT, scan_document
+from memories.documents import MAX_DOCUMENT
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
+from memories.verdicts import verdict_of_document
 
 Action = ArtifactRevision.Action
 KEPT_HEADING = "## Kept from your edits"
@@ -68,7 +69,7 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
 
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)
-    content = content.replace("\x00", "").replace("\r\n", "\n").strip()
+    content = clean_document(content)
     _check(content)
     if not content and not live_artifacts(book.owner_id, book.pk).filter(path=path).exists():
         raise InvalidRequest("A document needs some words.", param="content")
@@ -88,6 +89,18 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
         artifact.deleted_at = None if content else timezone.now()
         _store(writer, artifact, before, Action.WRITE if content else Action.REMOVE)
     return artifact
+
+
+def clean_document(content: str) -> str:
+    """A document as it is stored. Raises TooLarge."""
+    content = content.replace("\x00", "").replace("\r\n", "\n").strip()
+    if len(content) > MAX_DOCUMENT:
+        raise TooLarge(
+            f"A document has at most {MAX_DOCUMENT} characters; this one has {len(content)}.",
+            param="content",
+            limit=MAX_DOCUMENT,
+        )
+    return content
 
 
 def artifacts_replace(writer: BookWriter, documents: Mapping[str, str]) -> Replaced:
@@ -171,24 +184,10 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
     return {row.artifact_id: row for row in rows}
 
 
-def summary_of(owner_id: UUID, book_id: UUID) -> str:
-    """The summary that may be injected: "" when there is none, or while the scan blocks it. The verdict is kept with
-    the row and renewed where rules or words changed."""
-    row = live_artifacts(owner_id, book_id).filter(path=SUMMARY_PATH).first()
-    if row is None:
-        return ""
-    return "" if renewed_rule(row) else row.content
-
-
-def renewed_rule(artifact: Artifact) -> str:
-    """The rule that blocks a document as it reads now, or ""."""
-    current = scanning.scan_hash(artifact.content, ())
-    if artifact.scan_hash != current:
-        artifact.scan_hash, artifact.scan_rule = current, _rule(artifact.content)
-        Artifact.objects.filter(pk=artifact.pk, version=artifact.version).update(
-            scan_hash=current, scan_rule=artifact.scan_rule
-        )
-    return artifact.scan_rule
+def blocking_rule(artifact: Artifact) -> str:
+    """The rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
+    (memories.renewal), or by a scan where it has none. Nothing is written."""
+    return artifact.scan_rule if artifact.scan_hash else _rule(artifact.content)
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:
@@ -229,25 +228,18 @@ def _said(content: str) -> list[str]:
 
 
 def _check(content: str) -> None:
-    if len(content) > MAX_DOCUMENT:
-        raise TooLarge(
-            f"A document has at most {MAX_DOCUMENT} characters; this one has {len(content)}.",
-            param="content",
-            limit=MAX_DOCUMENT,
-        )
-    if findings := scan_document(content):
-        first = findings[0]
-        scan_refused(first.rule, first.kind)
+    verdict = verdict_of_document(content)
+    if verdict.rule:
+        scan_refused(verdict.rule, verdict.kind)
         raise BlockedByScan(
-            f"Not saved. Rule `{first.rule}` found something that {first.reason}. Change the text and save again.",
-            rule=first.rule,
-            kind=first.kind,
+            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
+            rule=verdict.rule,
+            kind=verdict.kind,
         )
 
 
 def _rule(content: str) -> str:
-    findings = scan_document(content)
-    return findings[0].rule if findings else ""
+    return verdict_of_document(content).rule
 
 
 def _row(book: Book, path: str) -> Artifact | None:

@@ -7,7 +7,7 @@ from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
 from memories.api import edit_source, etag, if_match
-from memories.artifacts import artifact_get, artifact_json, artifact_put, live_artifacts
+from memories.artifacts import artifact_get, artifact_json, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.documents import MAX_DOCUMENT
@@ -16,6 +16,7 @@ from memories.lists import page_json
 from memories.models import Book
 from memories.selectors import book_named
 from memories.services import book_get_or_create
+from memories.verdicts import scan_ahead
 
 router = Router()
 
@@ -45,6 +46,7 @@ async def artifact_write(
     request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
 ) -> dict[str, Any]:
     """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
+    await scan_ahead(clean_document(body.content), document=True)
     found = await in_thread(_put, request.auth, name, path, body.content, if_match(request))
     response["ETag"] = etag(found["version"])
     return found

@@ -3,10 +3,14 @@
 For each memory whose latest revision belongs to the set (or to an undo of it, or to an undo of that), the state before
 the set's first revision of it comes back, as one revision of a new change set. What was written over it and taken back
 again counts as not written. Memories that were changed by somebody else since are left alone and listed. An undo is
-itself a change set, so undoing it puts things back, and a set that was put back can be undone again."""
+itself a change set, so undoing it puts things back, and a set that was put back can be undone again.
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+A set of up to ATOMIC memories is taken back in one transaction; a larger one, such as an import, in short ones that
+are one change set together. If that is interrupted, asking again takes back the rest."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -15,10 +19,13 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.artifacts import artifacts_undo
+from memories.batches import BatchSize, Slices, finish
 from memories.errors import NotFound
 from memories.models import ChangeSet, Memory, Revision
-from memories.services import Source, Written, book_writing, memory_state
+from memories.services import BookWriter, Source, Written, book_changed, book_writing, memory_state
 
+ATOMIC = 200
+"""Memories of a change set that are taken back in one transaction."""
 _MAX_CHAIN = 100
 
 
@@ -45,9 +52,10 @@ class Undone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoListener:
-    """A floor above that keeps track of what became of its change sets. Both are called inside the undo's transaction
-    with the set at the root of a chain of undos: `lock` before the book is locked, `undone` after the memories were
-    changed; its last argument is True when the root's writes were taken back, False when they were put back."""
+    """An app above that keeps track of what became of its change sets. Both are called inside a transaction of the undo
+    with the set at the root of a chain of undos: `lock` in each of them before the book is locked, `undone` in the last
+    one after the memories were changed; its last argument is True when the root's writes were taken back, False when
+    they were put back."""
 
     lock: Callable[[ChangeSet], None]
     undone: Callable[[ChangeSet, Undone, bool], None]
@@ -74,48 +82,99 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
     return found
 
 
-@transaction.atomic
 def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:
     """Take back a change set, or only what it did to some memories (by number). What is taken back already is neither
     undone again nor listed."""
-    root, depth = _root(change_set)
-    for listener in _listeners:
-        listener.lock(root)
-    undone = _undo(change_set, replace(source, undoes=change_set.pk), only)
-    for listener in _listeners:
-        listener.undone(root, undone, depth % 2 == 0)
-    return undone
+    return finish(undo_slices(change_set, source, only=only))
 
 
-def _undo(change_set: ChangeSet, source: Source, only: frozenset[int] | None) -> Undone:
-    undone: list[int] = []
-    left: list[int] = []
-    with book_writing(change_set.book, source) as writer:
-        revisions = Revision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
+def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
+    """The same in slices, each a short transaction under the book's lock."""
+    undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
+    memories = undoing.memories()
+    size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
+    at = 0
+    try:
+        while not undoing.over:
+            began = time.monotonic()
+            batch = memories[at : at + size.rows]
+            at += len(batch)
+            undoing.take_back(batch, last=at >= len(memories))
+            size.took(time.monotonic() - began)
+            if not undoing.over:
+                yield
+    finally:
+        if not undoing.over and undoing.new is not None:
+            book_changed(change_set.book, undoing.source, undoing.undone)
+    return undoing.result()
+
+
+@dataclass(slots=True)
+class _Undoing:
+    """An undo that is under way, in one transaction or several."""
+
+    change_set: ChangeSet
+    source: Source
+    only: frozenset[int] | None
+    root: ChangeSet
+    depth: int
+    new: ChangeSet | None = None
+    undone: list[int] = field(default_factory=list)
+    left: list[int] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    documents_left: list[str] = field(default_factory=list)
+    over: bool = False
+
+    def memories(self) -> list[UUID]:
+        """The memories that are looked at, by number."""
+        rows = Memory.objects.filter(owner_id=self.change_set.owner_id, revisions__change_set=self.change_set)
+        if self.only is not None:
+            rows = rows.filter(number__in=self.only)
+        return list(rows.order_by("number").distinct().values_list("pk", flat=True))
+
+    @transaction.atomic
+    def take_back(self, memories: Sequence[UUID], *, last: bool) -> None:
+        """Take back what the set did to these memories; with the last ones its documents."""
+        for listener in _listeners:
+            listener.lock(self.root)
+        with book_writing(self.change_set.book, self.source, change_set=self.new, silent=True) as writer:
+            family = _family(self.change_set)
+            self._take_back(writer, memories, family)
+            if last and self.only is None:
+                self.documents, self.documents_left = artifacts_undo(writer, self.change_set, family)
+        self.new = writer.change_set
+        if last:
+            self.over = True
+            if self.new is not None:
+                book_changed(writer.book, self.source, self.undone)
+            for listener in _listeners:
+                listener.undone(self.root, self.result(), self.depth % 2 == 0)
+
+    def _take_back(self, writer: BookWriter, memories: Sequence[UUID], family: set[UUID]) -> None:
+        revisions = Revision.objects.filter(
+            owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
+        )
         first_of: dict[UUID, Revision] = {}
         for revision in revisions.order_by("memory_id", "version"):
             first_of.setdefault(revision.memory_id, revision)
-        family = _family(change_set)
-        standing = _standing(change_set.owner_id, set(first_of), family)
+        standing = _standing(self.change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
-            if only is not None and memory.number not in only:
-                continue
             if memory.pk not in standing:
-                left.append(memory.number)
+                self.left.append(memory.number)
                 continue
             state = _state_before(first_of[memory.pk])
             if not _is_so(memory, state):
                 writer.put_back(memory, state, Revision.Action.UNDO)
-                undone.append(memory.number)
-        documents, documents_left = artifacts_undo(writer, change_set, family) if only is None else ([], [])
-        new = writer.change_set
-    return Undone(
-        change_set=new.pk if new else None,
-        undone=tuple(undone),
-        left_alone=tuple(left),
-        documents=tuple(documents),
-        documents_left_alone=tuple(documents_left),
-    )
+                self.undone.append(memory.number)
+
+    def result(self) -> Undone:
+        return Undone(
+            change_set=self.new.pk if self.new else None,
+            undone=tuple(self.undone),
+            left_alone=tuple(self.left),
+            documents=tuple(self.documents),
+            documents_left_alone=tuple(self.documents_left),
+        )
 
 
 def memory_restore(memory: Memory, revision: Revision, source: Source) -> Written:

@@ -14,6 +14,7 @@ from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Memory, Target
 from memories.storable import storable_text
+from memories.verdicts import verdict_of
 from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
@@ -103,15 +104,15 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
             rule="prompt_copy",
             kind="prompt",
         )
-    verdict = scanning.scan(content, keywords)
-    if verdict.blocked:
+    verdict = verdict_of(content, keywords)
+    if verdict.rule:
         scan_refused(verdict.rule, verdict.kind)
         raise BlockedByScan(
             f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
             rule=verdict.rule,
             kind=verdict.kind,
         )
-    return scanning.scan_hash(content, keywords)
+    return verdict.scan_hash
 
 
 def store_verdict(memory: Memory) -> None:
@@ -120,6 +121,6 @@ def store_verdict(memory: Memory) -> None:
     scan_hash = scanning.scan_hash(memory.content, memory.keywords)
     if memory.scan_hash == scan_hash:
         return
-    verdict = scanning.scan(memory.content, memory.keywords)
+    verdict = verdict_of(memory.content, memory.keywords)
     memory.scan_hash = scan_hash
     memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]

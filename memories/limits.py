@@ -26,6 +26,8 @@ JSON_VALUES = 1_000_000
 """Values of one JSON text, counted by its commas and opening brackets."""
 JSON_NUMBER = 100
 """Characters of one number in JSON."""
+TOOL_ARGUMENTS = 500_000
+"""Characters of the arguments of one tool call, as JSON."""
 IMPORT_LINES = 50_000
 """Lines of an import."""
 IMPORT_LINE_LENGTH = 200_000

@@ -20,9 +20,8 @@ from django.db import connection, transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from memories import scanning
 from memories.artifact_paths import SUMMARY_PATH
-from memories.artifacts import live_artifacts, renewed_rule
+from memories.artifacts import blocking_rule, live_artifacts
 from memories.documents import cut_to_tokens
 from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.invalidation import Forgotten, Kind, register_cache, watch
@@ -31,6 +30,7 @@ from memories.search.entries import Entry
 from memories.search.index import BookIndex
 from memories.search.vectors import Vector
 from memories.vectors import vectors_of_book
+from memories.verdicts import verdict_of
 from prompts.consolidation import guidance
 
 _ENTRY_OVERHEAD = 400
@@ -266,7 +266,8 @@ def empty_snapshot(state: BookState) -> SessionSnapshot:
 def load_view(state: BookState) -> BookView:
     """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
 
-    What the scan blocks is left out; verdicts are kept with their rows and renewed where rules or words changed."""
+    What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
+    changed (memories.renewal); a row without one is scanned here. Nothing is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
         rows = [
@@ -280,11 +281,11 @@ def load_view(state: BookState) -> BookView:
         ]
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
-    rows = [_with_verdict(row, state.owner_id) for row in rows]
+    rows = [row if row.scan_hash else _with_verdict(row) for row in rows]
     now_state = BookState(
         book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
-    readable = summary.content if summary and not renewed_rule(summary) else ""
+    readable = summary.content if summary and not blocking_rule(summary) else ""
     return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked), readable, vectors)
 
 
@@ -331,15 +332,9 @@ class _Row(NamedTuple):
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
 
 
-def _with_verdict(row: _Row, owner_id: UUID) -> _Row:
-    current = scanning.scan_hash(row.content, row.keywords)
-    if row.scan_hash == current:
-        return row
-    verdict = scanning.scan(row.content, row.keywords)
-    Memory.objects.filter(owner_id=owner_id, number=row.number, version=row.version).update(
-        scan_hash=current, scan_rule=verdict.rule, scan_reason=verdict.reason[:200]
-    )
-    return row._replace(scan_hash=current, scan_rule=verdict.rule)
+def _with_verdict(row: _Row) -> _Row:
+    verdict = verdict_of(row.content, row.keywords)
+    return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
 
 
 def _view_entry(row: _Row) -> ViewEntry:

@@ -20,6 +20,7 @@ from memories.models import (
     Revision,
     ThreadRecord,
 )
+from memories.renewal import verdicts_renew
 from memories.services import book_expire, scan_days_purge
 
 _BATCH = 200
@@ -46,6 +47,7 @@ def memories_sweep() -> None:
     ClearCode.objects.filter(expires_at__lt=now).delete()
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)
+    verdicts_renew()
 
 
 def _empty_purge(change_sets: set[UUID | None]) -> None:

@@ -10,7 +10,6 @@ from zoneinfo import available_timezones
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.models import AbstractBaseUser
-from django.db import transaction
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 
@@ -158,9 +157,9 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
     return render(request, "gateway/account_deleted.html", context)
 
 
-@transaction.atomic
 def account_delete(user: AbstractBaseUser, owner: Owner) -> Receipt:
-    """Erase an owner and its login. The login of the only administrator stays, or nobody could look after the rest."""
+    """Erase an owner and its login, in short transactions, the login last: while it is there, the rest can be asked for
+    again. The login of the only administrator stays, or nobody could look after the rest."""
     receipt = forget_owner(owner, by=actor_of(user))
     if not is_only_administrator(user):
         user.delete()

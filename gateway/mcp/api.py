@@ -12,9 +12,10 @@ from gateway.authentication import KeyAuth
 from gateway.mcp import messages, protocol, tools
 from gateway.mcp.messages import Message, RpcError
 from gateway.origins import origin_allowed
+from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
 from memories.errors import Forbidden
+from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
 # Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
@@ -97,7 +98,8 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(arguments, dict):
         raise RpcError(messages.INVALID_PARAMS, "arguments is an object.")
     book = request.headers.get(BOOK_HEADER, "").strip()
-    return await in_thread(tools.call_tool, request.auth, book, name, arguments)
+    call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))
+    return await memory_tools.in_lane_of([call], tools.call_tool, request.auth, book, call)
 
 
 def _json(data: Any, *, status: int = 200) -> HttpResponse:

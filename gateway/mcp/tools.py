@@ -37,14 +37,14 @@ def _described(tool: Tool) -> dict[str, Any]:
     }
 
 
-def call_tool(caller: Caller, book: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     """Run one tool; `book` is the one that was asked for ("": the key's own). A refusal is a result that the model can
     act on. Raises Unauthorized for a key that was revoked meanwhile."""
     key = valid_keys().filter(pk=caller.key_id).first() if caller.key_id else None
     if key is None:  # what authentication remembers may be a minute old
         raise Unauthorized(KEY_REVOKED)
     try:
-        result = _run(caller, key, book, ToolCall(id=name, name=name, arguments=json.dumps(arguments)))
+        result = _run(caller, key, book, call)
     except DomainError as error:
         result = memory_tools.failure(error.code, str(error), **error.details)
     return {

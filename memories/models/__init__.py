@@ -7,7 +7,7 @@ from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage,
 from memories.models.entries import ChangeSet, Memory, MemoryVector, Revision, Target, WriteOrigin
 from memories.models.invalidations import Invalidation
 from memories.models.owners import Book, BookLimits, Owner
-from memories.models.records import Notification, ScanDay, ThreadRecord
+from memories.models.records import Notification, ScanDay, ScanRenewal, ThreadRecord
 
 __all__ = [
     "AppendOnlyError",
@@ -27,6 +27,7 @@ __all__ = [
     "Owner",
     "Revision",
     "ScanDay",
+    "ScanRenewal",
     "Target",
     "ThreadRecord",
     "WriteOrigin",

@@ -1,5 +1,7 @@
 """What is noted of runs, told to browsers, and counted of the scan."""
 
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
 from django.utils import timezone
@@ -56,6 +58,21 @@ class Notification(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.seq}"
+
+
+class ScanRenewal(models.Model):
+    """How far the stored texts have been looked at under one version of the scan's rules."""
+
+    rules = models.CharField(max_length=64)
+    texts = models.CharField(max_length=64, help_text="The model whose rows hold them.")
+    reached = models.UUIDField(default=UUID(int=0), help_text="The last row that was looked at.")
+    over = models.BooleanField(default=False)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["rules", "texts"], name="scan_renewal_once_per_rules")]
+
+    def __str__(self) -> str:
+        return f"{self.texts} {self.rules}"
 
 
 class ScanDay(models.Model):

@@ -61,6 +61,12 @@ def is_accent(char: str) -> bool:
 
 
 @lru_cache(maxsize=8192)
+def cleaned(char: str) -> str:
+    """One character with width and style normalised, case and accents kept; empty if it is invisible."""
+    return "" if is_invisible(char) else unicodedata.normalize("NFKC", char)
+
+
+@lru_cache(maxsize=8192)
 def folded(char: str) -> str:
     """One character without case, accents, width and style; empty if it is invisible or only an accent."""
     if char in BLANKS:

@@ -17,6 +17,11 @@ class PatternRule:
     name: str
     reason: str
     pattern: re.Pattern[str]
+    needs: re.Pattern[str] | None = None  # what a text has that the pattern may match; quick to look for
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in a folded text."""
+        return None if self.needs and not self.needs.search(text) else self.pattern.search(text)
 
 
 _TAGS = "contains a tag that poses as part of the prompt"
@@ -34,8 +39,8 @@ _REACHES_OUT = (
 )
 
 
-def _rule(name: str, reason: str, *alternatives: str) -> PatternRule:
-    return PatternRule(name, reason, re.compile("|".join(alternatives)))
+def _rule(name: str, reason: str, *alternatives: str, needs: str = "") -> PatternRule:
+    return PatternRule(name, reason, re.compile("|".join(alternatives)), re.compile(needs) if needs else None)
 
 
 SOURCES: tuple[PatternRule, ...] = (
@@ -142,24 +147,25 @@ SOURCES: tuple[PatternRule, ...] = (
     _rule(
         "leaking_link",
         _IMAGE,
-        r"!\[[^\]\n]{0,200}\]\(\s{0,3}[a-z]{2,10}://[^)\s\n]{1,300}(?:[?=&/][^)\n]{0,100}[<{\[$%]"
+        r"!\[[^\]\n]{0,200}+\]\(\s{0,3}[a-z]{2,10}+://[^)\s\n]{1,300}(?:[?=&/][^)\n]{0,100}[<{\[$%]"
         r"|=\s{0,3}\)|\+\s?\w)",
-        r"!?\[[^\]\n]{0,200}\]\([a-z]{2,10}://[^)\n]{0,200}[<{\[$][^)\n]{0,60}(?:message|data|chat|secret"
+        r"!?\[[^\]\n]{0,200}+\]\([a-z]{2,10}+://[^)\n]{0,200}[<{\[$][^)\n]{0,60}(?:message|data|chat|secret"
         r"|history|conversation|prompt|user|token|key|email|content|memory|memories|reply|summary|query"
         r"|text|base64|encoded|context)",
-        r"[a-z]{2,10}://[^\s\n]{1,200}[?&=/](?:<|\{|\[|\$\{)[^\n]{0,40}(?:message|data|chat|secret|history"
+        r"[a-z]{2,10}+://[^\s\n]{1,200}[?&=/](?:<|\{|\[|\$\{)[^\n]{0,40}(?:message|data|chat|secret|history"
         r"|conversation|prompt|user|email|content|memory|memories|reply|summary|context|api_?key|password)",
-        r"<img\b[^>]{0,200}src\s?=\s?[\"']?[a-z]{2,10}://[^>\s]{0,300}[?&]",
+        r"<img\b[^>]{0,200}src\s?=\s?[\"']?[a-z]{2,10}+://[^>\s]{0,300}[?&]",
         r"[?&]\w{1,20}=\s?[<{\[][^>\]}\n]{0,40}(?:message|data|chat|secret|history|conversation|prompt"
         r"|email|memory|memories|reply|summary|password)[^>\]}\n]{0,40}[>\]}]",
         r"[<{\[](?:secret|password|token|data|chat|message|key|encoded"
         r"|base64)[^>\]}\n]{0,30}[>\]}]\.[a-z0-9\-]{1,40}\.[a-z]{2,}",
-        r"[a-z]{2,10}://[^\s\n]{1,200}[?&=][\"']?\s?\+\s?[a-z]",
-        r"[a-z]{2,10}://[^\s\n]{1,200}[=/][\"')]?,? (?:followed by|plus|and then|concatenated with|with"
+        r"[a-z]{2,10}+://[^\s\n]{1,200}[?&=][\"']?\s?\+\s?[a-z]",
+        r"[a-z]{2,10}+://[^\s\n]{1,200}[=/][\"')]?,? (?:followed by|plus|and then|concatenated with|with"
         r"|and append|then) (?:the|all|every|your|his|her|their|user)\b",
         r"\b(?:repeat|print|say|output|echo|include|insert|recite"
         r"|link) [<\"'“\[(]{0,2}[a-z0-9\-]{3,40}\.(?:com|net|org|biz|info|ru|xyz|top|io"
         r"|example)\b[>\"'”\])]{0,2}(?: for me| now|:?$|[.:]?$)",
+        needs=r"://|[?&]\w|[a-z0-9\-]\.[a-z]",
     ),
     _rule(
         "harmful_command",
@@ -225,7 +231,7 @@ def markup_findings(view: View) -> list[Finding]:
     """Matches of the pattern rules in a folded view, the first of each rule."""
     found: list[Finding] = []
     for rule in SOURCES:
-        match = rule.pattern.search(view.text)
+        match = rule.search(view.text)
         if match:
             start, end = view.located(match.start(), match.end())
             found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))

@@ -7,8 +7,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from importlib.metadata import version
-from pathlib import Path
 
 from memories.scanning.decoding import decoded_views
 from memories.scanning.hidden import hidden_findings
@@ -17,6 +15,7 @@ from memories.scanning.mending import joined_view, mended_view, unscrambled_view
 from memories.scanning.nearness import order_findings
 from memories.scanning.orders import RULES
 from memories.scanning.persona import persona_findings
+from memories.scanning.rules_version import rules_version
 from memories.scanning.secret_rules import spoken_findings, written_findings
 from memories.scanning.sentences import sentences_of
 from memories.scanning.verdict import Finding, Redaction, Verdict
@@ -34,16 +33,7 @@ SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
 
 
-def _rules_version() -> str:
-    """Hash of the rules as they are written, and of the library's version: changes whenever a rule does."""
-    digest = hashlib.sha256(version("kingfisher-secret-scanner").encode())
-    root = Path(__file__).parent
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-RULES_VERSION: str = _rules_version()
+RULES_VERSION: str = rules_version()
 
 
 def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 
 from memories.scanning.views import View
-from memories.scanning.words import BIT, LEXICON, UNSPACED, classes_of, phrase_matches, word_set
+from memories.scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
 
 # Vowel signs of Indic scripts are no letters to `re`, but belong to the word.
 _LETTERS = (
@@ -99,10 +99,8 @@ _PERSON = BIT["USER"] | BIT["ONE_USER"]
 def _mark_phrases(sentence: Sentence) -> None:
     union = 0
     words, masks = sentence.words, sentence.masks
-    for at, word in enumerate(words):
-        for rest, bit in LEXICON.phrases.get(word, ()):
-            if phrase_matches(rest, words, at + 1):
-                masks[at] |= bit
+    for at in range(len(words)):
+        masks[at] |= LEXICON.phrase_mask(words, at)
         if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _THINGS:
             masks[at] &= ~_PERSON
         union |= masks[at]

@@ -43,24 +43,30 @@ _WORD = re.compile(r"[^\s\"'`“”„«»「」『』<>，。、；,;()\[\]{}]+
 _QUOTED = re.compile(r"[\"'`“„«「『](?P<value>[^\"'`“”„«»「」『』\n]{3,60})[\"'`”“»」』]")
 _STOP = re.compile(r"[.!。]\s|\n|; ")
 _ASCII = re.compile(r"[!-~]{4,}")
+# Repetitions that end in "+" do not give back what they took: what follows them is none of their characters, so trying
+# shorter ones would only cost time, on a long run of letters at every place of it.
 _AS_LABEL = re.compile(
-    r"(?P<value>[^\s\"'`]{5,64})[\"'`]? (?:as|als|como|come|comme|jako|как|як|ως)(?: (?:the|a|my|their|his"
+    r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:as|als|como|come|comme|jako|как|як|ως)(?: (?:the|a|my|their|his"
     r"|her|our|das|mein|meine|le|mon|ma|la|mi|il|mia|minha|a|het|mijn|свой|мой))? "
 )
 _IS_MY = re.compile(
-    r"(?P<value>[^\s\"'`]{5,64})[\"'`]? (?:is|ist|est|es|e|is|jest|—|-) (?:the|my|our|their|his|her|das"
+    r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:is|ist|est|es|e|is|jest|—|-) (?:the|my|our|their|his|her|das"
     r"|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
+)
+# A text without one of these words between spaces has nothing that the two patterns above could find.
+_LINKS = re.compile(
+    r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ",
 )
 _USER_PASS = re.compile(
     r"(?:login|user(?:name)?|creds|credentials|account|logins?"
-    r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}(?:@[\w.\-]{3,60})?)(?:[:|]"
+    r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}+(?:@[\w.\-]{3,60}+)?)(?:[:|]"
     r"|\s?/\s?)(?P<value>[^\s/:|,;]{5,64})"
 )
 
 _ABBREVIATIONS = frozenset({"pass", "psk", "pw", "logins"})
 _STRONG = re.compile(r"\s[\"'“]|\s(?=\S{0,40}[!@#$%^&*])(?=\S{0,40}\d)\S{6,}")
 _EMAIL_PASS = re.compile(
-    r"[\w.+\-]{1,40}@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})"
+    r"[\w.+\-]{1,40}+@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})"
 )
 _DEVICE_CODE = re.compile(
     r"(?:alarm|door|gate|safe|lock|garage|vault|keypad|locker|suitcase|card|phone)\b[^\n.]{0,40}?\b(?:code"
@@ -79,7 +85,7 @@ def spoken_spans(view: View, original: str) -> Iterator[Span]:
     for match in _KEY.finditer(text):
         network = _NETWORK.search(text, max(0, match.start() - 50), match.start())
         yield from _values_behind(view, original, match, "password" if network else "token")
-    for pattern in (_AS_LABEL, _IS_MY):
+    for pattern in (_AS_LABEL, _IS_MY) if _LINKS.search(text) else ():
         for match in pattern.finditer(text):
             label = _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end())
             value = _cased(view, original, *match.span("value"))
@@ -87,7 +93,8 @@ def spoken_spans(view: View, original: str) -> Iterator[Span]:
                 yield *match.span("value"), "password"
     for match in _DEVICE_CODE.finditer(text):
         yield from _digits_behind(text, match)
-    for match in (*_USER_PASS.finditer(text), *_EMAIL_PASS.finditer(text)):
+    addresses = _EMAIL_PASS.finditer(text) if "@" in text else ()
+    for match in (*_USER_PASS.finditer(text), *addresses):
         value = _cased(view, original, *match.span("value"))
         if looks_like_password(value):
             yield *match.span("value"), "password"

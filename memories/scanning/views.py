@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from memories.scanning.characters import LOOKALIKES, folded, is_invisible
+from memories.scanning.characters import LOOKALIKES, cleaned, folded
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ def cleaned_view(view: View) -> View | None:
     letters: list[str] = []
     origin: list[int] = []
     for position, char in enumerate(view.text):
-        plain = "" if is_invisible(char) else unicodedata.normalize("NFKC", char)
+        plain = cleaned(char)
         letters.append(plain)
         origin.extend([view.origin[position]] * len(plain))
     origin.append(view.origin[-1])

@@ -63,6 +63,10 @@ class _Lexicon:
         self.inside: dict[str, int] = {}
         # first word -> the rest of the phrase, its mask
         self.phrases: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        # The same by the first two words, and by the first alone where the second may have any ending: a text that
+        # repeats a word with which many phrases begin costs no more than another one.
+        self._by_pair: dict[tuple[str, str], list[tuple[tuple[str, ...], int]]] = {}
+        self._open: dict[str, list[tuple[tuple[str, ...], int]]] = {}
         for name, source in SOURCES.items():
             for entry in entries_of(source):
                 self._add(entry, BIT[name])
@@ -77,11 +81,28 @@ class _Lexicon:
             return
         words = entry.split(" ")
         if len(words) > 1:
-            self.phrases.setdefault(words[0], []).append((tuple(words[1:]), bit))
+            phrase = (tuple(words[1:]), bit)
+            self.phrases.setdefault(words[0], []).append(phrase)
+            if words[1].endswith("*"):
+                self._open.setdefault(words[0], []).append(phrase)
+            else:
+                self._by_pair.setdefault((words[0], words[1]), []).append(phrase)
         elif entry.endswith("*"):
             self.prefix[entry[:-1]] = self.prefix.get(entry[:-1], 0) | bit
         else:
             self.exact[entry] = self.exact.get(entry, 0) | bit
+
+    def phrase_mask(self, words: list[str], at: int) -> int:
+        """Bits of the classes whose phrases begin with the word at that place."""
+        mask = 0
+        for rest, bit in self._open.get(words[at], ()):
+            if phrase_matches(rest, words, at + 1):
+                mask |= bit
+        if at + 1 < len(words):
+            for rest, bit in self._by_pair.get((words[at], words[at + 1]), ()):
+                if phrase_matches(rest, words, at + 1):
+                    mask |= bit
+        return mask
 
 
 LEXICON = _Lexicon()

@@ -20,6 +20,8 @@ from memories.services.writing import (
     book_expire,
     book_touch,
     book_writing,
+    characters_used,
+    memory_changes,
     memory_state,
 )
 
@@ -39,6 +41,7 @@ __all__ = [
     "book_limits_set",
     "book_touch",
     "book_writing",
+    "characters_used",
     "check_new_books",
     "is_only_administrator",
     "keywords_claim",
@@ -46,6 +49,7 @@ __all__ = [
     "known_keys",
     "limits_of_books",
     "live_rows",
+    "memory_changes",
     "memory_state",
     "owner_for_end_user",
     "owner_for_user",

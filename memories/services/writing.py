@@ -161,10 +161,7 @@ class BookWriter:
 
     def used(self, target: str, *, without: Memory | None = None) -> int:
         """Characters that live memories of this target take."""
-        rows = self._live().filter(target=target)
-        if without is not None:
-            rows = rows.exclude(pk=without.pk)
-        return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
+        return characters_used(self.book, target, without=without)
 
     def changes(self) -> ChangeSet:
         """The change set of this writing, opened at the first change; documents of the book are written to it too."""
@@ -173,7 +170,7 @@ class BookWriter:
         return self.change_set
 
     def _live(self) -> "QuerySet[Memory]":
-        return Memory.objects.filter(owner_id=self.book.owner_id, book=self.book, deleted_at__isnull=True)
+        return _live(self.book)
 
     def _check_budget(self, target: str, *, needed: int, without: Memory | None = None) -> None:
         limit = book_limits(self.book.name)[Target(target)]
@@ -205,6 +202,18 @@ class BookWriter:
             actor=self.source.actor,
             write_origin=self.source.origin,
         )
+
+
+def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
+    """Characters that the live memories of a book with this target take."""
+    rows = _live(book).filter(target=target)
+    if without is not None:
+        rows = rows.exclude(pk=without.pk)
+    return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
+
+
+def _live(book: Book) -> "QuerySet[Memory]":
+    return Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
 
 
 @contextmanager

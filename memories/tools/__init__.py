@@ -1,7 +1,7 @@
 """The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
 their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
 
-from memories.tools.calls import parse_arguments, run_calls, unknown_tool
+from memories.tools.calls import in_lane_of, parse_arguments, run_calls, unknown_tool
 from memories.tools.documents import READ, free_read_name
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
 from memories.tools.tool import Stage, StepResult, Tool, ToolCall, ToolScope, failure
@@ -19,6 +19,7 @@ __all__ = [
     "definitions",
     "failure",
     "free_read_name",
+    "in_lane_of",
     "memory_number",
     "parse_arguments",
     "run_calls",

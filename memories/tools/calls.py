@@ -1,41 +1,54 @@
 """Calls of the tools: their arguments are checked and their handlers run.
-A step's writes are one change set, applied in order; a refusal is a result the model can act on, never an exception."""
+A step's writes are one change set, applied in order; a refusal is a result the model can act on, never an exception.
+
+A step that only reads takes no lock and waits for no writer. Before a step that writes takes the lock of the book, its
+arguments are read and its words are scanned (`in_lane_of`)."""
 
 import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from pydantic import ValidationError
 
+from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
 from memories.json_input import read_json
+from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
 from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, StepResult, Tool, ToolCall, ToolRun, ToolScope, failure
+from memories.verdicts import SHORT
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Run a function that runs these calls: in a reading thread if none of them writes, else in a writing one, with
+    long texts scanned before."""
+    if not _writes(calls):
+        return await in_read_thread(function, *args, **kwargs)
+    if any(len(call.arguments) > SHORT for call in calls):
+        await in_read_thread(_scan_ahead, calls)
+    return await in_thread(function, *args, **kwargs)
 
 
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> StepResult:
     """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
-    step = StepResult()
-    source = Source(
-        actor=scope.actor,
-        origin=WriteOrigin.TOOL,
-        kind=ChangeSet.Kind.TOOL,
-        session_id=scope.session_id,
-        run_id=scope.run_id,
-    )
-    with book_writing(Book(pk=scope.book.book_id), source) as writer:
-        run = ToolRun(scope, writer, step)
-        for call in calls:
-            step.results[call.id] = json.dumps(_result(call, run), ensure_ascii=False)
-    for change in step.changes:
-        change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
-    return step
+    checked = [(call, _checked(call)) for call in calls]
+    if not _writes(calls):
+        step = StepResult()
+        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step)
+        step.results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+        return step
+    return _write(checked, scope)
 
 
 def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
     """The checked arguments of a call, or the error result that tells the model what to correct."""
+    if len(call.arguments) > TOOL_ARGUMENTS:
+        return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
         return tool.arguments.model_validate_json(_storable_json(call.arguments or "{}"))
     except ValidationError as error:
@@ -52,12 +65,46 @@ def unknown_tool(call: ToolCall) -> str:
     return json.dumps(_no_such_tool(call), ensure_ascii=False)
 
 
-def _result(call: ToolCall, run: ToolRun) -> dict[str, Any]:
+def _writes(calls: Sequence[ToolCall]) -> bool:
+    return any(call.name in TOOLS and TOOLS[call.name].writes for call in calls)
+
+
+def _scan_ahead(calls: Sequence[ToolCall]) -> None:
+    """Scan the words that these calls are about to write. What is wrong with them is found again by the writing."""
+    for call in calls:
+        arguments = _checked(call)
+        scan = TOOLS[call.name].scan_ahead if call.name in TOOLS else None
+        if scan is not None and not isinstance(arguments, dict):
+            scan(arguments)
+
+
+def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope: ToolScope) -> StepResult:
+    step = StepResult()
+    source = Source(
+        actor=scope.actor,
+        origin=WriteOrigin.TOOL,
+        kind=ChangeSet.Kind.TOOL,
+        session_id=scope.session_id,
+        run_id=scope.run_id,
+    )
+    with book_writing(Book(pk=scope.book.book_id), source) as writer:
+        run = ToolRun(scope, writer.book, writer, step)
+        for call, arguments in checked:
+            step.results[call.id] = _result(call, arguments, run)
+    for change in step.changes:
+        change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
+    return step
+
+
+def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
+    """The checked arguments, or what is wrong with the call."""
     tool = TOOLS.get(call.name)
-    if tool is None:
-        return _no_such_tool(call)
-    arguments = parse_arguments(tool, call)
-    return arguments if isinstance(arguments, dict) else tool.handler(run, arguments)
+    return _no_such_tool(call) if tool is None else parse_arguments(tool, call)
+
+
+def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun) -> str:
+    result = arguments if isinstance(arguments, dict) else TOOLS[call.name].handler(run, arguments)
+    return json.dumps(result, ensure_ascii=False)
 
 
 def _no_such_tool(call: ToolCall) -> dict[str, Any]:

@@ -2,12 +2,14 @@
 A wrong address is a result the model can act on, never an exception, and never touches a file system."""
 
 from collections.abc import Collection
+from functools import partial
 from typing import Any
 
 from pydantic import Field
 
 from memories.artifact_paths import ROOT, resolve_uri
-from memories.artifacts import artifact_get, artifact_read, renewed_rule
+from memories.artifacts import artifact_get, artifact_read, blocking_rule
+from memories.database import write_later
 from memories.errors import DomainError
 from memories.models import Artifact
 from memories.tools.tool import Arguments, Stage, Tool, ToolRun, Words, failure
@@ -32,11 +34,11 @@ def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
 
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
-    if rule := renewed_rule(artifact):
+    if rule := blocking_rule(artifact):
         return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person mends it.")
     if offset and offset >= len(artifact.content):
         return failure("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
-    artifact_read(artifact)
+    write_later(partial(artifact_read, artifact))  # a reading step waits for no writer
     end = _page_end(artifact.content, offset)
     return {
         "ok": True,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from memories.search.keywords import extract_keywords
 from memories.selectors import live_memories
-from memories.services import book_limits
+from memories.services import book_limits, characters_used
 from memories.snapshot import BookState, snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 
@@ -24,12 +24,13 @@ class GetMemories(Arguments):
 
 
 def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
-    book = run.writer.book
+    book = run.book
     # What this step wrote so far has no generation yet: such a search reads its own view of the rows.
     state = BookState(
         book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
-    view = snapshots.fresh_view(state) if run.writer.change_set else snapshots.view(state)
+    wrote = run.writer is not None and run.writer.change_set is not None
+    view = snapshots.fresh_view(state) if wrote else snapshots.view(state)
     hits = view.index.search(
         arguments.query,
         limit=SEARCH_LIMIT,
@@ -45,9 +46,8 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
 
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
-    writer = run.writer
-    limits = book_limits(writer.book.name)
-    rows = live_memories(writer.book.owner_id, writer.book.pk)
+    limits = book_limits(run.book.name)
+    rows = live_memories(run.book.owner_id, run.book.pk)
     return {
         "ok": True,
         "memories": [
@@ -55,7 +55,9 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
             for r in rows
             if not r.blocked
         ],
-        "budget": {str(target): {"used": writer.used(target), "limit": limit} for target, limit in limits.items()},
+        "budget": {
+            str(target): {"used": characters_used(run.book, target), "limit": limit} for target, limit in limits.items()
+        },
     }
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH
+from memories.models import Book
 from memories.services import BookWriter
 from memories.snapshot import BookState
 
@@ -76,11 +77,20 @@ class StepResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolRun:
-    """What a handler works with: the scope, the writer of the step's change set, and the step's changes so far."""
+    """What a handler works with: the scope, the book, the writer of the step's change set (None in a step that only
+    reads, which holds no lock), and the step's changes so far."""
 
     scope: ToolScope
-    writer: BookWriter
+    book: Book
+    writer: BookWriter | None
     step: StepResult
+
+    @property
+    def writing(self) -> BookWriter:
+        """The writer, for tools that write."""
+        if self.writer is None:
+            raise TypeError("a step that only reads has no writer")
+        return self.writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +105,7 @@ class Words:
 class Tool:
     """One entry of the table of tools. `handler` returns the result that the model is given, with `ok`.
 
+    `scan_ahead` scans what the arguments would store, without the database, before the lock of the book is taken.
     `detail` names an argument that people are shown: it stands for `{}` in `detailed`, which the page uses instead of
     `words` when the model gave that argument."""
 
@@ -103,6 +114,7 @@ class Tool:
     description: str  # for models
     arguments: type[Arguments]
     handler: Callable[[ToolRun, Any], dict[str, Any]]
+    scan_ahead: Callable[[Any], None] | None = None
     stages: frozenset[Stage]
     writes: bool = False
     destructive: bool = False  # changes or removes what was stored before

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from django.db import transaction
 from pydantic import Field
 
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.limits import LARGEST_NUMBER
 from memories.lists import number as parse_number
@@ -14,6 +15,7 @@ from memories.models import Revision
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, Written, book_limits
 from memories.tools.tool import Arguments, BoundedKeywords, Stage, Tool, ToolRun, Words, failure
+from memories.verdicts import verdict_of
 
 NEARLY_FULL = 0.9
 _KEYWORDS = (
@@ -66,6 +68,13 @@ def change_json(revision: Revision) -> dict[str, Any]:
     }
 
 
+def _scan(arguments: "AddMemory | UpdateMemory") -> None:
+    try:
+        verdict_of(clean_content(arguments.content), clean_keywords(arguments.keywords or ()))
+    except DomainError:
+        return  # the handler refuses it, and says so
+
+
 def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
     fields = MemoryFields(
         content=arguments.content,
@@ -73,16 +82,16 @@ def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
         category=arguments.category,
         keywords=arguments.keywords,
     )
-    return _written(run, lambda: run.writer.add(fields))
+    return _written(run, lambda: run.writing.add(fields))
 
 
 def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
     fields = MemoryFields(content=arguments.content, category=arguments.category, keywords=arguments.keywords)
-    return _written(run, lambda: run.writer.update(memory_number(arguments.id), fields))
+    return _written(run, lambda: run.writing.update(memory_number(arguments.id), fields))
 
 
 def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
-    return _written(run, lambda: run.writer.delete(memory_number(arguments.id)))
+    return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
 
 
 def _written(run: ToolRun, write: Callable[[], Written]) -> dict[str, Any]:
@@ -91,10 +100,10 @@ def _written(run: ToolRun, write: Callable[[], Written]) -> dict[str, Any]:
         with transaction.atomic():  # a refused write of a batch leaves the others
             written = write()
     except DomainError as error:
-        return _refusal(error, run.writer)
+        return _refusal(error, run.writing)
     if written.revision is not None:
         run.step.changes.append(change_json(written.revision))
-    return _success(written, run.writer)
+    return _success(written, run.writing)
 
 
 def _success(written: Written, writer: BookWriter) -> dict[str, Any]:
@@ -126,6 +135,7 @@ ADD_MEMORY = Tool(
     ),
     arguments=AddMemory,
     handler=_add,
+    scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
     words=Words("Writing a memory…", "Wrote a memory."),
@@ -136,6 +146,7 @@ UPDATE_MEMORY = Tool(
     description=("Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary."),
     arguments=UpdateMemory,
     handler=_update,
+    scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
     destructive=True,

@@ -1,10 +1,16 @@
 """memories.changes: undo and restore."""
 
+import json
+from uuid import UUID
+
 import pytest
 
-from memories.changes import change_set_get, memory_restore, undo_changes
+from memories import changes
+from memories.batches import finish
+from memories.changes import change_set_get, memory_restore, undo_changes, undo_slices
 from memories.errors import NotFound
-from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
+from memories.importing import import_text
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
 
@@ -99,3 +105,22 @@ def test_somebody_elses_change_set_is_not_found(book: Book, alice: Owner, charli
     change_set = review(book, memory_make(alice))
     with pytest.raises(NotFound):
         change_set_get(charlie.pk, change_set.pk)
+
+
+def test_a_large_set_is_taken_back_in_short_transactions(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes, "ATOMIC", 5)
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(120))
+    book_limits_set({"main": (0, 0)})
+    imported = import_text(alice.pk, lines, actor="user:1", preview=False).change_sets[0]
+    change_set = change_set_get(alice.pk, UUID(imported))
+    Notification.objects.all().delete()
+    work = undo_slices(change_set, UNDO)
+    next(work)
+    gone = Memory.objects.filter(deleted_at__isnull=False).count()
+    assert 0 < gone < 120
+    work.close()  # the client went away: what was taken back stays, and is told
+    assert Notification.objects.count() == 1
+    rest = finish(undo_slices(change_set, UNDO))
+    assert len(rest.undone) == 120 - gone
+    assert not Memory.objects.filter(deleted_at__isnull=True).exists()
+    assert Notification.objects.count() == 2

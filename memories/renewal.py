@@ -1,0 +1,74 @@
+"""Verdicts of the scan that are older than its rules: looked at again in the worker, a few hundred texts in each sweep.
+
+Until then a text keeps the verdict that it has; what has none is scanned before it is used (memories.snapshot). Where a
+verdict changes, the book's generation is raised, so that every process reads it anew."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Model
+
+from memories import scanning
+from memories.models import Artifact, Book, Memory, ScanRenewal
+from memories.verdicts import Judged, verdict_of, verdict_of_document
+
+SWEEP_SECONDS = 1.0
+"""How long one sweep scans at most, roughly."""
+_ROWS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    model: type[Model]
+    judge: Callable[[Any], Judged]
+    reasons: bool
+
+
+_KINDS = (
+    _Kind(Memory, lambda row: verdict_of(row.content, row.keywords), reasons=True),
+    _Kind(Artifact, lambda row: verdict_of_document(row.content), reasons=False),
+)
+
+
+def verdicts_renew() -> int:
+    """Look at some more texts, if any have not been looked at under these rules; how many. Idempotent; several workers
+    at once do some of it twice."""
+    looked_at = 0
+    until = time.monotonic() + SWEEP_SECONDS
+    for kind in _KINDS:
+        renewal, _ = ScanRenewal.objects.get_or_create(rules=scanning.RULES_VERSION, texts=kind.model._meta.label_lower)
+        while not renewal.over and time.monotonic() < until:
+            looked_at += _renew_some(kind, renewal)
+    if not ScanRenewal.objects.filter(rules=scanning.RULES_VERSION, over=False).exists():
+        ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION).delete()
+    return looked_at
+
+
+def _renew_some(kind: _Kind, renewal: ScanRenewal) -> int:
+    rows: list[Any] = list(kind.model._default_manager.filter(pk__gt=renewal.reached).order_by("pk")[:_ROWS])
+    # Scanning is most of the work, and is done without a lock.
+    judged = [(row, kind.judge(row)) for row in rows]
+    _store(kind, [(row, verdict) for row, verdict in judged if row.scan_hash != verdict.scan_hash])
+    reached = rows[-1].pk if rows else renewal.reached
+    renewal.over = len(rows) < _ROWS
+    ScanRenewal.objects.filter(pk=renewal.pk, reached=renewal.reached).update(reached=reached, over=renewal.over)
+    renewal.reached = reached
+    return len(rows)
+
+
+@transaction.atomic
+def _store(kind: _Kind, renewed: Sequence[tuple[Any, Judged]]) -> None:
+    """Store verdicts of rows that nobody changed meanwhile. Books come first, as everywhere."""
+    if not renewed:
+        return
+    changed: set[UUID] = {row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule}
+    list(Book.objects.select_for_update().filter(pk__in=changed).order_by("pk").values_list("pk"))
+    for row, verdict in renewed:
+        reason = {"scan_reason": verdict.reason[:200]} if kind.reasons else {}
+        rows = kind.model._default_manager.filter(pk=row.pk, version=row.version)
+        rows.update(scan_hash=verdict.scan_hash, scan_rule=verdict.rule, **reason)
+    Book.objects.filter(pk__in=changed).update(generation=F("generation") + 1)
