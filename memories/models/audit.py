@@ -25,7 +25,8 @@ class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """Who did what to whose object, when and from where. Holds no word of what anybody said or is remembered for.
 
-    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers). A migration that makes SQLite
+    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); memories.audit.audit_purge is the one
+    exception, for old entries. A migration that makes SQLite
     rebuild this table has to create them again."""
 
     class Action(models.TextChoices):
@@ -49,6 +50,7 @@ class AuditEntry(models.Model):
         KEY_CHANGE = "key_change", "changed"
         KEY_REVOKE = "key_revoke", "revoked"
         SETTINGS_CHANGE = "settings_change", "changed the settings of"
+        PURGE = "purge", "purged"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(default=timezone.now)
