@@ -24,6 +24,7 @@ from memories.portability import paged
 
 Action = AuditEntry.Action
 KIND = "audit entry"  # how the log names its own entries
+_ACCOUNT = "user"
 KEPT_DAYS = 30  # nobody erases what was recorded lately
 _PURGE_BATCH = 1000
 
@@ -111,9 +112,14 @@ def audit_entry(
 def audit_sentence(entry: AuditEntry) -> str:
     """An entry as a person reads it: `bob opened memory 0199… of alice.`"""
     what = f"{entry.count} × {entry.kind}" if entry.count != 1 else entry.kind
-    parts = [entry.actor or "Somebody", Action(entry.action).label, what, entry.object_id]
-    whose = [f"of {entry.owner}"] if entry.owner and (entry.owner != entry.actor or entry.kind != "user") else []
-    return " ".join(part for part in (*parts, *whose) if part) + "." + (f" {entry.note}" if entry.note else "")
+    what = f"{what} {entry.object_id}".strip()
+    if entry.kind == _ACCOUNT and entry.owner:
+        joined = ["as"] if entry.action in {Action.SIGN_IN_FAILED, Action.SIGN_IN_REFUSED} else []
+        whom = [*joined, f"{entry.owner} ({what})"]
+    else:
+        whom = [what, f"of {entry.owner}" if entry.owner else ""]
+    parts = [entry.actor or "Somebody", Action(entry.action).label, *whom]
+    return " ".join(part for part in parts if part) + "." + (f" {entry.note}" if entry.note else "")
 
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class AuditEntry(models.Model):
         FORGET = "forget", "erased"
         SIGN_IN = "sign_in", "signed in"
         SIGN_IN_FAILED = "sign_in_failed", "failed to sign in"
-        SIGN_IN_REFUSED = "sign_in_refused", "was refused to sign in after too many failures"
+        SIGN_IN_REFUSED = "sign_in_refused", "had to wait after too many failures to sign in"
         SIGN_IN_UNLOCKED = "sign_in_unlocked", "unlocked signing in for"
         SIGN_OUT = "sign_out", "signed out"
         PASSWORD_CHANGE = "password_change", "changed the password of"

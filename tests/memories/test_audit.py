@@ -1,12 +1,12 @@
 """The audit log: append-only in the code and in the database, without words, exported, and for those with the right"""
 
+import asyncio
 import json
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
 import pytest
-from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
@@ -91,6 +91,12 @@ def test_an_auditor_who_deletes_everything_stays_in_the_log() -> None:
         ({"action": Action.LIST, "actor": BOB, "kind": "memory", "count": 3}, "bob listed 3 × memory of alice."),
         ({"action": Action.SIGN_IN, "actor": BOB, "owner": None}, "bob signed in."),
         ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "owner": None}, "Somebody failed to sign in."),
+        ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "kind": "user", "object_id": 3},
+         "Somebody failed to sign in as alice (user 3)."),
+        ({"action": Action.SIGN_IN_REFUSED, "actor": NOBODY, "kind": "user", "object_id": 3},
+         "Somebody had to wait after too many failures to sign in as alice (user 3)."),
+        ({"action": Action.PASSWORD_CHANGE, "actor": BOB, "kind": "user", "object_id": 3},
+         "bob changed the password of alice (user 3)."),
         ({"action": Action.FORGET, "actor": SYSTEM, "kind": "memory", "note": "By hand."},
          "system erased memory of alice. By hand."),
     ],
@@ -214,7 +220,7 @@ def test_the_export_of_the_admin_is_sent_in_pages_and_recorded(monkeypatch: pyte
     async def sent() -> list[bytes]:
         return [chunk async for chunk in response.streaming_content]
 
-    chunks = async_to_sync(sent)()
+    chunks = asyncio.run(sent())
     lines = [json.loads(line) for line in b"".join(chunks).splitlines()]
     assert len(chunks) > 1
     assert [line["action"] for line in lines[:2]] == ["sign_in", "view"]
