@@ -1,5 +1,6 @@
 """Triggers that make the database refuse to change or delete entries of the audit log, whatever asks for it.
-Migrations create them. Only `audit_purge`, for as long as a transaction, and an administrator of the database itself drop them (docs/audit.md)."""
+Migrations create them. They are dropped by `audit_purge`, for as long as one transaction, and can be dropped by an
+administrator of the database itself (docs/audit.md)."""
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 

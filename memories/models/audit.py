@@ -25,9 +25,8 @@ class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """Who did what to whose object, when and from where. Holds no word of what anybody said or is remembered for.
 
-    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); memories.audit.audit_purge is the one
-    exception, for old entries. A migration that makes SQLite
-    rebuild this table has to create them again."""
+    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); the one exception, for old entries,
+    is memories.audit.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
 
     class Action(models.TextChoices):
         VIEW = "view", "opened"

@@ -16,7 +16,9 @@ DEPLOYED = {
     "DAYBOOK_ALLOWED_HOSTS": "chat.example.org",
     "DAYBOOK_TRUSTED_ORIGINS": "https://chat.example.org",
 }
-_SHOW = "from django.conf import settings as s; print(s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+_SHOW = (
+    "from django.conf import settings as s; print(s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+)
 
 
 def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -53,7 +55,9 @@ def test_djangos_checks_for_deployment_find_nothing_at_scale(tmp_path: Path) -> 
 
 
 def test_djangos_checks_for_deployment_name_what_is_missing_without_https(tmp_path: Path) -> None:
-    done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **DEPLOYED | {"DAYBOOK_TRUSTED_ORIGINS": ""})
+    done = manage(
+        tmp_path, "check", "--deploy", "--fail-level", "WARNING", **DEPLOYED | {"DAYBOOK_TRUSTED_ORIGINS": ""}
+    )
     assert done.returncode != 0
     assert "daybook.W004" in done.stderr
     assert "daybook.W016" in done.stderr

@@ -25,7 +25,9 @@ def test_change_sets_go_with_the_last_memory_they_changed(alice: Owner, settings
     deleted(recent, 29)
     memories_sweep()
     assert set(Memory.objects.all()) == {recent, kept}
-    assert set(ChangeSet.objects.filter(owner=alice)) == set(ChangeSet.objects.filter(revisions__memory__in=[recent, kept]))
+    assert set(ChangeSet.objects.filter(owner=alice)) == set(
+        ChangeSet.objects.filter(revisions__memory__in=[recent, kept])
+    )
     assert ChangeSet.objects.count() == 2
 
 
