@@ -180,9 +180,9 @@ def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
     page = reverse("admin:gateway_apikey_change", args=[key.pk])
     assert "Revoke</button>" in root.get(page).content.decode()
-    assert root.get(reverse("admin:gateway_apikey_deed", args=[key.pk])).status_code == 405
+    assert root.get(reverse("admin:gateway_apikey_object_action", args=[key.pk])).status_code == 405
     answer = root.post(
-        reverse("admin:gateway_apikey_deed", args=[key.pk]), {"verb": "revoke"}, follow=True
+        reverse("admin:gateway_apikey_object_action", args=[key.pk]), {"verb": "revoke"}, follow=True
     ).content.decode()
     key.refresh_from_db()
     assert key.revoked_at is not None
