@@ -9,6 +9,7 @@ from uuid import UUID
 
 from django.core.exceptions import ImproperlyConfigured
 from django.core.signing import BadSignature, b64_encode
+from django.utils.functional import Promise
 from django_q import signing
 from django_q.status import Stat
 
@@ -47,13 +48,15 @@ def _signed_form(package: Any) -> str:
     return b64_encode(JsonSerializer.dumps(package)).decode()
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> dict[str, Any] | str:
     if isinstance(value, datetime):
         return {_TIME: value.isoformat()}
     if isinstance(value, UUID):
         return {_ID: str(value)}
     if isinstance(value, Stat):
         return {_STATUS: value.__getstate__()}
+    if isinstance(value, Promise):  # django-q2 names the states of a cluster with texts to be translated
+        return str(value)
     raise TypeError(f"A job carries plain values, not {type(value).__name__}.")
 
 

@@ -188,8 +188,6 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before a password is looked at
     "django.contrib.auth.backends.ModelBackend",
 ]
-# gateway.sign_in answers what the middleware of axes would, and with its own page.
-SILENCED_SYSTEM_CHECKS = ["axes.W002"]
 AXES_HANDLER = "gateway.sign_in.AttemptsHandler"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
@@ -217,8 +215,14 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SESSION_COOKIE_
 SECURE_HSTS_SECONDS = 31_536_000 if SESSION_COOKIE_SECURE else 0
 SECURE_REFERRER_POLICY = "same-origin"
 
-# Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.
-SILENCED_SYSTEM_CHECKS = ["security.W001", "security.W002", "security.W003"]
+SILENCED_SYSTEM_CHECKS = [
+    # Django looks for three middlewares by name; ours are subclasses, which config.checks looks at.
+    "security.W001",
+    "security.W002",
+    "security.W003",
+    # The middleware of django-axes only answers a refused sign-in; gateway.sign_in does, with the sign-in page.
+    "axes.W002",
+]
 
 DAYBOOK_TRUSTED_PROXIES = ENV.trusted_proxies
 DAYBOOK_MAX_BODY = ENV.max_body

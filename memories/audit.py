@@ -1,4 +1,5 @@
-"""The audit log: who looked at or changed whose what, and when. `audit_record` is the only writer.
+"""The audit log: who looked at or changed whose what, and when. `audit_record` is the only writer, and `audit_purge`
+the only way to delete entries, old ones.
 An entry names accounts and objects by name, kind and id, and never holds a word of anybody's text: no title, no memory,
 nothing that was typed. Where a request came from is set by the outermost middleware."""
 
@@ -6,17 +7,26 @@ import json
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
 from django.core.serializers.json import DjangoJSONEncoder
+from django.db import connection, transaction
 from django.db.models import QuerySet
+from django.utils import timezone
 
+from memories.audit_triggers import create_statements, drop_statements
+from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Owner
+from memories.portability import paged
 
 Action = AuditEntry.Action
-_CHUNK = 1000
+KIND = "audit entry"  # how the log names its own entries
+_ACCOUNT = "user"
+KEPT_DAYS = 30  # nobody erases what was recorded lately
+_PURGE_BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +112,14 @@ def audit_entry(
 def audit_sentence(entry: AuditEntry) -> str:
     """An entry as a person reads it: `bob opened memory 0199… of alice.`"""
     what = f"{entry.count} × {entry.kind}" if entry.count != 1 else entry.kind
-    parts = [entry.actor or "Somebody", Action(entry.action).label, what, entry.object_id]
-    whose = [f"of {entry.owner}"] if entry.owner and (entry.owner != entry.actor or entry.kind != "user") else []
-    return " ".join(part for part in (*parts, *whose) if part) + "." + (f" {entry.note}" if entry.note else "")
+    what = f"{what} {entry.object_id}".strip()
+    if entry.kind == _ACCOUNT and entry.owner:
+        joined = ["as"] if entry.action in {Action.SIGN_IN_FAILED, Action.SIGN_IN_REFUSED} else []
+        whom = [*joined, f"{entry.owner} ({what})"]
+    else:
+        whom = [what, f"of {entry.owner}" if entry.owner else ""]
+    parts = [entry.actor or "Somebody", Action(entry.action).label, *whom]
+    return " ".join(part for part in parts if part) + "." + (f" {entry.note}" if entry.note else "")
 
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:
@@ -134,6 +149,37 @@ def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "Que
 
 
 def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
-    """The entries as JSON Lines, oldest first."""
-    for entry in entries.order_by("pk").iterator(chunk_size=_CHUNK):
+    """The entries as JSON Lines, oldest first, read in pages."""
+    for entry in paged(entries, "pk"):
         yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"
+
+
+def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":
+    """The entries that a purge of what is older than `before` deletes: all but those that record a purge.
+
+    Raises InvalidRequest if that would delete entries of the last KEPT_DAYS days."""
+    if before > timezone.now() - timedelta(days=KEPT_DAYS):
+        raise InvalidRequest(f"Entries of the last {KEPT_DAYS} days are kept.", param="before")
+    rows: QuerySet[AuditEntry] = QuerySet(AuditEntry)  # the manager of the model refuses to delete
+    return rows.filter(at__lt=before).exclude(action=Action.PURGE)
+
+
+def audit_purge(before: datetime, *, actor: Actor) -> int:
+    """Delete the entries that are older than `before`, record that, and return how many they were.
+
+    The triggers are out of the way only inside the transaction of each batch, which nobody else sees. Raises
+    InvalidRequest as audit_purgeable does."""
+    rows = audit_purgeable(before)
+    count = rows.count()
+    if count:
+        # First, so that a purge that is cut short is recorded as well.
+        audit_record(Action.PURGE, actor=actor, kind=KIND, count=count, note=f"Older than {before.isoformat()}.")
+    deleted = 0
+    while batch := list(rows.order_by("pk").values_list("pk", flat=True)[:_PURGE_BATCH]):
+        with transaction.atomic(), connection.cursor() as cursor:
+            for statement in drop_statements(connection.vendor):
+                cursor.execute(statement)
+            deleted += rows.filter(pk__in=batch).delete()[0]
+            for statement in create_statements(connection.vendor):
+                cursor.execute(statement)
+    return deleted

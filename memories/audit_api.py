@@ -1,17 +1,28 @@
 """/api/audit: the audit log, for staff that may view it."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import HttpResponse
+from django.http import StreamingHttpResponse
 from ninja import Router
 
-from memories.audit import Action, Actor, actor_of_caller, audit_entries, audit_json, audit_lines, audit_record
+from memories.audit import (
+    KIND,
+    Action,
+    actor_of_caller,
+    audit_entries,
+    audit_json,
+    audit_lines,
+    audit_record,
+)
 from memories.caller import ApiRequest, Caller
-from memories.database import in_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden
 from memories.ids import parse_uuid
+from memories.limits import PageSize, ShortText
 from memories.lists import DEFAULT_LIMIT, list_json
+from memories.portability import in_chunks
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
@@ -22,18 +33,26 @@ _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {_LINES: {"schema": 
 @router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
 async def audit_list(
     request: ApiRequest,
-    actor: str = "",
-    owner: str = "",
-    action: str = "",
-    limit: int = DEFAULT_LIMIT,
-    after: str | None = None,
+    actor: ShortText = "",
+    owner: ShortText = "",
+    action: ShortText = "",
+    limit: PageSize = DEFAULT_LIMIT,
+    after: ShortText | None = None,
 ) -> Any:
     """Who looked at or changed whose what, newest first. `actor`, `owner` and `action` choose entries with exactly
-    these. With `Accept: application/x-ndjson` all of them come as JSON Lines, oldest first; that is recorded."""
+    these; `after` is the id of the last entry of the page before. With `Accept: application/x-ndjson` all entries come
+    as JSON Lines, oldest first, and `limit` and `after` count for nothing. Reading is recorded."""
     named = {"actor": actor, "owner": owner, "action": action}
     if _LINES not in request.headers.get("accept", ""):
         return await in_thread(_list, request.auth, named, limit, after)
-    response = HttpResponse(await in_thread(_lines, request.auth, named), content_type=_LINES)
+    await in_thread(_export_record, request.auth)
+    chunks = in_chunks(audit_lines(audit_entries(**named)))
+
+    async def stream() -> AsyncGenerator[bytes]:
+        while (chunk := await in_read_thread(next, chunks, "")) != "":
+            yield chunk.encode()
+
+    response = StreamingHttpResponse(stream(), content_type=_LINES)
     response["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
     return response
 
@@ -48,11 +67,12 @@ def require_right(caller: Caller) -> None:
 
 def _list(caller: Caller, named: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:
     require_right(caller)
-    return list_json(audit_entries(**named), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
+    page = list_json(audit_entries(**named), limit=limit, after=after, key="id", show=audit_json, parse=parse_uuid)
+    actor = actor_of_caller(caller.owner_id, caller.actor)
+    audit_record(Action.LIST, actor=actor, kind=KIND, count=len(page["data"]))
+    return page
 
 
-def _lines(caller: Caller, named: dict[str, str]) -> str:
+def _export_record(caller: Caller) -> None:
     require_right(caller)
-    actor: Actor = actor_of_caller(caller.owner_id, caller.actor)
-    audit_record(Action.EXPORT, actor=actor, kind="audit entry")
-    return "".join(audit_lines(audit_entries(**named)))
+    audit_record(Action.EXPORT, actor=actor_of_caller(caller.owner_id, caller.actor), kind=KIND)

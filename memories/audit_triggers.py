@@ -1,5 +1,6 @@
 """Triggers that make the database refuse to change or delete entries of the audit log, whatever asks for it.
-Called by migrations. Only an administrator of the database itself can drop them (docs/audit.md)."""
+Migrations create them. They are dropped by `audit_purge`, for as long as one transaction, and can be dropped by an
+administrator of the database itself (docs/audit.md)."""
 
 from django.db.backends.base.schema import BaseDatabaseSchemaEditor
 
@@ -8,23 +9,31 @@ _REFUSAL = "The audit log is append-only."
 _VERBS = ("update", "delete")
 
 
+def create_statements(vendor: str) -> list[str]:
+    """The SQL that creates the triggers, on SQLite or PostgreSQL."""
+    postgresql = vendor == "postgresql"
+    function = (
+        "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
+    )
+    body = "EXECUTE FUNCTION audit_refuse()" if postgresql else f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
+    triggers = [f"CREATE TRIGGER audit_no_{verb} BEFORE {verb} ON {TABLE} FOR EACH ROW {body}" for verb in _VERBS]
+    return [function, *triggers] if postgresql else triggers
+
+
+def drop_statements(vendor: str) -> list[str]:
+    """The SQL that drops them."""
+    of_table = f" ON {TABLE}" if vendor == "postgresql" else ""
+    return [f"DROP TRIGGER IF EXISTS audit_no_{verb}{of_table}" for verb in _VERBS]
+
+
 def triggers_create(schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """Create the triggers, on SQLite or PostgreSQL."""
-    if schema_editor.connection.vendor == "postgresql":
-        schema_editor.execute(
-            "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
-            f"$$ BEGIN RAISE EXCEPTION '{_REFUSAL}'; END $$"
-        )
-    for verb in _VERBS:
-        if schema_editor.connection.vendor == "postgresql":
-            body = "EXECUTE FUNCTION audit_refuse()"
-        else:
-            body = f"BEGIN SELECT RAISE(ABORT, '{_REFUSAL}'); END"
-        schema_editor.execute(f"CREATE TRIGGER audit_no_{verb} BEFORE {verb} ON {TABLE} FOR EACH ROW {body}")
+    """Create the triggers; for migrations."""
+    for statement in create_statements(schema_editor.connection.vendor):
+        schema_editor.execute(statement)
 
 
 def triggers_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
-    """Drop them."""
-    of_table = f" ON {TABLE}" if schema_editor.connection.vendor == "postgresql" else ""
-    for verb in _VERBS:
-        schema_editor.execute(f"DROP TRIGGER IF EXISTS audit_no_{verb}{of_table}")
+    """Drop the triggers; for migrations."""
+    for statement in drop_statements(schema_editor.connection.vendor):
+        schema_editor.execute(statement)

@@ -69,7 +69,7 @@ def fragment_view(view: View) -> View:
     return never_cache(require_GET(_for_reader(view)))
 
 
-def deed_view(view: View) -> View:
+def action_view(view: View) -> View:
     """A write that a page's script asks for; strangers are told so."""
     return never_cache(require_POST(_for_reader(view)))
 

@@ -14,9 +14,9 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import Agent, ApiKey
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter
 from memories.admin.marks import badge, moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import actor_of
 
@@ -51,11 +51,11 @@ class ApiKeyForm(RefusableForm):
 
 
 @admin.register(ApiKey)
-class ApiKeyAdmin(DeedAdmin, ServiceAdmin):
+class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
     """Who may call the APIs for whom."""
 
     form = ApiKeyForm
-    deeds = (Deed(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
+    object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
     list_select_related = ("owner__user",)
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))

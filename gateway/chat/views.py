@@ -89,8 +89,11 @@ def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> Ht
 
 @fragment_view
 def review_fragment(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
-    """What a review wrote, for its toast; empty when there is nothing of it."""
-    return render(request, "gateway/review_entries.html", {"notes": notes_of_review(reader.owner.pk, review_id)})
+    """What a review wrote, for its toast. 404 for a review of somebody else, and for one that wrote nothing."""
+    notes = notes_of_review(reader.owner.pk, review_id)
+    if notes is None:
+        return HttpResponse(status=404)
+    return render(request, "gateway/review_entries.html", {"notes": notes})
 
 
 def context_fill(session: Session | None) -> int:

@@ -1,15 +1,19 @@
 """The audit log in the admin: to read, to filter and to export. Nothing of it can be changed here."""
 
+from collections.abc import AsyncGenerator
+
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.admin.marks import moment
-from memories.audit import Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
+from memories.audit import KIND, Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
+from memories.database import in_read_thread
 from memories.models import AuditEntry
+from memories.portability import in_chunks
 
 
 class AuditActorFilter(ExactTextFilter):
@@ -46,11 +50,17 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         return audit_sentence(entry)
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
-    def export_lines(self, request: HttpRequest) -> HttpResponse:
-        """The whole log, oldest first. Raises PermissionDenied."""
+    def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:
+        """The whole log, oldest first, read in pages while it is sent. Raises PermissionDenied."""
         if not self.has_view_permission(request):
             raise PermissionDenied
-        audit_record(Action.EXPORT, actor=actor_of(request.user), kind="audit entry", note="The whole log.")
-        response = HttpResponse("".join(audit_lines(audit_entries())), content_type="application/x-ndjson")
+        audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")
+        chunks = in_chunks(audit_lines(audit_entries()))
+
+        async def stream() -> AsyncGenerator[bytes]:
+            while (chunk := await in_read_thread(next, chunks, "")) != "":
+                yield chunk.encode()
+
+        response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
         response.headers["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
         return response

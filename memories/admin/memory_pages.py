@@ -1,4 +1,4 @@
-"""Memories in the admin: list, page with history beside the form, and deeds. Nothing is saved here:
+"""Memories in the admin: list, page with history beside the form, and actions on a row. Nothing is saved here:
 every change goes through memories.services, so that it is scanned, kept within budget and written down."""
 
 from collections.abc import Sequence
@@ -11,7 +11,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.base import row_by_id, staff_actor
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
 from memories.admin.history import history_rows
 from memories.admin.marks import memory_badge
@@ -26,6 +25,7 @@ from memories.admin.memory_writes import (
     restore_one,
     staff_source,
 )
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import ServiceAdmin
 from memories.audit import Action
 from memories.changes import memory_restore
@@ -37,15 +37,15 @@ _ACTIONS = {"Allowed": Action.ALLOW, "Deleted": Action.DELETE}
 
 
 @admin.register(Memory)
-class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
+class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     """What is remembered about whom, and by whose hand."""
 
     records_opening = True
-    deeds = (
-        Deed(verb="allow", label="Allow these words", permission="memories.change_memory"),
-        Deed(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
-        Deed(verb="restore", label="Restore", permission="memories.delete_memory", look="primary"),
-        Deed(verb="put_back", label="Restore this", permission="memories.change_memory"),
+    object_actions = (
+        ObjectAction(verb="allow", label="Allow these words", permission="memories.change_memory"),
+        ObjectAction(verb="delete", label="Delete", permission="memories.delete_memory", look="danger"),
+        ObjectAction(verb="restore", label="Restore", permission="memories.delete_memory", look="primary"),
+        ObjectAction(verb="put_back", label="Restore this", permission="memories.change_memory"),
     )
     form = MemoryForm
     list_display = ("words", "whose", "subject", "origin", "state", "last_use", "last_change")
@@ -114,7 +114,7 @@ class MemoryAdmin(MemoryColumns, DeedAdmin, ServiceAdmin):
         """May change words, and allow what the scan blocks."""
         return bool(request.user.has_perm("memories.change_memory"))
 
-    # -- deeds on several
+    # -- actions on several
     @admin.action(description="Delete", permissions=["remove"])
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
         self._write(request, list(self._with_books(queryset)), delete_one, "Deleted")

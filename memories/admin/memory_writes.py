@@ -1,4 +1,4 @@
-"""What an administrator does to memories, through memories.services: each deed is a revision by `staff:ID`;
+"""What an administrator does to memories, through memories.services: each change is a revision by `staff:ID`;
 what was done to several memories of one book at once is one change set, which can be taken back as one."""
 
 import json

@@ -12,7 +12,6 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, staff_actor
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
     ActorFilter,
@@ -25,6 +24,7 @@ from memories.admin.filters import (
 )
 from memories.admin.history import action_words
 from memories.admin.marks import mark, moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_words import say_undone
 from memories.audit import Action
 from memories.changes import undo_changes
@@ -107,10 +107,10 @@ class RevisionAdmin(ReadOnlyAdmin):
 
 
 @admin.register(ChangeSet)
-class ChangeSetAdmin(DeedAdmin, ReadOnlyAdmin):
+class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
     """Groups of writes that belong together; each can be taken back, and a taking back can be taken back too."""
 
-    deeds = (Deed(verb="undo", label="Undo", permission="memories.change_memory"),)
+    object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
 
     list_display = ("id", "kind", "owner", "book", "origin", "actor", "when")
     list_select_related = ("owner__user", "book")

@@ -25,8 +25,8 @@ class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 class AuditEntry(models.Model):
     """Who did what to whose object, when and from where. Holds no word of what anybody said or is remembered for.
 
-    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers). A migration that makes SQLite
-    rebuild this table has to create them again."""
+    Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); the one exception, for old entries,
+    is memories.audit.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""
 
     class Action(models.TextChoices):
         VIEW = "view", "opened"
@@ -40,7 +40,7 @@ class AuditEntry(models.Model):
         FORGET = "forget", "erased"
         SIGN_IN = "sign_in", "signed in"
         SIGN_IN_FAILED = "sign_in_failed", "failed to sign in"
-        SIGN_IN_REFUSED = "sign_in_refused", "was refused to sign in after too many failures"
+        SIGN_IN_REFUSED = "sign_in_refused", "had to wait after too many failures to sign in"
         SIGN_IN_UNLOCKED = "sign_in_unlocked", "unlocked signing in for"
         SIGN_OUT = "sign_out", "signed out"
         PASSWORD_CHANGE = "password_change", "changed the password of"
@@ -49,6 +49,7 @@ class AuditEntry(models.Model):
         KEY_CHANGE = "key_change", "changed"
         KEY_REVOKE = "key_revoke", "revoked"
         SETTINGS_CHANGE = "settings_change", "changed the settings of"
+        PURGE = "purge", "purged"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField(default=timezone.now)

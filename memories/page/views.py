@@ -12,7 +12,7 @@ from memories.page.importing import rewordings
 from memories.page.listing import Listed, filters_of, listed
 from memories.page.rows import TARGET_WORDS, mark_of, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
-from memories.readers import Reader, deed_view, fragment_view, page_view
+from memories.readers import Reader, action_view, fragment_view, page_view
 from memories.selectors import memory_get
 
 
@@ -83,7 +83,7 @@ def history_fragment(request: HttpRequest, reader: Reader, number: int) -> HttpR
     return render(request, "memories/history.html", context)
 
 
-@deed_view
+@action_view
 def import_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     """The words that an import (the body, JSON Lines) would change; nothing is written. 400 where it is no import."""
     try:

@@ -20,10 +20,10 @@ from gateway.chat.markdown import render_markdown
 from memories import scanning
 from memories.admin.access import action_record
 from memories.admin.base import row_by_id, staff_actor
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
 from memories.admin.marks import badge, mark, moment
 from memories.admin.memory_writes import staff_source
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
@@ -112,13 +112,13 @@ def history_of(artifact: Artifact) -> list[ArtifactStep]:
 
 
 @admin.register(Artifact)
-class ArtifactAdmin(DeedAdmin, ServiceAdmin):
+class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     """The documents that consolidation keeps, and what people made of them."""
 
     records_opening = True
-    deeds = (
-        Deed(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
-        Deed(verb="put_back", label="Restore this", permission="memories.change_artifact"),
+    object_actions = (
+        ObjectAction(verb="remove", label="Remove", permission="memories.change_artifact", look="danger"),
+        ObjectAction(verb="put_back", label="Restore this", permission="memories.change_artifact"),
     )
     form = ArtifactForm
     list_display = ("path", "owner", "book", "version", "origin", "state", "updated")

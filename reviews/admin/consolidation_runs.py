@@ -15,9 +15,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.marks import moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_words import say_undone
 from memories.audit import Action
 from memories.changes import change_set_get, undo_changes
@@ -51,13 +51,13 @@ class RunIdFilter(IdFilter):
 
 
 @admin.register(ConsolidationRun)
-class ConsolidationRunAdmin(RunColumns, DeedAdmin, ReadOnlyAdmin):
+class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     """Consolidations, newest first."""
 
     records_opening = True
-    deeds = (
-        Deed(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
-        Deed(verb="undo", label="Undo", permission="memories.change_artifact"),
+    object_actions = (
+        ObjectAction(verb="stop", label="Stop", permission="reviews.change_consolidationrun", look="danger"),
+        ObjectAction(verb="undo", label="Undo", permission="memories.change_artifact"),
     )
     list_display = (
         "state_badge", "trigger", "phase", "progress", "tokens_count", "requests", "started", "owner", "book",

@@ -1,4 +1,4 @@
-"""The same deed done to many reviews at once. Each is done in a transaction of its own and has its own line in the
+"""The same action done to many reviews at once. Each is done in a transaction of its own and has its own line in the
 admin log, so that one that is refused, or is broken, loses none of the others; one message says what became of all."""
 
 import logging
@@ -96,18 +96,18 @@ def review_name(run: ReviewRun) -> str:
 
 
 def _each(
-    request: HttpRequest, runs: Iterable[ReviewRun], deed: Callable[[ReviewRun], str], action: Action = Action.CHANGE
+    request: HttpRequest, runs: Iterable[ReviewRun], change: Callable[[ReviewRun], str], action: Action = Action.CHANGE
 ) -> Outcome:
-    """`deed` returns what the log says, and raises DomainErrors."""
+    """`change` returns what the log says, and raises DomainErrors."""
     outcome = Outcome()
     for run in runs:
         try:
             with transaction.atomic():
-                action_record(request, ReviewRun, deed(run), [run], action)
+                action_record(request, ReviewRun, change(run), [run], action)
         except DomainError as refusal:
             outcome.skip(run, str(refusal))
         except Exception:
-            logger.exception("review %s: an administrator's deed on many broke off", run.pk)
+            logger.exception("review %s: an action on many reviews broke off", run.pk)
             outcome.skip(run, "It could not be done; the server's log says why.")
         else:
             outcome.done += 1

@@ -20,9 +20,9 @@ from gateway.chat.memory_notes import undo_tips
 from gateway.models import Session
 from memories.admin.access import action_record
 from memories.admin.base import ReadOnlyAdmin, staff_actor
-from memories.admin.deeds import Deed, DeedAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.admin.marks import moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_words import say_put_back, say_undone
 from memories.audit import Action
 from memories.changes import undo_changes
@@ -56,15 +56,15 @@ class AgentFilter(ExactTextFilter):
 
 
 @admin.register(ReviewRun)
-class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, DeedAdmin, ReadOnlyAdmin):
+class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAdmin, ReadOnlyAdmin):
     """Background reviews, newest first."""
 
     records_opening = True
-    deeds = (
-        Deed(verb="undo", label="Undo", permission=PERMISSION),
-        Deed(verb="put_back", label="Put back", permission=PERMISSION),
-        Deed(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
-        Deed(verb="again", label="Review again", permission=PERMISSION),
+    object_actions = (
+        ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
+        ObjectAction(verb="put_back", label="Put back", permission=PERMISSION),
+        ObjectAction(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
+        ObjectAction(verb="again", label="Review again", permission=PERMISSION),
     )
     list_display = (
         "state_badge",
@@ -139,9 +139,9 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, DeedAdmin, Rea
         context: dict[str, Any] = super().page_context(request, row)
         note = format_html("<p>{} {}</p>", self.state_badge(row), error_words(row))
         title = f"Review of {moment(row.created_at)}"
-        return {**context, "title": title, "deed_note": note, "transcript": self._frozen(request, row)}
+        return {**context, "title": title, "object_action_note": note, "transcript": self._frozen(request, row)}
 
-    # -- deeds on several
+    # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
         """May take reviews back, cancel them and decide about them. (Nobody edits a review: it is a record.)"""
         return bool(request.user.has_perm(PERMISSION))

@@ -14,7 +14,7 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
 from memories.page.listing import DEFAULT_BOOK
-from memories.readers import Reader, deed_view, fragment_view, page_view
+from memories.readers import Reader, action_view, fragment_view, page_view
 from memories.selectors import book_named
 from reviews import services
 from reviews.ceilings import day_of
@@ -77,7 +77,7 @@ def document_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
     return render(request, template, context)
 
 
-@deed_view
+@action_view
 def review_cancel(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
     """Stop a review that is scheduled or running. Answers 204, also when it is over already."""
     try:

@@ -14,7 +14,7 @@ from django.urls import get_resolver
 
 from config.api import api, v1
 from gateway.mcp import tools
-from gateway.models import Agent, Run
+from gateway.models import Agent, Message, Run, Session
 from gateway.routing import websocket_routes
 from memories.artifacts import artifact_put
 from memories.auditors import AUDITORS, auditors_make
@@ -109,11 +109,9 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "new/": (OWN_PAGE, "GET", "/new/"),
     "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
     "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
-    # The turn has no message yet, so there is nothing to show to anybody.
-    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": ("uunnnn", "GET", "/fragments/turn/{session}/{turn}/"),
+    "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_PART, "GET", "/fragments/turn/{session}/{turn}/"),
     "fragments/turns/<uuid:session_id>/": (ALICES_PART, "GET", "/fragments/turns/{session}/"),
-    # Without words for everybody else.
-    "fragments/review/<uuid:review_id>/": (OWN_PART, "GET", "/fragments/review/{review}/"),
+    "fragments/review/<uuid:review_id>/": (ALICES_PART, "GET", "/fragments/review/{review}/"),
     "memories/": (OWN_PAGE, "GET", "/memories/"),
     "fragments/memories/": (OWN_PART, "GET", "/fragments/memories/"),
     "fragments/memories/summary/": (OWN_PART, "GET", "/fragments/memories/summary/"),
@@ -193,6 +191,9 @@ def rows_of(alice: Owner) -> dict[str, str]:
     memory = memory_make(alice, SECRET)
     session = session_make(alice, Agent.objects.get(name="assistant"), title=SECRET)
     run = Run.objects.create(owner=alice, session=session, turn=1, state="completed", request_id="r", text=SECRET)
+    Session.objects.filter(pk=session.pk).update(message_seq=2)
+    for seq, role in ((1, "user"), (2, "assistant")):
+        Message.objects.create(owner=alice, session=session, run=run, seq=seq, role=role, text=SECRET)
     artifact_put(memory.book, "MEMORY.md", f"# {SECRET}", Source(actor="user:1", origin=WriteOrigin.USER))
     change_set = ChangeSet.objects.filter(revisions__memory=memory).get()
     shared: dict[str, Any] = {"owner": alice, "book": memory.book, "book_epoch": 1, "trigger": "request"}
@@ -201,6 +202,7 @@ def rows_of(alice: Owner) -> dict[str, str]:
         change_set=change_set.pk, writes=[{"action": "add", "after": SECRET, "state": "applied", "index": 0,
         "memory_id": str(memory.number)}],
     )  # fmt: skip
+    ChangeSet.objects.filter(pk=change_set.pk).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
     consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
     return {
         "memory": str(memory.number),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
+from django.core.management import call_command
 from pytest_django import Settings
 
 from config.bootstrap import KEPT_BACKUPS, back_up, first_credentials
@@ -59,9 +60,23 @@ def test_a_missing_key_is_made_for_the_administrator_that_is_there() -> None:
 @pytest.mark.django_db
 def test_an_ordinary_user_of_that_name_is_not_promoted() -> None:
     User.objects.create_user("admin", password="mine")
-    with pytest.raises(ConfigurationError, match=r"^DAYBOOK_ADMIN_USER is 'admin'; "):
-        first_credentials()
+    assert first_credentials() == ("", "", "")
     assert not User.objects.get().is_superuser
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.django_db
+def test_without_an_active_administrator_it_starts_and_says_how_to_make_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    boss = User.objects.create_superuser("admin", password="kept")
+    User.objects.filter(pk=boss.pk).update(is_active=False)
+    call_command("prepare")
+    said = capsys.readouterr()
+    assert "no active administrator" in said.out + said.err
+    assert "manage.py createsuperuser" in said.out + said.err
+    boss.refresh_from_db()
+    assert not boss.is_active
 
 
 @pytest.mark.django_db

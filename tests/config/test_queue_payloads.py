@@ -63,7 +63,7 @@ def test_a_job_in_the_table_is_json() -> None:
 def test_the_status_of_a_cluster_survives() -> None:
     sentinel = SimpleNamespace(
         parent_pid=1, pid=2, cluster_id=uuid4(), broker=SimpleNamespace(), tob=TASK["started"], reincarnations=0,
-        status=lambda: "Idle", monitor=None, pusher=None, pool=[], result_queue=Queue(), task_queue=Queue(),
+        status=lambda: Conf.IDLE, monitor=None, pusher=None, pool=[], result_queue=Queue(), task_queue=Queue(),
     )  # fmt: skip
     read = SignedPackage.loads(SignedPackage.dumps(Stat(sentinel), True))
     assert read.cluster_id == sentinel.cluster_id

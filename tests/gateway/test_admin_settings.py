@@ -1,11 +1,13 @@
 """/admin/gateway/agent/, /apikey/, /configuration/ and /worker/"""
 
 import hashlib
+import logging
 import re
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.sessions.models import Session as LoginSession
 from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
@@ -18,7 +20,7 @@ from gateway.keys import api_key_create
 from gateway.models import Agent, ApiKey, Configuration, Worker
 from gateway.services import agents_apply
 from memories.errors import InvalidRequest
-from memories.models import Target
+from memories.models import AuditEntry, Target
 from memories.services import book_limits
 from tests.admin_rows import agent_make, owner_make, staff_client
 
@@ -157,13 +159,30 @@ def test_a_key_is_shown_once_and_its_hash_never(root: Client) -> None:
         assert key.sha256 not in again
 
 
+def test_a_new_key_is_in_its_one_answer_only(
+    root: Client, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    form = {"owner": str(owner_make().pk), "name": "laptop", "requests_per_minute": "0"}
+    with caplog.at_level(logging.DEBUG):
+        answer = root.post(f"{KEYS}add/", form)
+    found = re.findall(r"dbk_[\w-]{40,}", answer.content.decode())
+    assert (answer.status_code, len(found), "no-store" in answer.headers["Cache-Control"]) == (200, 1, True)
+    cookies = answer.cookies.output() + root.cookies.output()
+    sessions = [row.get_decoded() for row in LoginSession.objects.all()]
+    logged = caplog.text + "".join(capfd.readouterr())
+    stored = str(list(AuditEntry.objects.values())) + str(list(ApiKey.objects.values()))
+    assert sessions
+    for place in (cookies, str(sessions), logged, stored, str(answer.headers)):
+        assert found[0] not in place
+
+
 def test_a_revoked_key_stays_listed_and_says_so(root: Client) -> None:
     key, _ = api_key_create(owner=owner_make(), name="laptop")
     page = reverse("admin:gateway_apikey_change", args=[key.pk])
     assert "Revoke</button>" in root.get(page).content.decode()
-    assert root.get(reverse("admin:gateway_apikey_deed", args=[key.pk])).status_code == 405
+    assert root.get(reverse("admin:gateway_apikey_object_action", args=[key.pk])).status_code == 405
     answer = root.post(
-        reverse("admin:gateway_apikey_deed", args=[key.pk]), {"verb": "revoke"}, follow=True
+        reverse("admin:gateway_apikey_object_action", args=[key.pk]), {"verb": "revoke"}, follow=True
     ).content.decode()
     key.refresh_from_db()
     assert key.revoked_at is not None

@@ -51,11 +51,14 @@ def test_an_auditor_sees_a_review_without_the_conversation() -> None:
     assert "Question 1" not in page
 
 
-def test_a_deed_needs_the_csrf_token() -> None:
+def test_a_object_action_needs_the_csrf_token() -> None:
     memory, signed_in = memory_make(), staff_client(superuser=True)
     client = Client(enforce_csrf_checks=True)
     client.cookies = signed_in.cookies
-    assert client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), {"verb": "delete"}).status_code == 403
+    assert (
+        client.post(reverse("admin:memories_memory_object_action", args=[memory.pk]), {"verb": "delete"}).status_code
+        == 403
+    )
 
 
 def test_the_group_of_auditors_is_made_once_and_can_be_taken_away() -> None:

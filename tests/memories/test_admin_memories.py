@@ -1,4 +1,4 @@
-"""/admin/memories/memory/: list, search, filters, edits and deeds"""
+"""/admin/memories/memory/: list, search, filters, edits and actions on a row"""
 
 import json
 from collections.abc import Callable
@@ -64,8 +64,8 @@ def act(client: Client, action: str, *memories: Memory, **more: str) -> Any:
     return client.post(f"{LIST}?state=all", form, follow=True)
 
 
-def deed(client: Client, memory: Memory, **form: str) -> Any:
-    return client.post(reverse("admin:memories_memory_deed", args=[memory.pk]), form)
+def object_action(client: Client, memory: Memory, **form: str) -> Any:
+    return client.post(reverse("admin:memories_memory_object_action", args=[memory.pk]), form)
 
 
 def test_the_list_shows_what_is_remembered_about_whom(root: Client) -> None:
@@ -297,7 +297,7 @@ def test_an_earlier_state_can_be_put_back(root: Client) -> None:
     memory = memory_make("Likes tea.")
     first = Revision.objects.get()
     edit(root, memory, content="Likes coffee.")
-    assert deed(root, memory, verb="put_back", revision=str(first.pk)).status_code == 302
+    assert object_action(root, memory, verb="put_back", revision=str(first.pk)).status_code == 302
     memory.refresh_from_db()
     assert memory.content == "Likes tea."
     assert Revision.objects.filter(memory=memory).latest("version").action == "restore"
@@ -306,9 +306,9 @@ def test_an_earlier_state_can_be_put_back(root: Client) -> None:
 def test_a_revision_of_another_memory_is_not_put_back(root: Client) -> None:
     memory, other = memory_make("Likes tea."), memory_make("Works nights.")
     foreign = Revision.objects.get(memory=other)
-    assert deed(root, memory, verb="put_back", revision=str(foreign.pk)).status_code == 404
-    assert deed(root, memory, verb="eat").status_code == 404
-    assert root.get(reverse("admin:memories_memory_deed", args=[memory.pk])).status_code == 405
+    assert object_action(root, memory, verb="put_back", revision=str(foreign.pk)).status_code == 404
+    assert object_action(root, memory, verb="eat").status_code == 404
+    assert root.get(reverse("admin:memories_memory_object_action", args=[memory.pk])).status_code == 405
     memory.refresh_from_db()
     assert memory.content == "Likes tea."
 
@@ -375,4 +375,4 @@ def test_a_memory_links_to_the_session_it_came_from(root: Client) -> None:
 @pytest.mark.parametrize("key", ["nonsense", "01890000-0000-7000-8000-000000000000"])
 def test_a_memory_that_is_not_there_is_no_error(root: Client, key: str) -> None:
     assert root.get(f"/admin/memories/memory/{key}/change/").status_code == 302
-    assert root.post(f"/admin/memories/memory/{key}/deed/", {"verb": "delete"}).status_code == 404
+    assert root.post(f"/admin/memories/memory/{key}/action/", {"verb": "delete"}).status_code == 404

@@ -1,6 +1,6 @@
-"""/admin/: role × page × action. Every registered page, deed, action and further address has a row here, and who is not
-named in it gets nothing: `s` superuser, `a` memory auditor, `v` staff that may view everything, `n` staff without
-permissions. Ordinary people and those who are not signed in are sent to sign in, everywhere."""
+"""/admin/: role × page × action. Every registered page, action on a row, action on a list and further address has a row
+here, and who is not named in it gets nothing: `s` superuser, `a` memory auditor, `v` staff that may view everything,
+`n` staff without permissions. Ordinary people and those who are not signed in are sent to sign in, everywhere."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ PAGES = {
     "reviews.reviewrun": Who(look="sav"),
 }
 # Buttons of a row's page.
-DEEDS = {
+OBJECT_ACTIONS = {
     "gateway.apikey revoke": "s",
     "memories.artifact put_back": "sa",
     "memories.artifact remove": "sa",
@@ -159,11 +159,11 @@ def expected(role: str, who: str) -> str:
 
 
 def all_addresses() -> set[str]:
-    """Names of the addresses that pages have beside Django's own and the deeds'."""
+    """Names of the addresses that pages have beside Django's own and the object actions'."""
     found = set()
     for name, page in pages().items():
         base = name.replace(".", "_")
-        own = {f"{base}_{part}" for part in (*_DJANGOS_OWN, "deed")}
+        own = {f"{base}_{part}" for part in (*_DJANGOS_OWN, "object_action")}
         found |= {url.name for url in page.get_urls() if url.name and url.name not in own}
     return found
 
@@ -175,19 +175,23 @@ def all_actions() -> set[str]:
     return {f"{name} {action}" for name, page in pages().items() for action in page.get_actions(request)}
 
 
-def all_deeds() -> set[str]:
-    return {f"{name} {deed.verb}" for name, page in pages().items() for deed in getattr(page, "deeds", ())}
+def all_object_actions() -> set[str]:
+    return {
+        f"{name} {object_action.verb}"
+        for name, page in pages().items()
+        for object_action in getattr(page, "object_actions", ())
+    }
 
 
 @pytest.mark.parametrize(
     ("kind", "there", "table"),
     [
         ("page", lambda: set(pages()), PAGES),
-        ("deed", all_deeds, DEEDS),
+        ("object_action", all_object_actions, OBJECT_ACTIONS),
         ("action", all_actions, ACTIONS),
         ("address", all_addresses, ADDRESSES),
     ],
-    ids=["pages", "deeds", "actions", "addresses"],
+    ids=["pages", "object_actions", "actions", "addresses"],
 )
 def test_everything_in_the_admin_has_a_row_in_the_matrix(
     kind: str, there: Callable[[], set[str]], table: dict[str, Any]
@@ -230,18 +234,20 @@ def test_a_change_by_somebody_who_may_not_is_refused(role: str, client: Client, 
     assert {name: stored(rows[name]) for name in refused} == before
 
 
-def test_each_role_does_its_deeds_and_no_others(role: str, client: Client, rows: Rows) -> None:
+def test_each_role_does_its_object_actions_and_no_others(role: str, client: Client, rows: Rows) -> None:
     seen = {}
-    for deed, who in DEEDS.items():
-        name, verb = deed.split()
+    for object_action, who in OBJECT_ACTIONS.items():
+        name, verb = object_action.split()
         before = stored(rows[name])
-        answer = client.post(deed_of(name, rows), {"verb": verb, "revision": str(rows["memories.revision"].pk)})
+        answer = client.post(
+            object_action_of(name, rows), {"verb": verb, "revision": str(rows["memories.revision"].pk)}
+        )
         # Who may put something back is asked before what: this revision is that of a memory.
         found_nothing = answer.status_code == 404 and verb == "put_back"
-        seen[deed] = YES if found_nothing else outcome(answer)
+        seen[object_action] = YES if found_nothing else outcome(answer)
         if expected(role, who) != YES:
-            assert stored(rows[name]) == before, deed
-    assert seen == {deed: expected(role, who) for deed, who in DEEDS.items()}
+            assert stored(rows[name]) == before, object_action
+    assert seen == {object_action: expected(role, who) for object_action, who in OBJECT_ACTIONS.items()}
 
 
 def test_each_role_is_offered_its_actions_and_no_others(role: str, client: Client, rows: Rows) -> None:
@@ -264,11 +270,11 @@ def test_each_role_reaches_its_addresses_and_no_others(role: str, client: Client
     assert seen == {name: expected(role, who) for name, (who, _) in ADDRESSES.items()}
 
 
-def test_no_deed_is_done_by_following_a_link(rows: Rows) -> None:
+def test_no_object_action_is_done_by_following_a_link(rows: Rows) -> None:
     root = staff_client(superuser=True)
-    for deed in DEEDS:
-        name, verb = deed.split()
-        assert root.get(deed_of(name, rows), {"verb": verb}).status_code == 405, deed
+    for object_action in OBJECT_ACTIONS:
+        name, verb = object_action.split()
+        assert root.get(object_action_of(name, rows), {"verb": verb}).status_code == 405, object_action
 
 
 def test_the_first_page_is_for_staff(role: str, client: Client) -> None:
@@ -280,6 +286,6 @@ def stored(row: Model) -> Any:
     return type(row)._default_manager.filter(pk=row.pk).values().first()
 
 
-def deed_of(name: str, rows: Rows) -> str:
-    """Address that the deeds of a row are posted to."""
-    return reverse(f"admin:{name.replace('.', '_')}_deed", args=[rows[name].pk])
+def object_action_of(name: str, rows: Rows) -> str:
+    """Address that the object actions of a row are posted to."""
+    return reverse(f"admin:{name.replace('.', '_')}_object_action", args=[rows[name].pk])

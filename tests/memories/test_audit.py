@@ -1,6 +1,8 @@
 """The audit log: append-only in the code and in the database, without words, exported, and for those with the right"""
 
+import asyncio
 import json
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 
@@ -8,11 +10,14 @@ import pytest
 from django.apps import apps
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 
-from memories.audit import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_record, audit_sentence
-from memories.audit_triggers import triggers_create
+from memories import audit, portability
+from memories.audit import NOBODY, SYSTEM, Action, Actor, audit_entry, audit_purge, audit_record, audit_sentence
+from memories.audit_triggers import create_statements
 from memories.database import in_thread
 from memories.models import AppendOnlyError, AuditEntry, Owner
 from tests.admin_rows import memory_make, staff_client
@@ -26,24 +31,9 @@ BOB = Actor("bob", "user:1")
 @pytest.fixture
 def triggers(db: None) -> None:
     """The triggers of the migration, which the test run leaves out, until the test's transaction is rolled back."""
-    for statement in statements():
-        with connection.cursor() as cursor:
+    with connection.cursor() as cursor:
+        for statement in create_statements(connection.vendor):
             cursor.execute(statement)
-
-
-def statements() -> list[str]:
-    """The SQL that creates the triggers."""
-
-    class Collected:
-        def __init__(self) -> None:
-            self.connection, self.sql = connection, list[str]()
-
-        def execute(self, sql: str) -> None:
-            self.sql.append(sql)
-
-    editor = Collected()
-    triggers_create(editor)  # type: ignore[arg-type]  # what it uses of a schema editor
-    return editor.sql
 
 
 @pytest.mark.parametrize(
@@ -101,6 +91,12 @@ def test_an_auditor_who_deletes_everything_stays_in_the_log() -> None:
         ({"action": Action.LIST, "actor": BOB, "kind": "memory", "count": 3}, "bob listed 3 × memory of alice."),
         ({"action": Action.SIGN_IN, "actor": BOB, "owner": None}, "bob signed in."),
         ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "owner": None}, "Somebody failed to sign in."),
+        ({"action": Action.SIGN_IN_FAILED, "actor": NOBODY, "kind": "user", "object_id": 3},
+         "Somebody failed to sign in as alice (user 3)."),
+        ({"action": Action.SIGN_IN_REFUSED, "actor": NOBODY, "kind": "user", "object_id": 3},
+         "Somebody had to wait after too many failures to sign in as alice (user 3)."),
+        ({"action": Action.PASSWORD_CHANGE, "actor": BOB, "kind": "user", "object_id": 3},
+         "bob changed the password of alice (user 3)."),
         ({"action": Action.FORGET, "actor": SYSTEM, "kind": "memory", "note": "By hand."},
          "system erased memory of alice. By hand."),
     ],
@@ -140,8 +136,33 @@ async def test_it_comes_as_json_lines_and_the_export_is_recorded() -> None:
     await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
     response = await api.raw("GET", "/api/audit", accept="application/x-ndjson")
     assert response.headers["Content-Type"] == "application/x-ndjson"
-    lines = [json.loads(line) for line in response.content.decode().splitlines()]
+    lines = [json.loads(line) async for chunk in response.streaming_content for line in chunk.splitlines()]
     assert [line["action"] for line in lines] == ["key_create", "view", "export"]
+
+
+async def test_reading_a_page_of_it_is_recorded() -> None:
+    api = await auditing_api()
+    await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
+    await api.get("/api/audit?action=view")
+    entry = await in_thread(AuditEntry.objects.get, action="list")
+    assert (entry.actor, entry.kind, entry.count) == ("bob", "audit entry", 1)
+    assert entry.actor_id.startswith("key:")
+
+
+async def test_an_export_reads_the_log_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    api = await auditing_api()
+    monkeypatch.setattr(portability, "PAGE", 2)
+    for _ in range(5):
+        await in_thread(audit_record, Action.VIEW, actor=BOB, kind="memory")
+    response = await api.raw("GET", "/api/audit?action=view", accept="application/x-ndjson")
+    chunks = [chunk async for chunk in response.streaming_content]
+    assert [len(chunk.splitlines()) for chunk in chunks] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=201", "after=yesterday", f"actor={'a' * 256}"])
+async def test_what_is_asked_of_it_is_bounded(query: str) -> None:
+    status, _ = await (await auditing_api()).get(f"/api/audit?{query}")
+    assert status == 400
 
 
 @pytest.mark.parametrize("who", [{"staff": False}, {"right": False}, {"staff": False, "right": False}])
@@ -181,15 +202,80 @@ def test_a_deactivation_and_a_new_password_are_recorded(alice: Owner) -> None:
     assert {"user_deactivate", "password_change"} <= actions
 
 
-def test_the_admin_shows_sentences_filters_and_exports(alice: Owner) -> None:
+def test_the_admin_shows_sentences_and_filters(alice: Owner) -> None:
     audit_record(Action.VIEW, actor=BOB, kind="memory", object_id="7", owner=alice)
     audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
     root = staff_client(superuser=True)
     page = root.get("/admin/memories/auditentry/?owner=alice&actor=bob&action=view").content.decode()
     assert "bob opened memory 7 of alice." in page
     assert "charlie signed in." not in page
-    lines = root.get("/admin/memories/auditentry/export/").content.decode().splitlines()
-    assert {json.loads(line)["action"] for line in lines} >= {"view", "sign_in", "export"}
+
+
+def test_the_export_of_the_admin_is_sent_in_pages_and_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(portability, "PAGE", 2)
+    audit_record(Action.SIGN_IN, actor=Actor("charlie", "user:3"))
+    audit_record(Action.VIEW, actor=Actor("charlie", "user:3"), kind="memory")
+    response: Any = staff_client(superuser=True).get("/admin/memories/auditentry/export/")
+
+    async def sent() -> list[bytes]:
+        return [chunk async for chunk in response.streaming_content]
+
+    chunks = asyncio.run(sent())
+    lines = [json.loads(line) for line in b"".join(chunks).splitlines()]
+    assert len(chunks) > 1
+    assert [line["action"] for line in lines[:2]] == ["sign_in", "view"]
+    assert {"actor": "bob", "action": "export", "note": "The whole log."}.items() <= lines[-1].items()
+
+
+# -- retention
+
+
+def old_entry(days: int, action: Action = Action.VIEW) -> AuditEntry:
+    entry = audit_entry(action, actor=BOB, kind="memory")
+    entry.at = timezone.now() - timedelta(days=days)
+    entry.save()
+    return entry
+
+
+def test_a_purge_deletes_old_entries_is_an_entry_and_leaves_the_triggers(
+    triggers: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(audit, "_PURGE_BATCH", 2)
+    for _ in range(3):
+        old_entry(400)
+    young, former = old_entry(100), old_entry(500, Action.PURGE)
+    day = (timezone.now() - timedelta(days=365)).date().isoformat()
+    call_command("audit", "purge", "--before", day)
+    assert capsys.readouterr().out.startswith(f"3 entries are from before {day}.")
+    assert AuditEntry.objects.count() == 5
+    call_command("audit", "purge", "--before", day, "--confirm")
+    assert "Deleted 3 entries" in capsys.readouterr().out
+    purge = AuditEntry.objects.get(action="purge", actor="system")
+    assert (purge.kind, purge.count) == ("audit entry", 3)
+    assert audit_sentence(purge).startswith("system purged 3 × audit entry. Older than ")
+    assert set(AuditEntry.objects.values_list("pk", flat=True)) == {young.pk, former.pk, purge.pk}
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM memories_auditentry")
+
+
+def test_a_purge_that_fails_leaves_entries_and_triggers(triggers: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    old_entry(400)
+    monkeypatch.setattr(audit, "create_statements", lambda vendor: ["CREATE TRIGGER nonsense"])
+    with pytest.raises(DatabaseError), transaction.atomic():
+        audit_purge(timezone.now() - timedelta(days=365), actor=SYSTEM)
+    assert AuditEntry.objects.filter(action="view").count() == 1
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM memories_auditentry")
+
+
+def test_what_was_recorded_lately_is_not_purged() -> None:
+    old_entry(29)
+    with pytest.raises(CommandError, match="last 30 days are kept"):
+        call_command("audit", "purge", "--before", timezone.now().date().isoformat(), "--confirm")
+    assert AuditEntry.objects.count() == 1
+
+
+# -- the admin's own log, and changes in the admin
 
 
 def test_the_old_log_of_the_admin_is_copied_without_names_of_rows(alice: Owner) -> None:

@@ -103,7 +103,9 @@ def test_an_auditor_sees_the_decision(alice: Owner) -> None:
 
 @pytest.mark.parametrize(("role", "may"), MAY)
 @pytest.mark.parametrize("action", ACTIONS)
-def test_deeds_on_many_are_for_superusers_and_auditors(alice: Owner, role: str, may: bool, action: str) -> None:
+def test_object_actions_on_many_are_for_superusers_and_auditors(
+    alice: Owner, role: str, may: bool, action: str
+) -> None:
     makers = {"undo_reviews": saved, "cancel_reviews": waiting}
     review = makers[action](alice) if action in makers else review_make(alice, "failed", [])
     before = review.state
@@ -117,15 +119,15 @@ def test_deeds_on_many_are_for_superusers_and_auditors(alice: Owner, role: str, 
 @pytest.mark.parametrize(("role", "may"), MAY)
 def test_putting_back_is_for_superusers_and_auditors(alice: Owner, role: str, may: bool) -> None:
     review, client = saved(alice), client_of(role)
-    deed = reverse("admin:reviews_reviewrun_deed", args=[review.pk])
+    object_action = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
     if not may:
-        assert client.post(deed, {"verb": "put_back"}).status_code == 403
+        assert client.post(object_action, {"verb": "put_back"}).status_code == 403
         return
     assert 'value="put_back"' not in client.get(page_of(review)).content.decode()
-    client.post(deed, {"verb": "undo"})
+    client.post(object_action, {"verb": "undo"})
     undone = client.get(page_of(review)).content.decode()
     assert ('value="put_back"' in undone, 'value="undo"' in undone, live()) == (True, False, 0)
-    back = client.post(deed, {"verb": "put_back"}, follow=True).content.decode()
+    back = client.post(object_action, {"verb": "put_back"}, follow=True).content.decode()
     assert ("Put back. 1 memory is as it was before the undo." in back, live()) == (True, 1)
     review.refresh_from_db()
     assert review.state == "saved"

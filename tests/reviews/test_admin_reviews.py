@@ -171,14 +171,14 @@ def saved_review() -> ReviewRun:
     return review
 
 
-def deed(client: Client, review: ReviewRun, verb: str) -> str:
-    path = reverse("admin:reviews_reviewrun_deed", args=[review.pk])
+def object_action(client: Client, review: ReviewRun, verb: str) -> str:
+    path = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
     return client.post(path, {"verb": verb}, follow=True).content.decode()
 
 
 def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Client) -> None:
     review = saved_review()
-    assert "Undone. 1 memory was taken back." in deed(root, review, "undo")
+    assert "Undone. 1 memory was taken back." in object_action(root, review, "undo")
     review.refresh_from_db()
     assert (review.state, Memory.objects.get().deleted_at is not None) == ("undone", True)
     assert Revision.objects.latest("created_at").actor == bob()
@@ -186,7 +186,7 @@ def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Clien
 
 def test_an_auditor_undoes_a_review() -> None:
     review = saved_review()
-    deed(staff_client(auditor=True), review, "undo")
+    object_action(staff_client(auditor=True), review, "undo")
     assert Memory.objects.get().deleted_at is not None
 
 
@@ -195,28 +195,31 @@ def test_a_viewer_undoes_nothing() -> None:
     client = staff_client(may=("reviews.view_reviewrun",))
     page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
     assert 'value="undo"' not in page
-    assert client.post(reverse("admin:reviews_reviewrun_deed", args=[review.pk]), {"verb": "undo"}).status_code == 403
+    assert (
+        client.post(reverse("admin:reviews_reviewrun_object_action", args=[review.pk]), {"verb": "undo"}).status_code
+        == 403
+    )
     assert Memory.objects.get().deleted_at is None
 
 
 def test_undoing_a_review_that_wrote_nothing_is_a_message(root: Client) -> None:
     review = review_make(state="nothing_to_save", writes=[])
-    assert "This review wrote nothing that could be taken back." in deed(root, review, "undo")
+    assert "This review wrote nothing that could be taken back." in object_action(root, review, "undo")
 
 
 def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:
     review = review_make(state="scheduled")
-    assert "Cancelled." in deed(root, review, "cancel")
+    assert "Cancelled." in object_action(root, review, "cancel")
     review.refresh_from_db()
     assert review.state == "cancelled"
-    assert "It was over already." in deed(root, review, "cancel")
+    assert "It was over already." in object_action(root, review, "cancel")
 
 
 def test_a_failed_review_is_done_again_as_a_new_one(root: Client) -> None:
     agent_make(memory_review_interval=3)
     session = session_make(turns=2)
     review = review_make(session, state="failed")
-    assert "A new review is scheduled." in deed(root, review, "again")
+    assert "A new review is scheduled." in object_action(root, review, "again")
     again = ReviewRun.objects.latest("created_at")
     assert (again.state, again.trigger, again.last_seq) == ("scheduled", "request", 4)
 
@@ -237,9 +240,9 @@ def test_a_session_is_reviewed_now_from_its_page(root: Client) -> None:
 def test_a_change_set_is_undone_and_the_undo_too(root: Client) -> None:
     saved_review()
     first = ChangeSet.objects.get()
-    root.post(reverse("admin:memories_changeset_deed", args=[first.pk]), {"verb": "undo"})
+    root.post(reverse("admin:memories_changeset_object_action", args=[first.pk]), {"verb": "undo"})
     assert Memory.objects.get().deleted_at is not None
     second = ChangeSet.objects.get(undoes=first)
     assert second.actor == bob()
-    root.post(reverse("admin:memories_changeset_deed", args=[second.pk]), {"verb": "undo"})
+    root.post(reverse("admin:memories_changeset_object_action", args=[second.pk]), {"verb": "undo"})
     assert Memory.objects.get().deleted_at is None

@@ -123,7 +123,7 @@ def test_the_page_sends_strangers_to_the_sign_in_page() -> None:
     assert response.headers["Location"].startswith("/login/?next=")
 
 
-def test_fragments_and_deeds_tell_strangers_that_they_are_signed_out() -> None:
+def test_fragments_and_object_actions_tell_strangers_that_they_are_signed_out() -> None:
     for path in ("reviews/", "consolidation/", "document/?path=MEMORY.md"):
         assert Client().get(f"/fragments/{path}").status_code == 401
     assert Client().post(f"/reviews/{uuid4()}/cancel/").status_code == 401

@@ -45,8 +45,8 @@ def edit(client: Client, artifact: Artifact, content: str, version: int | None =
     return client.post(page_of(artifact), {"content": content, "version": str(version or artifact.version)})
 
 
-def deed(client: Client, artifact: Artifact, **form: Any) -> Any:
-    return client.post(reverse("admin:memories_artifact_deed", args=[artifact.pk]), form, follow=True)
+def object_action(client: Client, artifact: Artifact, **form: Any) -> Any:
+    return client.post(reverse("admin:memories_artifact_object_action", args=[artifact.pk]), form, follow=True)
 
 
 def paths(client: Client, **query: str) -> list[str]:
@@ -62,7 +62,7 @@ def test_the_list_shows_whose_documents_there_are_and_who_wrote_them(root: Clien
 def test_documents_are_found_by_state_origin_book_and_path(root: Client) -> None:
     artifact_make()
     artifact_make("1. make ship", "skills/ship/SKILL.md")
-    deed(root, artifact_make("A summary.", "memory_summary.md"), verb="remove")
+    object_action(root, artifact_make("A summary.", "memory_summary.md"), verb="remove")
     Artifact.objects.filter(path="MEMORY.md").update(scan_rule="instruction_override")
     Artifact.objects.filter(path__startswith="skills").update(kept=True)
     assert set(paths(root)) == {"MEMORY.md", "skills/ship/SKILL.md"}
@@ -153,26 +153,26 @@ def test_a_secret_is_refused_and_not_shown_again(root: Client) -> None:
 def test_a_document_is_removed_and_restored_from_its_history(root: Client) -> None:
     artifact = artifact_make("First.")
     artifact = artifact_make("Second.")
-    assert "Removed." in deed(root, artifact, verb="remove", version="2").content.decode()
+    assert "Removed." in object_action(root, artifact, verb="remove", version="2").content.decode()
     assert document(owner_make(), "MEMORY.md") == ""
     artifact.refresh_from_db()
     page = shown(root, artifact)
     assert "It can be restored from its history." in page
     assert 'name="content"' not in page
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
-    answer = deed(root, artifact, verb="put_back", revision=str(first.pk), version="3")
+    answer = object_action(root, artifact, verb="put_back", revision=str(first.pk), version="3")
     assert "Restored." in answer.content.decode()
     assert document(owner_make(), "MEMORY.md") == "First."
     assert ArtifactRevision.objects.get(artifact=artifact, version=4).actor == actor_of_bob()
 
 
 @pytest.mark.parametrize("verb", ["remove", "put_back"])
-def test_a_deed_on_what_was_changed_meanwhile_does_nothing(root: Client, verb: str) -> None:
+def test_a_object_action_on_what_was_changed_meanwhile_does_nothing(root: Client, verb: str) -> None:
     artifact_make("First.")
     artifact = artifact_make("Second.")
     first = ArtifactRevision.objects.get(artifact=artifact, version=1)
     artifact_make("Third.")
-    answer = deed(root, artifact, verb=verb, revision=str(first.pk), version="2")
+    answer = object_action(root, artifact, verb=verb, revision=str(first.pk), version="2")
     assert "This document was changed in the meantime." in answer.content.decode()
     assert document(owner_make(), "MEMORY.md") == "Third."
 
@@ -180,7 +180,7 @@ def test_a_deed_on_what_was_changed_meanwhile_does_nothing(root: Client, verb: s
 def test_a_revision_of_another_document_is_not_put_back(root: Client) -> None:
     artifact, other = artifact_make("First."), artifact_make("Other.", "memory_summary.md")
     foreign = ArtifactRevision.objects.get(artifact=other)
-    assert deed(root, artifact, verb="put_back", revision=str(foreign.pk), version="1").status_code == 404
+    assert object_action(root, artifact, verb="put_back", revision=str(foreign.pk), version="1").status_code == 404
     assert document(owner_make(), "MEMORY.md") == "First."
 
 
@@ -197,7 +197,7 @@ def test_an_auditor_edits_documents_and_a_viewer_only_reads_them() -> None:
     assert "Restore this" not in page
     assert 'name="_save"' not in page
     assert edit(viewer, artifact, "Third.", version=2).status_code == 403
-    assert deed(viewer, artifact, verb="remove", version="2").status_code == 403
+    assert object_action(viewer, artifact, verb="remove", version="2").status_code == 403
     assert document(owner_make(), "MEMORY.md") == "Second."
 
 

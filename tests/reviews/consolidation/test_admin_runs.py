@@ -45,8 +45,10 @@ def text_of(client: Client, path: str, **query: Any) -> str:
     return " ".join(answer.content.decode().split())
 
 
-def deed(client: Client, run: ConsolidationRun, verb: str) -> Any:
-    return client.post(reverse("admin:reviews_consolidationrun_deed", args=[run.pk]), {"verb": verb}, follow=True)
+def object_action(client: Client, run: ConsolidationRun, verb: str) -> Any:
+    return client.post(
+        reverse("admin:reviews_consolidationrun_object_action", args=[run.pk]), {"verb": verb}, follow=True
+    )
 
 
 def listed(client: Client, path: str, **query: str) -> list[Any]:
@@ -136,11 +138,11 @@ def test_stop_ends_a_run_and_undo_takes_its_documents_back(
     talk(alice, agent)
     done = consolidate(alice)
     assert document(alice, "MEMORY.md")
-    answer = deed(root, done, "undo")
+    answer = object_action(root, done, "undo")
     assert "2 documents were taken back" in answer.content.decode()
     assert document(alice, "MEMORY.md") == ""
     waits = request(alice)
-    assert "Stopped." in deed(root, waits, "stop").content.decode()
+    assert "Stopped." in object_action(root, waits, "stop").content.decode()
     waits.refresh_from_db()
     assert (waits.state, waits.error["message"]) == ("cancelled", "Stopped by an administrator.")
     noted = set(AuditEntry.objects.filter(kind="consolidation run").values_list("action", "note"))
@@ -312,7 +314,7 @@ def test_an_auditor_sees_runs_and_notes_and_starts_and_stops_nothing(
     waits = request(alice)
     page = text_of(auditor, page_of(waits))
     assert 'value="stop"' not in page
-    assert deed(auditor, waits, "stop").status_code == 403
+    assert object_action(auditor, waits, "stop").status_code == 403
     book = str(book_of(alice).pk)
     assert (auditor.get(START, {"book": book}).status_code, auditor.post(START, {"book": book}).status_code) == (
         403,
@@ -325,7 +327,7 @@ def test_an_auditor_sees_runs_and_notes_and_starts_and_stops_nothing(
     assert f"Synopsis of {session.pk}." in page
     assert reverse("admin:gateway_session_change", args=[session.pk]) not in page
     assert Artifact.objects.filter(deleted_at=None).exists()
-    deed(auditor, done, "undo")
+    object_action(auditor, done, "undo")
     assert not Artifact.objects.filter(deleted_at=None).exists()
     assert Book.objects.count() == 1
 

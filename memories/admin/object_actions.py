@@ -18,7 +18,7 @@ from memories.errors import DomainError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deed:
+class ObjectAction:
     """A button: its verb and label, the permission `app.verb_model` it needs, and its look (plain, primary, danger)."""
 
     verb: str
@@ -27,44 +27,48 @@ class Deed:
     look: str = "plain"
 
 
-class DeedAdmin(DaybookAdmin):
-    """Offers `deeds` on a row's page, those that fit the row and that the user may do."""
+class ObjectActionAdmin(DaybookAdmin):
+    """Offers `object_actions` on a row's page, those that fit the row and that the user may do."""
 
-    deeds: ClassVar[Sequence[Deed]] = ()
-    change_form_template = "admin/deeds.html"
+    object_actions: ClassVar[Sequence[ObjectAction]] = ()
+    change_form_template = "admin/object_actions.html"
 
     def fits(self, row: Any, verb: str) -> bool:
-        """Whether the deed makes sense for the row as it is."""
+        """Whether the action makes sense for the row as it is."""
         raise NotImplementedError
 
     def do(self, request: HttpRequest, row: Any, verb: str) -> None:
         """Do it, and say so. Raises DomainErrors, which are shown as messages."""
         raise NotImplementedError
 
-    def offered(self, request: HttpRequest, row: Any) -> list[Deed]:
+    def offered(self, request: HttpRequest, row: Any) -> list[ObjectAction]:
         """The buttons of the row's page."""
-        return [deed for deed in self.deeds if request.user.has_perm(deed.permission) and self.fits(row, deed.verb)]
+        return [
+            action
+            for action in self.object_actions
+            if request.user.has_perm(action.permission) and self.fits(row, action.verb)
+        ]
 
     @property
-    def deed_url_name(self) -> str:
-        """Name of the address that deeds are posted to."""
-        return f"{self.opts.app_label}_{self.opts.model_name}_deed"
+    def object_action_url_name(self) -> str:
+        """Name of the address that actions are posted to."""
+        return f"{self.opts.app_label}_{self.opts.model_name}_object_action"
 
     def get_urls(self) -> list[URLPattern]:
-        view = self.admin_site.admin_view(self.deed_view)
-        return [path("<path:object_id>/deed/", view, name=self.deed_url_name), *super().get_urls()]
+        view = self.admin_site.admin_view(self.object_action_view)
+        return [path("<path:object_id>/action/", view, name=self.object_action_url_name), *super().get_urls()]
 
     @method_decorator(require_POST)
-    def deed_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+    def object_action_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
         """POST `verb`. 404 for a row or verb that is not there, 403 without the permission."""
         row = self.get_object(request, unquote(object_id))
-        deed = next((deed for deed in self.deeds if deed.verb == request.POST.get("verb")), None)
-        if row is None or deed is None:
+        action = next((action for action in self.object_actions if action.verb == request.POST.get("verb")), None)
+        if row is None or action is None:
             raise Http404
-        if not request.user.has_perm(deed.permission):
+        if not request.user.has_perm(action.permission):
             raise PermissionDenied
         try:
-            self.do(request, row, deed.verb)
+            self.do(request, row, action.verb)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
         return HttpResponseRedirect(
@@ -73,8 +77,8 @@ class DeedAdmin(DaybookAdmin):
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """The row's page with its buttons."""
-        deeds = {
-            "deeds": self.offered(request, row),
-            "deed_url": reverse(f"admin:{self.deed_url_name}", args=[row.pk]),
+        object_actions = {
+            "object_actions": self.offered(request, row),
+            "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),
         }
-        return {**super().page_context(request, row), **deeds}
+        return {**super().page_context(request, row), **object_actions}

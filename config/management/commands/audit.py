@@ -1,0 +1,31 @@
+"""`manage.py audit purge --before DATE`: delete old entries of the audit log."""
+
+from argparse import ArgumentParser
+from datetime import UTC, date, datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from memories.audit import SYSTEM, audit_purge, audit_purgeable
+from memories.errors import DomainError
+
+
+class Command(BaseCommand):
+    help = "Delete entries of the audit log that are old enough to go. That is an entry of its own, which stays."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        verbs = parser.add_subparsers(dest="verb", required=True, metavar="purge")
+        purge = verbs.add_parser("purge", help="delete entries that are older than a day")
+        purge.add_argument("--before", type=date.fromisoformat, required=True, help="the day, YYYY-MM-DD, in UTC")
+        purge.add_argument("--confirm", action="store_true", help="delete them; without it they are only counted")
+
+    def handle(self, *args: Any, before: date, confirm: bool, **options: Any) -> None:
+        start = datetime(before.year, before.month, before.day, tzinfo=UTC)
+        try:
+            if confirm:
+                self.stdout.write(f"Deleted {audit_purge(start, actor=SYSTEM)} entries from before {before}.")
+            else:
+                count = audit_purgeable(start).count()
+                self.stdout.write(f"{count} entries are from before {before}. Repeat with --confirm to delete them.")
+        except DomainError as error:
+            raise CommandError(str(error)) from None

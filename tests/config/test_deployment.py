@@ -1,0 +1,63 @@
+"""What is set where every origin is https, and `check --deploy`: its own processes, since settings are read once"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+BASE = Path(settings.BASE_DIR)
+DEPLOYED = {
+    "DATABASE_URL": "postgres://daybook@127.0.0.1/daybook",
+    "REDIS_URL": "redis://127.0.0.1:6379/0",
+    "DAYBOOK_SECRET_KEY": "only-for-this-check-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEF",
+    "DAYBOOK_ALLOWED_HOSTS": "chat.example.org",
+    "DAYBOOK_TRUSTED_ORIGINS": "https://chat.example.org",
+}
+_SHOW = (
+    "from django.conf import settings as s; print(s.SECURE_HSTS_SECONDS, s.SESSION_COOKIE_SECURE, s.CSRF_COOKIE_SECURE)"
+)
+
+
+def manage(home: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    ours = ("DAYBOOK_", "DATABASE_URL", "REDIS_URL", "OPENAI_", "DJANGO_SETTINGS_MODULE")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    return subprocess.run(
+        [sys.executable, str(BASE / "manage.py"), *arguments],
+        env=plain | {"DAYBOOK_HOME": str(home)} | variables,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("origins", "shown"),
+    [
+        ("https://chat.example.org,https://talk.example.org", "31536000 True True"),
+        ("https://chat.example.org,http://10.0.0.7:8000", "0 False False"),
+        ("", "0 False False"),
+    ],
+    ids=["every origin is https", "one is not", "none is named"],
+)
+def test_browsers_are_told_to_stay_with_https_where_every_origin_is(tmp_path: Path, origins: str, shown: str) -> None:
+    done = manage(tmp_path, "shell", "--no-imports", "-c", _SHOW, DAYBOOK_TRUSTED_ORIGINS=origins)
+    assert done.stdout.strip() == shown, done.stderr
+
+
+def test_djangos_checks_for_deployment_find_nothing_at_scale(tmp_path: Path) -> None:
+    done = manage(tmp_path, "check", "--deploy", "--fail-level", "WARNING", **DEPLOYED)
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout + done.stderr
+
+
+def test_djangos_checks_for_deployment_name_what_is_missing_without_https(tmp_path: Path) -> None:
+    done = manage(
+        tmp_path, "check", "--deploy", "--fail-level", "WARNING", **DEPLOYED | {"DAYBOOK_TRUSTED_ORIGINS": ""}
+    )
+    assert done.returncode != 0
+    assert "daybook.W004" in done.stderr
+    assert "daybook.W016" in done.stderr
