@@ -21,6 +21,7 @@ from memories.snapshot import snapshots
 from memories.threads import thread_cache
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.scripted_model import ScriptedModel
+from tests.sweeps import forget_searches
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -45,6 +46,7 @@ def fresh_process() -> Generator[None]:
     authentication.forget_keys()
     thread_cache.clear()
     counts.unstored_take()
+    forget_searches()
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -2,12 +2,17 @@
 
 import os
 import tempfile
+from pathlib import Path
 
 _TAKEN = ("OPENAI_", "DAYBOOK_")
 _KEPT = {"DAYBOOK_SECRET_KEY"}
 for _name in [name for name in os.environ if name.startswith(_TAKEN) and name not in _KEPT]:
     del os.environ[_name]
 os.environ["DAYBOOK_HOME"] = tempfile.mkdtemp(prefix="daybook-test-")
+# Compiling the scanner's rules takes seconds. All test processes, and all that they start, share one compiled copy; the
+# file is named by a hash of the rules.
+_RULES = Path(__file__).resolve().parents[1] / ".pytest_cache" / "scanner-rules"
+os.environ.setdefault("KF_RULE_CACHE_DIR", str(_RULES))
 
 from config.settings import *  # noqa: E402, F403
 
@@ -20,3 +25,7 @@ SWEEP_SECONDS = 0.2
 # A thread that looks at the database would outlive the test.
 INVALIDATION_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
+MIDDLEWARE = [
+    "tests.static_files.StaticFilesReadOnce" if name == "config.middleware.PageStatic" else name
+    for name in MIDDLEWARE  # noqa: F405
+]

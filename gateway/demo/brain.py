@@ -1,20 +1,21 @@
-"""The demo model: rules that let a newcomer see the whole loop without a key. Always labelled, never used when an
-upstream is configured. It saves plain statements about the person, uses what was injected, and says so."""
+"""The demo model: rules that show a newcomer the whole loop without a key. It always says what it is and is never used
+where an upstream is configured. It saves plain statements about a person and tells what memory gave it."""
 
 import html
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gateway.demo.consolidation import consolidation_answer
-from gateway.demo.review import add_call, review_calls
-from gateway.demo.statements import Listener
+from gateway.demo.statements import Statement, statements
 from memories.tools import Stage, tools_at
 
-_LINE = re.compile(r'<memory id="(\d+)"[^>]*>(.*?)</memory>', re.DOTALL)
-_ASKED = re.compile(r"\b(what do you (know|remember)|about me|remember about)\b", re.IGNORECASE)
-_AT_ONCE = re.compile(r"\b(remember|call me)\b", re.IGNORECASE)
+_MEMORY = re.compile(r'<memory id="\d+"[^>]*>(.*?)</memory>', re.DOTALL)
+_ASKED = re.compile(r"\b(?:what do you (?:know|remember)|about me|remember about)\b", re.IGNORECASE)
+_AT_ONCE = re.compile(r"\b(?:remember|call me)\b", re.IGNORECASE)
+_MOST_WRITES = 5
+_NOTHING = "Nothing to save."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,76 +27,78 @@ class Answer:
 
 
 def answer(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> Answer:
-    """What the demo model says to a request that offers these tools."""
-    if any(message.get("role") == "tool" for message in _tail(messages)):
-        return Answer("Nothing to save." if _is_review(messages, tools) else _acknowledge(messages))
-    if _is_review(messages, tools):
+    """Return what the demo model says to a request that offers these tools."""
+    is_review = bool(messages) and set(tools) == {tool.name for tool in tools_at(Stage.REVIEW)}
+    if results := _results(messages):
+        return Answer(_NOTHING if is_review else _acknowledge(results))
+    if is_review:
         return _review(messages)
     user = _last_user(messages)
-    if not tools and (said := consolidation_answer(user, notes)) is not None:
+    if not tools and (said := consolidation_answer(user)) is not None:
         return Answer(said)
-    injected = _injected(messages)
-    known = {content.casefold() for _, content in injected}
-    heard = [said for said in Listener().hear(user) if said.content.casefold() not in known]
+    injected = _memories("\n".join(_text(message) for message in messages if message.get("role") == "system"))
+    heard = _new(statements(user), injected)
     if heard and "add_memory" in tools and _AT_ONCE.search(user):
-        return Answer("", tuple(add_call(said) for said in heard))
-    return Answer(_reply(user, [said.content for said in heard], injected))
-
-
-def notes(text: str) -> list[str]:
-    """What a message says that is lasting, one note each."""
-    return [said.content for said in Listener().hear(text)]
+        return Answer("", _saving(heard))
+    return Answer(_reply(user, heard, injected))
 
 
 def _review(messages: Sequence[dict[str, Any]]) -> Answer:
-    *conversation, prompt = [(str(message.get("role")), _text(message)) for message in messages]
-    existing = [(number, html.unescape(content)) for number, content in _LINE.findall(prompt[1])]
-    calls = review_calls(conversation, existing)
-    return Answer("" if calls else "Nothing to save.", tuple(calls))
+    *conversation, prompt = messages
+    said = [found for message in conversation if message.get("role") == "user" for found in statements(_text(message))]
+    calls = _saving(_new(said, _memories(_text(prompt))))
+    return Answer("" if calls else _NOTHING, calls)
 
 
-def _reply(user: str, heard: Sequence[str], injected: Sequence[tuple[str, str]]) -> str:
+def _new(said: Iterable[Statement], known: Collection[str]) -> list[Statement]:
+    """Statements that are not known yet, each once."""
+    left_out = {content.casefold() for content in known}
+    return [one for one in dict.fromkeys(said) if one.content.casefold() not in left_out]
+
+
+def _saving(said: Sequence[Statement]) -> tuple[tuple[str, dict[str, Any]], ...]:
+    return tuple(("add_memory", one.arguments()) for one in said[:_MOST_WRITES])
+
+
+def _reply(user: str, heard: Sequence[Statement], injected: Sequence[str]) -> str:
     if injected and _ASKED.search(user):
-        listed = "\n".join(f"- {content}" for _, content in injected)
+        listed = "\n".join(f"- {content}" for content in injected)
         closing = "This is the demo model, so I only read my notes back to you."
         return f"This is what I remember about you:\n\n{listed}\n\n{closing}"
-    opening = "I am the demo model, so my answers are canned."
+    said = ["I am the demo model, so my answers are canned."]
     if heard:
-        # A plain turn stores nothing, and whether there are reviews is not for the model to know.
-        opening = (
-            f"I heard: {' '.join(heard)} That is not saved yet; a review of this conversation can save it. {opening}"
-        )
+        # A plain turn stores nothing, and the model does not know whether there are reviews.
+        listed = " ".join(one.content for one in heard)
+        said.insert(0, f"I heard: {listed} That is not saved yet; a review of this conversation can save it.")
     if injected:
-        count = f"{len(injected)} {'memory' if len(injected) == 1 else 'memories'}"
-        return f"{opening} I was given {count} with your message. Ask me what I know about you."
-    if heard:
-        return opening
-    return f"{opening} Tell me something lasting about yourself, such as what you prefer, and a review can save it."
+        said.append(f"I was given {_counted(len(injected))} with your message. Ask me what I know about you.")
+    if not heard and not injected:
+        said.append("Tell me something lasting about yourself, such as what you prefer, and a review can save it.")
+    return " ".join(said)
 
 
-def _acknowledge(messages: Sequence[dict[str, Any]]) -> str:
-    saved = sum(1 for message in _tail(messages) if message.get("role") == "tool" and '"ok": true' in _text(message))
-    return f"I saved {saved} {'memory' if saved == 1 else 'memories'}." if saved else "I knew that already."
+def _acknowledge(results: Sequence[str]) -> str:
+    # A note says that the memory was there already.
+    saved = sum('"ok": true' in result and '"note"' not in result for result in results)
+    return f"I saved {_counted(saved)}." if saved else "Nothing new was saved."
 
 
-def _is_review(messages: Sequence[dict[str, Any]], tools: Collection[str]) -> bool:
-    # A review offers exactly the tools that write; a conversation also those that read.
-    return set(tools) == {tool.name for tool in tools_at(Stage.REVIEW)} and bool(messages)
+def _counted(number: int) -> str:
+    return f"{number} {'memory' if number == 1 else 'memories'}"
 
 
-def _tail(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What follows the last user message."""
-    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    return list(messages[users[-1] + 1 :]) if users else list(messages)
+def _results(messages: Sequence[dict[str, Any]]) -> list[str]:
+    """The tool results that follow the last user message."""
+    last_user = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    return [_text(message) for message in messages[last_user + 1 :] if message.get("role") == "tool"]
 
 
 def _last_user(messages: Sequence[dict[str, Any]]) -> str:
     return next((_text(message) for message in reversed(messages) if message.get("role") == "user"), "")
 
 
-def _injected(messages: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
-    system = "\n".join(_text(message) for message in messages if message.get("role") == "system")
-    return [(number, html.unescape(content)) for number, content in _LINE.findall(system)]
+def _memories(text: str) -> list[str]:
+    return [html.unescape(content) for content in _MEMORY.findall(text)]
 
 
 def _text(message: dict[str, Any]) -> str:

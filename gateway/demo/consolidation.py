@@ -3,40 +3,38 @@
 import html
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+
+from gateway.demo.statements import statements
 
 _SESSION = re.compile(r"<session>\n(.*?)\n</session>", re.DOTALL)
 _DOCUMENT = re.compile(r'<document path="MEMORY\.md">\n(.*?)\n(?:<written_by|<taken_out|</document>)', re.DOTALL)
 _NOTES = re.compile(r"<notes>\n(.*?)\n</notes>", re.DOTALL)
 _SUMMARY_LINES = 20
-NoteTaker = Callable[[str], list[str]]
 
 
-def consolidation_answer(prompt: str, notes: NoteTaker) -> str | None:
+def consolidation_answer(prompt: str) -> str | None:
     """The JSON that an extraction or a synthesis asks for; None for a request that is neither."""
     if "`raw_memory` and `rollout_summary`" in prompt and (session := _SESSION.search(prompt)):
-        return _extraction(session[1], notes)
+        return _extraction(session[1])
     if "`memory_md`" in prompt and (noted := _NOTES.search(prompt)):
         current = _DOCUMENT.search(prompt)
         return _synthesis(_bullets(current[1] if current else ""), _bullets(noted[1]))
     return None
 
 
-def _extraction(session: str, notes: NoteTaker) -> str:
+def _extraction(session: str) -> str:
     said = [str(item.get("content", "")) for item in json.loads(session) if item.get("role") == "user"]
-    found = list(dict.fromkeys(note for text in said for note in notes(text)))
+    found = list(dict.fromkeys(one.content for text in said for one in statements(text)))
     summary = f"A session of {len(said)} messages; {len(found)} lasting statements." if found else ""
     return json.dumps({"raw_memory": "\n".join(f"- {note}" for note in found), "rollout_summary": summary})
 
 
 def _synthesis(current: Sequence[str], noted: Sequence[str]) -> str:
     lines = list(dict.fromkeys([*current, *noted]))
+    summary = ["What is known from past sessions:", "", *lines[:_SUMMARY_LINES]]
     return json.dumps(
-        {
-            "memory_md": "\n".join(["# Memory", "", *lines]),
-            "memory_summary": "\n".join(["What is known from past sessions:", "", *lines[:_SUMMARY_LINES]]),
-            "skills": [],
-        }
+        {"memory_md": "\n".join(["# Memory", "", *lines]), "memory_summary": "\n".join(summary), "skills": []}
     )
 
 

@@ -61,11 +61,7 @@ def _line(data: dict[str, Any]) -> bytes:
 
 def _calls(said: Answer) -> list[dict[str, Any]]:
     return [
-        {
-            "id": f"call_{index}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(arguments)},
-        }
+        {"id": f"call_{index}", "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
         for index, (name, arguments) in enumerate(said.calls)
     ]
 

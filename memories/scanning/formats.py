@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cache
+
+from stdnum import iban, luhn, numdb
+from stdnum.iso7064 import mod_97_10
 
 from memories.scanning.provider_keys import Span, is_filler
 from memories.scanning.words import word_set
@@ -46,16 +50,9 @@ _OTHER_NUMBER = re.compile(
 _IBAN = re.compile(
     r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])"
 )
-_IBAN_LENGTHS = dict(
-    entry.split("=")
-    for entry in word_set("""
-AD=24 AE=23 AL=28 AT=20 AZ=28 BA=20 BE=16 BG=22 BH=22 BR=29 BY=28 CH=21 CR=22 CY=28 CZ=24 DE=22 DK=18 DO=28
-EE=20 EG=29 ES=24 FI=18 FO=18 FR=27 GB=22 GE=22 GI=23 GL=18 GR=27 GT=28 HR=21 HU=28 IE=22 IL=23 IQ=23 IR=26
-IS=26 IT=27 JO=30 KW=30 KZ=20 LB=28 LC=32 LI=21 LT=20 LU=20 LV=21 LY=25 MC=27 MD=24 ME=22 MK=19 MR=27 MT=31
-MU=30 NL=18 NO=15 PK=24 PL=28 PS=29 PT=25 QA=29 RO=24 RS=22 RU=33 SA=24 SC=31 SD=18 SE=24 SI=19 SK=24 SM=27
-ST=25 SV=28 TL=23 TN=24 TR=26 UA=29 VA=22 VG=24 XK=20
-""")
-)
+_IBAN_FORMS = numdb.get("iban")
+# python-stdnum knows the countries of the SWIFT registry; Iran writes the same form without being in it.
+_IRAN, _IRAN_LENGTH = "IR", 26
 _SEED_LABEL = re.compile(
     r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
     r"|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
@@ -125,8 +122,9 @@ def _address_spans(text: str) -> Iterator[Span]:
 
 def _card_spans(text: str) -> Iterator[Span]:
     for match in _CARD.finditer(text):
-        digits = re.sub(r"\D", "", match.group())
-        if not _is_card(digits) or not passes_luhn(digits) or len(set(digits)) < 2:
+        # The digits of any script are read.
+        digits = "".join(str(int(char)) for char in match.group() if char.isdecimal())
+        if not _is_card(digits) or not luhn.is_valid(digits) or len(set(digits)) < 2:
             continue
         grouped = _CARD_GROUPS.fullmatch(match.group())
         around = text[max(0, match.start() - 40) : match.start()]
@@ -152,21 +150,12 @@ def _is_card(digits: str) -> bool:
     )
 
 
-def passes_luhn(digits: str) -> bool:
-    """The check digit of ISO/IEC 7812-1, annex B."""
-    total = 0
-    for place, char in enumerate(reversed(digits)):
-        number = int(char) * (2 if place % 2 else 1)
-        total += number - 9 if number > 9 else number
-    return total % 10 == 0
-
-
 def _iban_spans(text: str) -> Iterator[Span]:
     for match in _IBAN.finditer(text):
         compact = re.sub(r"[ \-]", "", match.group()).upper()
-        length = int(_IBAN_LENGTHS.get(compact[:2], "0"))
+        length = _iban_length(compact[:2])
         # A following word may have been taken in; the country says how long the number is.
-        if length and len(compact) >= length and is_iban(compact[:length]):
+        if length and len(compact) >= length and _is_iban(compact[:length]):
             end = match.start()
             for _ in range(length):
                 while text[end] in " -":
@@ -175,10 +164,19 @@ def _iban_spans(text: str) -> Iterator[Span]:
             yield match.start(), end, "bank_account"
 
 
-def is_iban(compact: str) -> bool:
-    """The check of ISO 13616: moved and read as a number, the rest of a division by 97 is 1."""
-    moved = compact[4:] + compact[:4]
-    return int("".join(str(int(char, 36)) for char in moved)) % 97 == 1
+@cache
+def _iban_length(country: str) -> int:
+    """How long the numbers of a country are; 0 where it has none."""
+    if country == _IRAN:
+        return _IRAN_LENGTH
+    form = _IBAN_FORMS.info(country)[0][1].get("bban", "")
+    return sum(map(int, re.findall(r"\d+", form)), start=4) if form else 0
+
+
+def _is_iban(compact: str) -> bool:
+    if compact.startswith(_IRAN):
+        return mod_97_10.is_valid(compact[4:] + compact[:4])
+    return iban.is_valid(compact, check_country=False)
 
 
 def _seed_spans(text: str) -> Iterator[Span]:

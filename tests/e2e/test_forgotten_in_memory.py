@@ -130,7 +130,7 @@ def test_words_leave_the_memory_of_another_process(
 ) -> None:
     alice = str(session.owner_id)
     assert holder.call("warm", alice, str(session.pk)) > 1
-    assert holder.call("ask", alice, ASKED[::-1]) >= 0
+    holder.call("ask", alice, ASKED[::-1])
     holder.call("warm", str(charlie.pk), str(session_make(charlie, session.agent).pk))
     assert all(holder.holds(*words, OF_CHARLIE).values()), "nothing was warm"
     forget(session)

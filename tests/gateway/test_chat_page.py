@@ -16,6 +16,7 @@ from gateway.models import Agent, Message, Run, Session
 from memories.changes import undo_changes
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+from tests.pages import html_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -100,16 +101,6 @@ def write(owner: Owner, run: Run, *contents: str, update: int | None = None) -> 
                 writer.update(update, MemoryFields(content=content))
         assert writer.change_set is not None
         return writer.change_set
-
-
-def html_of(client: Client, path: str, status: int = 200) -> str:
-    response = client.get(path)
-    assert response.status_code == status, path
-    return response.content.decode()
-
-
-def text_of(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def test_a_page_sends_strangers_to_the_sign_in_page() -> None:

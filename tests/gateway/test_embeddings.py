@@ -14,12 +14,12 @@ from memories.vectors import vectors_of_book
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.scripted_model import ScriptedModel
+from tests.sweeps import look_again
 
 
 @pytest.fixture(autouse=True)
-def _configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _configured(settings: Any) -> None:
     settings.EMBEDDING_MODEL = "letters"
-    monkeypatch.setattr(embeddings, "_looked_at", None)
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ async def test_texts_of_another_upstream_are_embedded_only_where_an_administrato
     assert run.trace["recall"]["embedding"] == "other_upstream"
 
     settings.EMBEDDING_UPSTREAM = "default"
-    monkeypatch.setattr(embeddings, "_looked_at", None)
+    look_again()
     assert await in_thread(embeddings.enqueue_missing) == 1
     assert asked == [str(book.pk)]
     await alice_api.post(turns, {"content": "zebrafinch song"})

@@ -12,9 +12,8 @@ from tests.scripted_model import ScriptedModel
 
 
 @pytest.fixture(autouse=True)
-def _upstream(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def _upstream(settings: Any) -> None:
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "x"}}
-    monkeypatch.setattr(keyword_generation, "_looked_at", None)
 
 
 def test_words_are_asked_in_one_batch_and_stored_as_a_revision(alice: Owner, model: ScriptedModel) -> None:

@@ -16,6 +16,7 @@ from gateway.keys import key_hash
 from gateway.models import Agent, ApiKey, Message, Session
 from memories.models import Memory, Owner, Revision
 from tests.factories import key_make, memory_make, session_make
+from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -23,23 +24,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def page(alice: Owner) -> Client:
     return client_of(alice)
-
-
-def client_of(owner: Owner) -> Client:
-    assert owner.user is not None
-    client = Client()
-    client.force_login(owner.user)
-    return client
-
-
-def html_of(client: Client, path: str = "/account/", status: int = 200) -> str:
-    response = client.get(path)
-    assert response.status_code == status, path
-    return response.content.decode()
-
-
-def text_of(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def password_form(**changed: str) -> dict[str, str]:
@@ -102,13 +86,13 @@ def test_a_new_key_is_shown_once_and_works(page: Client, alice: Owner) -> None:
     key = ApiKey.objects.get()
     assert (key.name, key.read_only, key.trusted) == ("Open WebUI", False, False)
     assert find_caller(key_hash(plain), "", "").owner_id == alice.pk
-    assert plain not in html_of(page)
+    assert plain not in html_of(page, "/account/")
 
 
 def test_a_read_only_key_says_so(page: Client) -> None:
     page.post("/account/keys/", {"name": "Dashboard", "read_only": "on"})
     assert ApiKey.objects.get().read_only
-    assert "May read ·" in text_of(html_of(page))
+    assert "May read ·" in text_of(html_of(page, "/account/"))
 
 
 def test_a_script_gets_only_the_keys(page: Client) -> None:
@@ -142,18 +126,18 @@ def test_there_are_at_most_fifty_keys(page: Client, alice: Owner) -> None:
 def test_a_key_is_listed_with_its_last_use_and_revoked(page: Client, alice: Owner) -> None:
     key, _ = key_make(alice)
     ApiKey.objects.update(last_used_at=timezone.now() - timedelta(minutes=1))
-    assert "Last used" in text_of(html_of(page))
+    assert "Last used" in text_of(html_of(page, "/account/"))
     response = page.post(f"/account/keys/{key.pk}/revoke/")
     assert response.headers["Location"] == "/account/?done=revoked"
     key.refresh_from_db()
     assert key.revoked_at is not None
-    assert "No keys yet." in html_of(page)
+    assert "No keys yet." in html_of(page, "/account/")
 
 
 def test_charlie_neither_sees_nor_revokes_alices_key(alice: Owner, charlie: Owner) -> None:
     key, _ = key_make(alice)
     client = client_of(charlie)
-    assert key.prefix not in html_of(client)
+    assert key.prefix not in html_of(client, "/account/")
     assert client.post(f"/account/keys/{key.pk}/revoke/").status_code == 404
     key.refresh_from_db()
     assert key.revoked_at is None
@@ -164,7 +148,7 @@ def test_the_time_zone_is_chosen_and_used(page: Client, alice: Owner) -> None:
     assert response.headers["Location"] == "/account/?done=zone"
     alice.refresh_from_db()
     assert alice.time_zone == "Europe/Stockholm"
-    assert "<option selected>Europe/Stockholm</option>" in html_of(page)
+    assert "<option selected>Europe/Stockholm</option>" in html_of(page, "/account/")
 
 
 @pytest.mark.parametrize("name", ["", "Mars/Olympus", "../../etc/passwd", "/etc/localtime"])
@@ -217,7 +201,7 @@ def test_everything_is_deleted_with_a_receipt_and_the_login_ends(
 def test_the_only_administrator_keeps_an_empty_login(bob: Owner) -> None:
     memory_make(bob, "Bob keeps ducks.")
     client = client_of(bob)
-    assert "you are the only administrator here" in html_of(client)
+    assert "you are the only administrator here" in html_of(client, "/account/")
     response = client.post("/account/delete/", {"line": "delete everything", "password": "bob knows it"})
     assert "Your login stays" in response.content.decode()
     assert User.objects.filter(username="bob").exists()
@@ -234,7 +218,7 @@ def test_an_administrator_beside_another_is_deleted_whole(bob: Owner) -> None:
 def test_the_number_of_queries_does_not_grow_with_the_keys(page: Client, alice: Owner) -> None:
     def queries() -> int:
         with CaptureQueriesContext(connection) as captured:
-            html_of(page)
+            html_of(page, "/account/")
         return len(captured)
 
     for _ in range(3):

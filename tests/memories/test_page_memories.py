@@ -22,6 +22,7 @@ from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -29,23 +30,6 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def page(alice: Owner, agent: Agent) -> Client:
     return client_of(alice)
-
-
-def client_of(owner: Owner) -> Client:
-    assert owner.user is not None
-    client = Client()
-    client.force_login(owner.user)
-    return client
-
-
-def html_of(client: Client, path: str = "/memories/", status: int = 200) -> str:
-    response = client.get(path)
-    assert response.status_code == status, path
-    return response.content.decode()
-
-
-def text_of(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def rows_in(html: str) -> list[int]:
@@ -93,7 +77,7 @@ def test_charlie_sees_nothing_of_alices_memories(alice: Owner, charlie: Owner, a
 
 
 def test_an_empty_book_says_what_to_do(page: Client) -> None:
-    text = text_of(html_of(page))
+    text = text_of(html_of(page, "/memories/"))
     assert "No memories yet. Tell the agent something worth keeping, or add one ." in text
     assert "This is book main . No review yet." in text
 
@@ -101,7 +85,7 @@ def test_an_empty_book_says_what_to_do(page: Client) -> None:
 def test_the_list_is_newest_first_and_says_how_many(page: Client, alice: Owner) -> None:
     memory_make(alice, "Likes tea.")
     memory_make(alice, "Keeps bees.")
-    html = html_of(page)
+    html = html_of(page, "/memories/")
     assert rows_in(html) == [2, 1]
     assert "2 memories, newest first" in html
 
@@ -109,7 +93,7 @@ def test_the_list_is_newest_first_and_says_how_many(page: Client, alice: Owner) 
 def test_a_long_list_comes_in_stretches(page: Client, alice: Owner) -> None:
     for number in range(51):
         memory_make(alice, f"Fact number {number}.", target="memory")
-    html = html_of(page)
+    html = html_of(page, "/memories/")
     assert len(rows_in(html)) == 50
     assert "51 memories" in html
     assert 'href="/memories/?book=main&amp;n=100"' in html
@@ -123,7 +107,7 @@ def test_a_row_says_who_where_and_how_often(page: Client, alice: Owner, agent: A
     with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
         writer.add(MemoryFields(content="Dumps at night.", category="workflow", keywords=["backup"]))
     Memory.objects.update(usage_count=12, last_used_at=timezone.now())
-    html = html_of(page)
+    html = html_of(page, "/memories/")
     text = text_of(html)
     for words in ("Agent", "Your work · workflow", "Used 12 times, last today", "Found by: backup"):
         assert words in text
@@ -134,14 +118,14 @@ def test_a_memory_of_a_deleted_session_names_no_session(page: Client, alice: Own
     source = Source(actor="model", origin=WriteOrigin.TOOL, session_id=uuid4(), run_id=uuid4())
     with book_writing(book_get_or_create(alice.pk, "main"), source) as writer:
         writer.add(MemoryFields(content="Dumps at night."))
-    assert "from “" not in html_of(page)
+    assert "from “" not in html_of(page, "/memories/")
 
 
 def test_a_row_says_who_changed_its_words_last(page: Client, alice: Owner) -> None:
     memory = memory_make(alice, "Likes tea.")
     write(memory, WriteOrigin.ADMIN, content="Likes green tea.")
     write(memory, WriteOrigin.USER, pinned=True)
-    text = text_of(html_of(page))
+    text = text_of(html_of(page, "/memories/"))
     assert "Changed by an administrator" in text
     assert "Pinned" in text
 
@@ -203,7 +187,7 @@ def test_words_of_a_memory_are_text_and_never_markup(page: Client, alice: Owner)
 
 def test_a_blocked_memory_shows_its_rule_and_cannot_be_pinned(page: Client, alice: Owner) -> None:
     memory = block(memory_make(alice, "Some words."))
-    html = html_of(page)
+    html = html_of(page, "/memories/")
     assert f"Rule <code>{memory.scan_rule}</code>" in html
     assert "No model is given this." in html
     assert "data-pin" not in html
@@ -218,14 +202,14 @@ def test_a_deleted_memory_leaves_its_struck_words_and_the_way_back(page: Client,
     html = html_of(page, "/fragments/memories/1/")
     assert "<s>Likes tea.</s>" in html
     assert f'data-undo="{writer.change_set.pk}"' in html
-    assert rows_in(html_of(page)) == []
+    assert rows_in(html_of(page, "/memories/")) == []
 
 
 def test_expiry_and_dates_are_shown_on_the_owners_clock(page: Client, alice: Owner) -> None:
     Owner.objects.filter(pk=alice.pk).update(time_zone="Pacific/Auckland")
     late = datetime(timezone.now().year + 2, 3, 9, 20, 0, tzinfo=UTC)  # the 10th in Auckland
     memory_make(alice, "Holds a visa.", expires_at=late)
-    assert f"Expires 10 Mar {late.year}" in html_of(page)
+    assert f"Expires 10 Mar {late.year}" in html_of(page, "/memories/")
     assert f'value="{late.year}-03-10"' in html_of(page, "/fragments/memories/1/edit/")
 
 
@@ -299,7 +283,7 @@ def test_how_far_consolidation_is_stands_in_the_health_line(
     book = book_get_or_create(alice.pk, "main")
     figures = {"state": state, "phase": phase, "sessions_done": done, "sessions_total": total}
     ConsolidationRun.objects.create(owner=alice, book=book, trigger="request", book_epoch=1, **figures)
-    html = html_of(page)
+    html = html_of(page, "/memories/")
     assert words in text_of(html)
     assert ('role="progressbar"' in html) == (fill is not None)
     assert fill is None or f'width="{fill}"' in html
@@ -326,21 +310,21 @@ def test_how_the_last_review_went_stands_in_the_health_line(page: Client, alice:
         last_seq=2,
         finished_at=then,
     )
-    assert words in text_of(html_of(page))
+    assert words in text_of(html_of(page, "/memories/"))
 
 
 def test_whether_there_are_reviews_at_all_stands_in_the_health_line(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     agent_make("assistant", memory_review_interval=3)
-    assert "No review yet." in text_of(html_of(page))
+    assert "No review yet." in text_of(html_of(page, "/memories/"))
     agent_make("assistant", memory_review_interval=0)
-    assert "Reviews are off for every agent of this book." in text_of(html_of(page))
+    assert "Reviews are off for every agent of this book." in text_of(html_of(page, "/memories/"))
 
 
 def test_a_consolidation_that_failed_is_said_and_one_that_ended_is_not(page: Client, alice: Owner) -> None:
     book = book_get_or_create(alice.pk, "main")
     run = ConsolidationRun.objects.create(owner=alice, book=book, trigger="request", book_epoch=1, state="failed")
-    assert "The last consolidation failed; what was done is kept." in text_of(html_of(page))
+    assert "The last consolidation failed; what was done is kept." in text_of(html_of(page, "/memories/"))
     ConsolidationRun.objects.filter(pk=run.pk).update(state="completed")
     assert "onsolidation" not in text_of(html_of(page, "/fragments/memories/summary/"))
 
@@ -444,6 +428,6 @@ def test_another_book_is_chosen_by_name(page: Client, alice: Owner) -> None:
 def test_a_key_that_several_people_share_is_warned_of(page: Client, alice: Owner) -> None:
     book_get_or_create(alice.pk, "main")
     key, _ = key_make(alice)
-    assert "several end users" not in text_of(html_of(page))
+    assert "several end users" not in text_of(html_of(page, "/memories/"))
     ApiKey.objects.filter(pk=key.pk).update(end_users_mixed_at=timezone.now())
-    assert "was used for several end users and is not trusted to name them" in text_of(html_of(page))
+    assert "was used for several end users and is not trusted to name them" in text_of(html_of(page, "/memories/"))

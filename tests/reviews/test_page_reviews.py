@@ -20,6 +20,7 @@ from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
 from reviews.services import review_undo
 from tests.factories import agent_make, session_make
+from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db
 
@@ -34,23 +35,6 @@ def page(alice: Owner, agent: Agent) -> Client:
 @pytest.fixture
 def book(alice: Owner) -> Book:
     return book_get_or_create(alice.pk, "main")
-
-
-def client_of(owner: Owner) -> Client:
-    assert owner.user is not None
-    client = Client()
-    client.force_login(owner.user)
-    return client
-
-
-def html_of(client: Client, path: str = "/reviews/", status: int = 200) -> str:
-    response = client.get(path)
-    assert response.status_code == status, path
-    return response.content.decode()
-
-
-def text_of(html: str) -> str:
-    return " ".join(re.sub(r"<[^>]+>", " ", html).split())
 
 
 def talk(owner: Owner, agent: Agent, title: str = "Nightly backups", *, turns: int = 3) -> Session:
@@ -148,13 +132,13 @@ def test_charlie_sees_and_cancels_nothing_of_alices(alice: Owner, charlie: Owner
 
 def test_an_empty_timeline_says_when_the_first_comes(alice: Owner) -> None:
     agent_make(memory_review_interval=3)
-    text = text_of(html_of(client_of(alice)))
+    text = text_of(html_of(client_of(alice), "/reviews/"))
     assert "After every 3 turns a review reads the conversation again" in text
     assert "No reviews yet. One runs after every 3 turns." in text
 
 
 def test_reviews_that_are_off_are_said_to_be(page: Client) -> None:
-    assert "Reviews are off for every agent." in text_of(html_of(page))
+    assert "Reviews are off for every agent." in text_of(html_of(page, "/reviews/"))
 
 
 def test_a_saved_review_shows_its_writes_its_turns_and_undo(
@@ -166,7 +150,7 @@ def test_a_saved_review_shows_its_writes_its_turns_and_undo(
         model="qwen3-8b", usage={"total_tokens": 1870}, started_at=timezone.now(), first_seq=3, last_seq=6
     )
     ReviewRun.objects.update(finished_at=timezone.now() + timedelta(seconds=4))
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     text = text_of(html)
     first = Run.objects.get(session=session, turn=2)
     for words in ("Saved", "Nightly backups", "Added Keeps dumps for 14 days.", "Undo both"):
@@ -190,20 +174,20 @@ def test_one_write_of_several_can_be_taken_back_and_put_back(
     page: Client, alice: Owner, agent: Agent, book: Book
 ) -> None:
     review = saved_review(talk(alice, agent), book, "Has a cat.", "Likes tea.", "Likes jam.")
-    assert re.findall(r'data-undo-write="(\d)"', html_of(page)) == ["0", "1", "2"]
+    assert re.findall(r'data-undo-write="(\d)"', html_of(page, "/reviews/")) == ["0", "1", "2"]
     first = taken_back(review, alice, 0)
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert re.findall(r'data-undo-write="(\d)"', html) == ["1", "2"]
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set)]
     assert "Undo both" in text_of(html)
     assert re.search(r"Has a cat\. Undone by you, \d\d:\d\d Put back", text_of(html))
     both = taken_back(review, alice)
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set), str(both.change_set)]
     assert "Put back both" in text_of(html)
     assert review.state == State.UNDONE
     undo_changes(change_set_get(alice.pk, first.change_set), by(alice))
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert "<s>Has a cat.</s>" not in html
     assert re.findall(r'data-change="(.+?)"', html) == [str(both.change_set)]
     assert "data-undo" in html
@@ -213,7 +197,7 @@ def test_two_reviews_do_not_mix_what_was_taken_back(page: Client, alice: Owner, 
     session = talk(alice, agent)
     reviews = [saved_review(session, book, f"Has {n} cats.", f"Has {n} dogs.") for n in (2, 3)]
     sets = [str(taken_back(review, alice, 1).change_set) for review in reversed(reviews)]
-    assert re.findall(r'data-change="(.+?)"', html_of(page)) == sets
+    assert re.findall(r'data-change="(.+?)"', html_of(page, "/reviews/")) == sets
 
 
 def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
@@ -224,7 +208,7 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
         write_json(3, "Too long.", state="refused"),
     ]
     review_make(talk(alice, agent), book, State.AWAITING_APPROVAL, writes=writes)
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     text = text_of(html)
     assert "One waits for you." in text
     assert re.findall(r'data-write="(\d)"', html) == ["0", "1", "2"]
@@ -252,7 +236,7 @@ def test_every_outcome_is_said_in_words(
     page: Client, alice: Owner, agent: Agent, book: Book, state: str, fields: dict[str, Any], words: str
 ) -> None:
     review_make(talk(alice, agent), book, state, **fields)
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert words in text_of(html)
     assert ("data-again" in html) == (state in {State.FAILED, State.TIMED_OUT})
     assert ("data-cancel" in html) == (state == State.SCHEDULED)
@@ -261,17 +245,17 @@ def test_every_outcome_is_said_in_words(
 def test_what_was_turned_down_can_be_saved_after_all(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     writes = [write_json(0, "Likes tea.", state="rejected"), write_json(1, "Likes jam.", state="rejected")]
     review_make(talk(alice, agent), book, State.CANCELLED, writes=writes, error={"code": "rejected", "message": ""})
-    assert 'data-later="0,1"' in html_of(page)
+    assert 'data-later="0,1"' in html_of(page, "/reviews/")
 
 
 def test_a_running_review_says_how_long_it_may_take(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
     review_make(talk(alice, agent), book, State.RUNNING, started_at=timezone.now() - timedelta(seconds=9))
-    assert re.search(r"Reading 3 turns · (9|1\d) of at most 30 seconds", text_of(html_of(page)))
+    assert re.search(r"Reading 3 turns · (9|1\d) of at most 30 seconds", text_of(html_of(page, "/reviews/")))
 
 
 def test_a_review_of_a_deleted_session_stays_listed(page: Client, book: Book) -> None:
     review_make(None, book)
-    assert "A session that was deleted" in text_of(html_of(page))
+    assert "A session that was deleted" in text_of(html_of(page, "/reviews/"))
 
 
 def test_cancelling_stops_what_is_scheduled(page: Client, alice: Owner, agent: Agent, book: Book) -> None:
@@ -293,14 +277,14 @@ def test_days_begin_on_the_owners_clock(page: Client, alice: Owner, agent: Agent
     Owner.objects.filter(pk=alice.pk).update(time_zone="Pacific/Auckland")
     late = datetime(2026, 3, 9, 20, 0, tzinfo=UTC)  # the 10th in Auckland, 9 o'clock in the morning
     review_make(talk(alice, agent), book, created_at=late)
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert "Tuesday 10 March" in html
     assert ">09:00</time>" in html
 
 
 def test_the_timeline_comes_in_stretches_and_reaches_what_a_link_names(page: Client, book: Book) -> None:
     made = [review_make(None, book, State.NOTHING_TO_SAVE) for _ in range(33)]
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert html.count("data-review=") == 30
     assert 'data-more="60"' in html
     assert f"review-{made[0].pk}" not in html
@@ -340,7 +324,7 @@ def turn_on(**fields: Any) -> None:
 
 
 def test_consolidation_that_is_off_says_who_turns_it_on(page: Client) -> None:
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert "It is off. An administrator turns it on" in text_of(html)
     assert "data-preview" not in html
 
@@ -381,7 +365,7 @@ def test_money_is_shown_where_there_are_prices(page: Client, book: Book, setting
 def test_the_last_run_is_told_in_words(page: Client, book: Book, fields: dict[str, Any], words: str) -> None:
     turn_on()
     consolidation_make(book, finished_at=timezone.now(), **fields)
-    assert words in text_of(html_of(page))
+    assert words in text_of(html_of(page, "/reviews/"))
 
 
 def test_documents_are_listed_and_rendered_safely(page: Client, book: Book) -> None:
@@ -389,7 +373,7 @@ def test_documents_are_listed_and_rendered_safely(page: Client, book: Book) -> N
     artifact_put(book, "MEMORY.md", "# Home\n\n- The **NAS**.", source)
     artifact_put(book, "skills/restore-a-dump/SKILL.md", "Stop the app.", source)
     Artifact.objects.filter(path="MEMORY.md").update(content="# Home\n\n- The **NAS**. <img src=x onerror=alert(1)>")
-    html = html_of(page)
+    html = html_of(page, "/reviews/")
     assert "MEMORY.md</a>" in html
     assert ">skills/restore-a-dump</a>" in html
     shown = html_of(page, "/fragments/document/?book=main&path=MEMORY.md")

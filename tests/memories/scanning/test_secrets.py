@@ -3,7 +3,6 @@
 import pytest
 
 from memories.scanning import redact, scan
-from memories.scanning.formats import is_iban, passes_luhn
 from tests.memories.scanning.samples import CARD, IBAN, JWT, body, hexadecimal, key_block
 
 SEED = "legal winner thank year wave sausage worth useful legal winner thank yellow"
@@ -84,13 +83,21 @@ def test_a_look_alike_passes(text: str) -> None:
     assert scan(text).findings == ()
 
 
-def test_check_digits_tell_numbers_apart() -> None:
-    digits = CARD.replace(" ", "")
-    assert passes_luhn(digits)
-    assert not passes_luhn(digits[:-1] + "2")
-    compact = IBAN.replace(" ", "")
-    assert is_iban(compact)
-    assert not is_iban(compact[:-1] + "1")
+@pytest.mark.parametrize(
+    ("number", "rule"),
+    [
+        (CARD, "card_number"),
+        (CARD.translate({ord(str(digit)): chr(0x0660 + digit) for digit in range(10)}), "card_number"),
+        (IBAN, "bank_account"),
+        ("IR58 0540 1051 8002 1273 1130 07", "bank_account"),
+        ("NO93 8601 1117 947", "bank_account"),
+    ],
+)
+def test_check_digits_tell_numbers_apart(number: str, rule: str) -> None:
+    assert [finding.rule for finding in scan(f"The card or account is {number}.").findings] == [rule]
+    last = ord(number[-1])
+    other = number[:-1] + chr(last + 1 if number[-1] not in "9\u0669" else last - 1)
+    assert scan(f"The card or account is {other}.").findings == ()
 
 
 def test_keywords_stored_beside_an_entry_are_no_seed_phrase() -> None:

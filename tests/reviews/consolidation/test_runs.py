@@ -19,6 +19,7 @@ from reviews.consolidation.runs import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, settings_make, talk, work
+from tests.sweeps import look_again
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
@@ -170,10 +171,7 @@ def test_a_long_run_makes_room_for_other_jobs(
     assert work(run).state == "completed"
 
 
-def test_the_sweep_starts_due_books_once(
-    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(starts, "_looked_at", None)
+def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     talk(charlie, agent, temporary=True)
     starts.consolidation_sweep()
@@ -181,15 +179,14 @@ def test_the_sweep_starts_due_books_once(
     (run,) = ConsolidationRun.objects.all()
     assert (run.owner, run.trigger) == (alice, "startup")
     work(run)
-    monkeypatch.setattr(starts, "_looked_at", None)
+    look_again()
     starts.consolidation_sweep()
     assert ConsolidationRun.objects.count() == 1, "nothing is due any more"
 
 
 def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
-    alice: Owner, bob: Owner, charlie: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch
+    alice: Owner, bob: Owner, charlie: Owner, agent: Agent
 ) -> None:
-    monkeypatch.setattr(starts, "_looked_at", None)
     for owner in (alice, bob):
         talk(owner, agent)
     starts.consolidation_sweep()

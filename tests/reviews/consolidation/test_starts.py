@@ -16,14 +16,13 @@ from reviews.models import ConsolidationRun
 from tests.factories import agent_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
 from tests.reviews.consolidation.rows import settings_make, talk, work
+from tests.sweeps import look_again
 
 pytestmark = pytest.mark.usefixtures("consolidation_on")
 
 
 @pytest.fixture
-def three_books(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "_looked_at", None)
-    monkeypatch.setattr(starts, "_left", None)
+def three_books(alice: Owner, agent: Agent) -> None:
     for name in ("one", "two", "three"):
         own = agent_make(name, book=name)
         for number in range(3):
@@ -33,7 +32,7 @@ def three_books(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> 
 def start_and_work() -> dict[str, int]:
     """One start, worked off: how many sessions were read of each book that was begun."""
     before = set(ConsolidationRun.objects.values_list("pk", flat=True))
-    starts._looked_at = None
+    look_again()
     starts.consolidation_sweep()
     found = {}
     for run in ConsolidationRun.objects.exclude(pk__in=before).select_related("book"):

@@ -1,0 +1,121 @@
+"""The demo model: what it saves in turns and reviews, what it leaves alone, and how it uses what memory gave it"""
+
+import json
+
+import pytest
+
+from gateway.demo.brain import answer
+from gateway.demo.statements import statements
+from prompts.review import ExistingMemory, ReviewPrompt
+
+REVIEW = ("add_memory", "update_memory", "delete_memory")
+TURN = (*REVIEW, "get_memories")
+
+
+def user(text: str) -> dict[str, str]:
+    return {"role": "user", "content": text}
+
+
+def result(**values: object) -> dict[str, str]:
+    return {"role": "tool", "content": json.dumps(values)}
+
+
+def review_prompt(*stored: str) -> dict[str, str]:
+    existing = [
+        ExistingMemory(number=number, target="user", category="fact", content=content)
+        for number, content in enumerate(stored, start=1)
+    ]
+    return user(ReviewPrompt(existing=existing, room={}, max_writes=5).render())
+
+
+@pytest.mark.parametrize(
+    ("said", "noted"),
+    [
+        ("I'm vegetarian and I prefer short answers", ["Is vegetarian.", "Prefers short answers."]),
+        ("I'm coeliac, what could I bake?", ["Is coeliac."]),
+        ("By the way, my cello is called Bruno.", ["Their cello is called Bruno."]),
+        ("I live in Turin! I work as a nurse.", ["Lives in Turin.", "Works as a nurse."]),
+        ("Hello, call me Ada", ["Wants to be called Ada."]),
+        ("Please remember that parking is behind my house.", ["Parking is behind their house."]),
+        ("I don't like coriander.", ["Dislikes coriander."]),
+        ("We use Mercurial.", ["They use Mercurial."]),
+        ("I am <b>Zoe</b>", ["Is <b>Zoe</b>."]),
+        ("My name is Zoë… Thanks.", ["Their name is Zoë."]),
+    ],
+)
+def test_plain_statements_are_noted(said: str, noted: list[str]) -> None:
+    assert [one.content for one in statements(said)] == noted
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Am I a morning person?",
+        "I'm hungry and tired.",
+        "I'm writing a report about eels.",
+        "My train is on track nine today.",
+        "Suppose I'm a ferry captain.",
+        "Forget that I'm left-handed.",
+        "> I prefer the red one",
+        "```\nI like tabs\n```",
+        "Do you remember that song?",
+    ],
+)
+def test_questions_passing_states_and_quoted_text_are_left_alone(said: str) -> None:
+    assert list(statements(said)) == []
+
+
+def test_search_words_are_words_that_the_memory_does_not_hold() -> None:
+    (said,) = statements("I'm vegetarian.")
+    arguments = said.arguments()
+    assert (arguments["content"], arguments["target"], arguments["category"]) == ("Is vegetarian.", "user", "fact")
+    assert {"food", "recipe"} <= set(arguments["keywords"])
+    assert "vegetarian" not in arguments["keywords"]
+
+
+def test_a_turn_saves_at_once_what_it_is_asked_to_remember_and_says_so() -> None:
+    said = answer([user("Call me Ada.")], TURN)
+    assert [(name, arguments["content"]) for name, arguments in said.calls] == [
+        ("add_memory", "Wants to be called Ada.")
+    ]
+    assert answer([user("Call me Ada."), result(ok=True, id=1)], TURN).text == "I saved 1 memory."
+
+
+@pytest.mark.parametrize(
+    "refused", [{"ok": False, "error": "blocked"}, {"ok": True, "id": 1, "note": "Already known."}]
+)
+def test_a_turn_does_not_claim_what_was_refused_or_known(refused: dict[str, object]) -> None:
+    assert answer([user("Call me Ada."), result(**refused)], TURN).text == "Nothing new was saved."
+
+
+def test_other_statements_of_a_turn_wait_for_a_review() -> None:
+    said = answer([user("I'm left-handed.")], TURN)
+    assert said.calls == ()
+    assert "I heard: Is left-handed. That is not saved yet" in said.text
+
+
+def test_a_turn_uses_what_was_injected() -> None:
+    given = {"role": "system", "content": '<memory id="1" category="fact">Is left-handed &amp; tall.</memory>'}
+    told = answer([given, user("What do you know about me?")], TURN).text
+    assert "- Is left-handed & tall." in told
+    assert "I was given 1 memory" in answer([given, user("Hello.")], TURN).text
+    assert "I heard" not in answer([given, user("I'm left-handed & tall.")], TURN).text
+
+
+def test_a_review_saves_what_is_new_and_ends_after_its_calls() -> None:
+    conversation = [user("I'm left-handed. I live in Turin."), {"role": "assistant", "content": "I am a model."}]
+    asked = [*conversation, user("I'm left-handed."), review_prompt("Lives in Turin.")]
+    said = answer(asked, REVIEW)
+    assert [(name, arguments["content"]) for name, arguments in said.calls] == [("add_memory", "Is left-handed.")]
+    done = answer([*asked, result(ok=True, id=2)], REVIEW)
+    assert (done.text, done.calls) == ("Nothing to save.", ())
+
+
+def test_a_review_of_nothing_lasting_says_so() -> None:
+    said = answer([user("Hello there."), review_prompt()], REVIEW)
+    assert (said.text, said.calls) == ("Nothing to save.", ())
+
+
+def test_a_review_writes_five_times_at_most() -> None:
+    facts = " ".join(f"I live in {place}." for place in ("Aix", "Bonn", "Cork", "Delft", "Essen", "Faro"))
+    assert len(answer([user(facts), review_prompt()], REVIEW).calls) == 5
