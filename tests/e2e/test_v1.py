@@ -90,6 +90,7 @@ def running(
             "DAYBOOK_SERVER": request.param,
             "DAYBOOK_MAX_BODY": str(MAX_BODY),
             "DAYBOOK_UPSTREAM_IDLE_SECONDS": "1",
+            "DAYBOOK_UPSTREAM_FIRST_BYTE_SECONDS": "1",
         }
         with running_daybook(folder / "home", variables) as daybook:
             yield Stage(daybook, upstream, variables)
