@@ -111,7 +111,8 @@ def audit_entry(
 
 def audit_sentence(entry: AuditEntry) -> str:
     """An entry as a person reads it: `bob opened memory 0199… of alice.`"""
-    what = f"{entry.count} × {entry.kind}" if entry.count != 1 else entry.kind
+    counted = entry.count != 1 or entry.action == Action.LIST
+    what = f"{entry.count} × {entry.kind}" if counted else entry.kind
     what = f"{what} {entry.object_id}".strip()
     if entry.kind == _ACCOUNT and entry.owner:
         joined = ["as"] if entry.action in {Action.SIGN_IN_FAILED, Action.SIGN_IN_REFUSED} else []
