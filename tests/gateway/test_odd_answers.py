@@ -109,3 +109,19 @@ def test_figures_of_a_usage_can_be_added_up_and_stored(given: Any, tokens: int) 
 @pytest.mark.parametrize("usage", [None, [1], "many", 5])
 def test_a_usage_that_is_no_object_is_none(usage: Any) -> None:
     assert usage_of({"usage": usage}) == {}
+
+
+def test_names_that_are_no_text_are_left_out_and_long_ones_are_cut() -> None:
+    taken = step()
+    taken.take({"finish_reason": ["stop"]}, {})
+    assert taken.result().finish_reason == "stop"
+    taken.take({"finish_reason": "length" * 100}, {})
+    assert len(taken.result().finish_reason) == 200
+
+
+def test_details_of_a_usage_can_be_added_up_and_stored() -> None:
+    details = {"cached\x00_tokens": 3, "\ud800": 10**50, "audio_tokens": "7", **dict.fromkeys(map(str, range(50)), 1)}
+    found = usage_of({"usage": {"prompt_tokens": 1, "prompt_tokens_details": details}})["prompt_tokens_details"]
+    assert (found["cached_tokens"], found["?"], len(found)) == (3, 1_000_000_000, 20)
+    assert "audio_tokens" not in found
+    assert usage_of({"usage": {"prompt_tokens_details": "many"}})["prompt_tokens_details"] == {}

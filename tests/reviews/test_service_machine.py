@@ -357,7 +357,7 @@ def test_the_record_of_changes_explains_the_table_whatever_happens() -> None:
     run_state_machine_as_test(
         Writing,
         settings=settings(
-            max_examples=30,
+            max_examples=20,
             stateful_step_count=25,
             derandomize=True,
             database=None,
