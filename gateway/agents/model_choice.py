@@ -4,7 +4,7 @@ A conversation goes to the upstream of its agent. `model_roles` name the models 
 is one of the home upstream and means nothing on another one, `upstream/model` names both. An agent that was put on an
 upstream other than the home upstream keeps its work there, and its own model unless a role names that upstream. What is
 made of a book that agents of different upstreams share goes to the upstream that `memories.upstream` names, and is not
-made while none is named (docs/decisions/0011-which-upstream-answers.md)."""
+made while none is named (docs/decisions/0015-which-upstream-answers.md)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
