@@ -91,7 +91,7 @@ def test_a_text_that_was_changed_while_it_was_looked_at_keeps_its_own_verdict(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory_make(alice, "Likes tea.")
-    Memory.objects.update(content="Likes rum.", scan_hash="of older rules")
+    Memory.objects.update(content="Likes what no other test likes.", scan_hash="of older rules")
     scan = scanning.scan
 
     def changed_meanwhile(content: str, keywords: object = ()) -> scanning.Verdict:
