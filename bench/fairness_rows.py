@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 LARGEST_ENTRY = 4_000
 LARGEST_MESSAGE = 200_000
+# The other lengths below are those of docs/limits.md, and just above them.
 # Texts that are slow for somebody: nested marks, quotes, brackets, letters with many accents, long runs.
 BAD_TEXTS = {
     "quotes": "```python\n" + '\\"' * 19_000 + "\n```",
@@ -133,6 +134,9 @@ OPERATIONS: dict[str, Row] = {
     "memory_add: keywords": _post(
         "/api/memories", lambda n: {"content": _text(n), "keywords": [f"k{i}" for i in range(22_000)]}
     ),
+    "memory_add: most keywords": _post(
+        "/api/memories", lambda n: {"content": _text(n), "keywords": ["é" * 199 + str(i % 10) for i in range(100)]}
+    ),
     "memory_add: deep": lambda world, number: Call(
         "POST", "/api/memories", _deep(number), {"Content-Type": "application/json"}
     ),
@@ -143,22 +147,27 @@ OPERATIONS: dict[str, Row] = {
     "revision_list": _get("/api/memories/{world.memory}/revisions?limit=100"),
     "memory_put_back": _post("/api/memories/{world.memory}/restore", lambda n: {"revision": "9" * 5_000}),
     "memory_search": _post("/api/memories/search", lambda n: {"query": _text(n, 10_000), "limit": 50}),
+    "memory_search: 10,001 characters": _post("/api/memories/search", lambda n: {"query": "x" * 10_001}),
     "memory_search: 8 MB": _post("/api/memories/search", lambda n: {"query": "tea " * 2_000_000}),
     "memory_health": _get("/api/memories/health"),
     "change_undo": _post("/api/changes/{world.change_set}/undo", lambda n: {}),
     "notification_list": _get("/api/notifications?after=0&limit=100"),
     "export": _get("/api/export"),
     "import_": _import(1_000),
-    "import_: preview": _import(3_000, "?dry_run=true"),
+    "import_: preview": _import(3_000, "?preview=true"),
     "import_: books": _import(1_500, books=True),
     "forget": lambda world, number: Call("DELETE", "/api/account/memories"),
     "artifact_list": _get("/api/books/main/artifacts"),
     "artifact_read": _get("/api/books/main/artifacts/MEMORY.md"),
-    "artifact_write": _post("/api/books/main/artifacts/MEMORY.md", lambda n: {"content": _text(n, 200_000)}, "PUT"),
+    "artifact_write": _post("/api/books/main/artifacts/MEMORY.md", lambda n: {"content": _text(n, 100_000)}, "PUT"),
+    "artifact_write: too long": _post(
+        "/api/books/main/artifacts/MEMORY.md", lambda n: {"content": "x" * 100_001}, "PUT"
+    ),
     "session_review": _post("/api/sessions/{world.session}/review", lambda n: {}),
     "review_list": _get("/api/reviews?limit=100"),
     "review_read": _get("/api/reviews/{world.review}"),
-    "review_undo": _post("/api/reviews/{world.review}/undo", lambda n: {"writes": list(range(10_000))}),
+    "review_undo": _post("/api/reviews/{world.review}/undo", lambda n: {"writes": list(range(1_000))}),
+    "review_undo: too many": _post("/api/reviews/{world.review}/undo", lambda n: {"writes": list(range(10_000))}),
     "review_approve": _post(
         "/api/reviews/{world.review}/approve", lambda n: {"edits": {str(i): _text(i) for i in range(200)}}
     ),
@@ -167,6 +176,7 @@ OPERATIONS: dict[str, Row] = {
     "consolidation_list": _get("/api/consolidations?limit=100"),
     "consolidation_read": _get("/api/consolidations/00000000-0000-7000-8000-000000000000"),
     "consolidation_stop": _post("/api/consolidations/00000000-0000-7000-8000-000000000000/stop", lambda n: {}),
+    "api/audit": _get("/api/audit?limit=200"),
     "models": _get("/v1/models"),
     "model": _get("/v1/models/plain"),
     "chat_completions": _chat(lambda n: [{"role": "user", "content": _text(n, LARGEST_MESSAGE)}]),
@@ -217,6 +227,12 @@ PAGES: dict[str, Row] = {
     "login": lambda world, number: Call(
         "POST",
         "/login/",
+        b"username=admin&password=" + secrets.token_hex(50_000).encode(),
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    ),
+    "admin/login/": lambda world, number: Call(
+        "POST",
+        "/admin/login/",
         b"username=admin&password=" + secrets.token_hex(50_000).encode(),
         {"Content-Type": "application/x-www-form-urlencoded"},
     ),

@@ -21,7 +21,7 @@ from memories.documents import MAX_DOCUMENT
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
-from memories.verdicts import verdict_of_document
+from memories.verdicts import is_of_words, older_rules, verdict_of_document
 
 Action = ArtifactRevision.Action
 KEPT_HEADING = "## Kept from your edits"
@@ -187,7 +187,8 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 def blocking_rule(artifact: Artifact) -> str:
     """The rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
     (memories.renewal), or by a scan where it has none. Nothing is written."""
-    return artifact.scan_rule if artifact.scan_hash else _rule(artifact.content)
+    known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
+    return artifact.scan_rule if known else _rule(artifact.content)
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:

@@ -7,7 +7,7 @@ whichever process the write happened. Hints between processes are never needed f
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -30,7 +30,7 @@ from memories.search.entries import Entry
 from memories.search.index import BookIndex
 from memories.search.vectors import Vector
 from memories.vectors import vectors_of_book
-from memories.verdicts import verdict_of
+from memories.verdicts import is_of_words, older_rules, verdict_of
 from prompts.consolidation import guidance
 
 _ENTRY_OVERHEAD = 400
@@ -267,7 +267,8 @@ def load_view(state: BookState) -> BookView:
     """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
 
     What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
-    changed (memories.renewal); a row without one is scanned here. Nothing is written."""
+    changed (memories.renewal). A row without one, or whose words are not those of its verdict, is scanned here; nothing
+    is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
         rows = [
@@ -281,7 +282,8 @@ def load_view(state: BookState) -> BookView:
         ]
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
-    rows = [row if row.scan_hash else _with_verdict(row) for row in rows]
+    older = older_rules()
+    rows = [_with_verdict(row, older) for row in rows]
     now_state = BookState(
         book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
@@ -332,7 +334,9 @@ class _Row(NamedTuple):
         return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
 
 
-def _with_verdict(row: _Row) -> _Row:
+def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
+    if is_of_words(row.scan_hash, row.content, row.keywords, older):
+        return row
     verdict = verdict_of(row.content, row.keywords)
     return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
 

@@ -12,6 +12,7 @@ from memories import scanning
 from memories.database import in_read_thread
 from memories.documents import scan_document
 from memories.invalidation import register_cache
+from memories.models import ScanRenewal
 from memories.scanning import Finding
 
 SHORT = 500
@@ -41,6 +42,19 @@ def verdict_of(content: str, keywords: Sequence[str]) -> Judged:
 def verdict_of_document(content: str) -> Judged:
     """The verdict of a document, scanned at most once."""
     return _judged(content, (), document=True)
+
+
+def older_rules() -> tuple[str, ...]:
+    """Versions of the rules whose verdicts are being renewed. One query."""
+    rows = ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION)
+    return tuple(rows.values_list("rules", flat=True).distinct())
+
+
+def is_of_words(scan_hash: str, content: str, keywords: Sequence[str], older: Sequence[str]) -> bool:
+    """Whether a stored verdict is of exactly these words, under the present rules or older ones."""
+    return any(
+        scan_hash == scanning.scan_hash(content, keywords, rules=rules) for rules in (scanning.RULES_VERSION, *older)
+    )
 
 
 async def scan_ahead(content: str, keywords: Sequence[str] = (), *, document: bool = False) -> None:

@@ -47,10 +47,10 @@ def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
     return Verdict(findings=tuple(sorted(findings.values(), key=lambda f: (f.start, f.end, f.rule))))
 
 
-def scan_hash(content: str, keywords: Sequence[str]) -> str:
+def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSION) -> str:
     """SHA-256 in hex over the rules' version, the content and the keywords; equal means the verdict still holds."""
     digest = hashlib.sha256()
-    for part in (RULES_VERSION, content, *keywords):
+    for part in (rules, content, *keywords):
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return digest.hexdigest()

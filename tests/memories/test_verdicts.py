@@ -91,7 +91,7 @@ def test_a_text_that_was_changed_while_it_was_looked_at_keeps_its_own_verdict(
     alice: Owner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory_make(alice, "Likes tea.")
-    Memory.objects.update(scan_hash="of older rules")
+    Memory.objects.update(content="Likes what no other test likes.", scan_hash="of older rules")
     scan = scanning.scan
 
     def changed_meanwhile(content: str, keywords: object = ()) -> scanning.Verdict:
@@ -101,3 +101,17 @@ def test_a_text_that_was_changed_while_it_was_looked_at_keeps_its_own_verdict(
     monkeypatch.setattr(scanning, "scan", changed_meanwhile)
     verdicts_renew()
     assert Memory.objects.get().scan_hash == "of the new words"
+
+
+@pytest.mark.django_db
+def test_a_verdict_of_older_rules_stands_until_it_is_renewed_and_only_for_its_words(alice: Owner) -> None:
+    memory_make(alice, "Likes tea.")
+    memory_make(alice, "Likes rum.")
+    ScanRenewal.objects.create(rules="older rules", texts="memories.memory", over=True)
+    for memory in Memory.objects.all():
+        old = scanning.scan_hash(memory.content, memory.keywords, rules="older rules")
+        Memory.objects.filter(pk=memory.pk).update(scan_hash=old, scan_rule="a_rule_that_is_gone")
+    Memory.objects.filter(number=2).update(content="Likes cocoa.")  # past the scan: its verdict is of other words
+    assert contents(alice) == ["Likes cocoa."]
+    verdicts_renew()
+    assert contents(alice) == ["Likes tea.", "Likes cocoa."]
