@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncGenerator, Generator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
@@ -13,7 +12,7 @@ from uuid import UUID
 import pytest
 import pytest_asyncio
 from django.conf import settings as django_settings
-from django.db import connection, connections
+from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from pytest_django.fixtures import Settings
@@ -27,8 +26,7 @@ from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns import TurnOptions
-from memories import database
-from memories.database import in_spare_thread, in_thread
+from memories.database import close_lanes, in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
 from tests.conftest import Api
@@ -350,16 +348,11 @@ async def _events(turn: LiveTurn) -> list[Any]:
 
 
 @pytest.fixture
-def real_threads(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
+def real_threads(settings: Settings) -> Generator[None]:
     """One database thread and the spare one, as in a web process."""
     settings.DB_THREADS = 1
-    pools = {name: ThreadPoolExecutor(max_workers=1) for name in ("_pool", "_spare")}
-    for name, pool in pools.items():
-        monkeypatch.setattr(database, name, pool)
     yield
-    for pool in pools.values():
-        pool.submit(connections.close_all).result(timeout=10)
-        pool.shutdown()
+    close_lanes()
 
 
 @pytest.mark.django_db(transaction=True)
