@@ -24,6 +24,7 @@ from gateway.models import Agent
 from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
 from gateway.requests import request_id
 from gateway.runs.context import TurnContext
+from gateway.runs.identity import read_conversation
 from gateway.runs.opening import open_run
 from gateway.runs.resolve import V1Request
 from gateway.runs.v1 import open_v1, split_system
@@ -36,6 +37,7 @@ router = Router()
 BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 _MAX_KEY = 255
+_MANY_MESSAGES = 500
 
 
 @router.get("/models")
@@ -96,10 +98,13 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
     """Open the run; while another one of its session is open wait a little, then go on as a fork."""
     deadline = time.monotonic() + BUSY_SECONDS
+    conversation = None
+    if len(v1_request.messages) > _MANY_MESSAGES:  # reading them takes a while: not in the thread that writes
+        conversation = await in_read_thread(read_conversation, caller.owner_id, v1_request.agent, v1_request.messages)
     while True:
         last_try = time.monotonic() >= deadline
         try:
-            return await open_run(open_v1, caller, v1_request, fork_if_busy=last_try)
+            return await open_run(open_v1, caller, v1_request, fork_if_busy=last_try, conversation=conversation)
         except SessionBusy:
             if last_try:  # tool results for a session that is busy with something else: no fork can take them
                 raise

@@ -19,15 +19,18 @@ from gateway.runs.resolve import Place, V1Request, goes_on_from, place_find, pla
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
 from memories.caller import Caller
 from memories.errors import InvalidRequest
+from memories.limits import BROUGHT_MESSAGES
 
 
-def open_v1(caller: Caller, request: V1Request, *, fork_if_busy: bool = False) -> TurnContext:
-    """Open a run for a request that carries its whole context.
+def open_v1(
+    caller: Caller, request: V1Request, *, fork_if_busy: bool = False, conversation: identity.Conversation | None = None
+) -> TurnContext:
+    """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
+    already.
 
     Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
     open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
-    # Reading thousands of messages takes a while, so it is done before the transaction.
-    conversation = identity.read_conversation(caller.owner_id, request.agent, request.messages)
+    conversation = conversation or identity.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
         return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
     except IntegrityError:
@@ -76,8 +79,8 @@ def _open_in(caller: Caller, place: Place, request: V1Request, conversation: ide
     if regenerates:
         supersede(session, regenerates)
     # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
-    # first review reads it.
-    history = spoken[:last_user] if session.message_seq == 0 else []
+    # first review reads it; of a very long one only its end, so that no transaction takes long.
+    history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []
     stored = messages_insert(session, run.pk, [*history, spoken[last_user]], history=len(history))
     if history:
         session.reviewed_through = known_messages(session, history)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
-from gateway.models import Message, Session
+from gateway.models import Agent, Message, Session
 from memories.database import in_thread
 from memories.models import Memory, Owner
 from reviews.models import ReviewRun
@@ -132,3 +132,16 @@ async def test_a_temporary_session_with_history_is_never_reviewed(
     await turn(alice_api, model, *BROUGHT, "Hello.", metadata={"temporary": "true"})
     assert not await in_thread(ReviewRun.objects.exists)
     assert await in_thread(Message.objects.filter(kind="history").count) == len(BROUGHT)
+
+
+async def test_of_a_very_long_history_the_newest_messages_are_kept(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.runs.v1.BROUGHT_MESSAGES", 4)
+    model.script("Yes.")
+    said = [{"role": ("user", "assistant")[n % 2], "content": f"number {n}"} for n in range(9)]
+    status, _ = await alice_api.post("/v1/chat/completions", {"model": "assistant", "messages": said})
+    assert status == 200
+    assert [message["content"] for message in model.calls[0].messages[-9:]] == [f"number {n}" for n in range(9)]
+    texts = await in_thread(list, Message.objects.order_by("seq").values_list("text", flat=True))
+    assert texts == [*(f"number {n}" for n in range(4, 9)), "Yes."]
