@@ -89,10 +89,10 @@ def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> Ht
 
 @fragment_view
 def review_fragment(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
-    """What a review wrote, for its toast. 404 for a review of somebody else, and for one that wrote nothing."""
+    """What a review wrote, for its toast; 204 where there is nothing of it, or it is somebody else's."""
     notes = notes_of_review(reader.owner.pk, review_id)
     if notes is None:
-        return HttpResponse(status=404)
+        return HttpResponse(status=204)
     return render(request, "gateway/review_entries.html", {"notes": notes})
 
 

@@ -79,7 +79,7 @@ class Template:
     def copied_to(self, home: Path) -> Iterator[dict[str, str]]:
         """Variables of a copy, for a Daybook with that home."""
         if self.sqlite:
-            home.mkdir(mode=0o700, parents=True)
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
             shutil.copyfile(self.sqlite, home / "daybook.sqlite3")
         with new_storage(self.database) as variables:
             yield variables
@@ -122,6 +122,14 @@ def _new_database(url: str, template: str = "template1") -> Iterator[tuple[str, 
 def storage(home: Path, template: Template) -> Iterator[dict[str, str]]:
     """Variables of the storage of this test, which is migrated and empty."""
     with template.copied_to(home) as variables:
+        yield variables
+
+
+@pytest.fixture
+def unmigrated(home: Path) -> Iterator[dict[str, str]]:
+    """Variables of a storage in which nothing is yet; the database that `storage` put into the home is gone."""
+    (home / "daybook.sqlite3").unlink(missing_ok=True)
+    with new_storage() as variables:
         yield variables
 
 

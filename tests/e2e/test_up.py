@@ -3,7 +3,6 @@
 import os
 import signal
 import sqlite3
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.e2e.conftest import StartDaybook, new_storage
+from tests.e2e.conftest import StartDaybook
 from tests.e2e.running import manage, none_left, processes_of
 from tests.waiting import eventually
 
@@ -27,14 +26,6 @@ def _shell(home: Path, code: str, env: dict[str, str]) -> str:
     result = manage(home, "shell", "-v", "0", "-c", code, env=env)
     assert result.returncode == 0, result.stderr
     return result.stdout.strip()
-
-
-@pytest.fixture
-def unmigrated(home: Path) -> Iterator[dict[str, str]]:
-    """Variables of a storage in which nothing is yet; the database that `storage` put into the home is gone."""
-    (home / "daybook.sqlite3").unlink(missing_ok=True)
-    with new_storage() as variables:
-        yield variables
 
 
 def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
