@@ -5,6 +5,7 @@ from io import StringIO
 
 import pytest
 import time_machine
+from django.conf import settings
 from django.core.management import call_command
 from django.test import Client
 from django.utils import timezone
@@ -54,7 +55,8 @@ def test_asking_wakes_a_run_that_rests_after_a_fault(
     joined = request(alice)
     assert (joined.pk, joined.state, joined.error, joined.failures) == (run.pk, "scheduled", None, 0)
     assert joined.not_before <= timezone.now()
-    assert OrmQ.objects.count() == 1
+    if not settings.REDIS_URL:  # there the queue is not a table
+        assert OrmQ.objects.count() == 1
     assert work(joined).state == "completed"
 
 
