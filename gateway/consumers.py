@@ -121,9 +121,9 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
                 if not await in_read_thread(self.admission.still_valid):
                     await self.close(code=_UNAUTHORIZED)
                     return
+                await self._send_rows(self.admission)
                 for group in self.admission.groups:  # a Redis that was away knows nothing of this socket
                     await self.channel_layer.group_add(group, self.channel_name)
-                await self._send_rows(self.admission)
             except DatabaseError:
                 logger.warning("a websocket could not look at the outbox; it tries again", exc_info=True)
 

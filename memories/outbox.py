@@ -105,14 +105,15 @@ def notifications_after(
 ) -> list[dict[str, Any]]:
     """Rows above `after`, oldest first, as the contract shows them. `after` that is older than what is kept gives
     one `resync` first; None gives nothing (only new ones are wanted)."""
-    if after is None:
+    # The number before the rows: a notification that is committed in between is among the rows, and no gap.
+    if after is None or (current := current_number(owner_id)) <= after:
         return []
     kept = Notification.objects.filter(owner_id=owner_id, seq__gt=after).order_by("seq")
     rows = list(limits.filter(kept, book="book")[:limit])
     found = [notification_json(row) for row in rows]
     # What is kept back from a limited key is not missing.
     oldest = kept.values_list("seq", flat=True).first() if limits else rows[0].seq if rows else None
-    newest = oldest or current_number(owner_id) + 1
+    newest = oldest or current + 1
     if newest > after + 1:
         found.insert(
             0,

@@ -43,13 +43,17 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
 
     _told_at = -_QUIET_SECONDS
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._asked: set[asyncio.Task[None]] = set()
+
     async def group_add(self, group: str, channel: str) -> None:
         """Join a group, or note in the log that it was not possible; repeat it to be in it after a fault."""
-        await self._tried(super().group_add(group, channel))
+        await self._wait_briefly(super().group_add(group, channel))
 
     async def group_discard(self, group: str, channel: str) -> None:
         """Leave a group, if Redis answers."""
-        await self._tried(super().group_discard(group, channel))
+        await self._wait_briefly(super().group_discard(group, channel))
 
     async def receive(self, channel: str) -> Any:
         """The next message of a channel, whatever happens to Redis meanwhile."""
@@ -60,17 +64,30 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
                 self._tell(error)
                 await asyncio.sleep(ANSWER_SECONDS)
 
+    async def _wait_briefly(self, asked: Coroutine[Any, Any, Any]) -> None:
+        # Not asyncio.timeout: redis-py swallows a cancellation that meets its own time limit on connecting, and the
+        # caller would wait until the socket gives up.
+        task = asyncio.create_task(self._tried(asked))
+        self._asked.add(task)
+        task.add_done_callback(self._asked.discard)
+        try:
+            _, waiting = await asyncio.wait([task], timeout=ANSWER_SECONDS)
+        finally:
+            task.cancel()
+        if waiting:
+            self._tell(TimeoutError())
+
     async def _tried(self, asked: Coroutine[Any, Any, Any]) -> None:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                await asked
+            await asked
         except _FAILURES as error:
             self._tell(error)
 
     def _tell(self, error: Exception) -> None:
         if time.monotonic() - self._told_at >= _QUIET_SECONDS:
             self._told_at = time.monotonic()
-            logger.warning("Redis gives no hints (%s); websockets look at the database instead.", error or "no answer")
+            reason = str(error) or "no answer"
+            logger.warning("Redis gives no hints (%s); websockets look at the database instead.", reason)
 
 
 class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
