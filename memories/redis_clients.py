@@ -61,6 +61,9 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
             try:
                 return await super().receive(channel)
             except _FAILURES as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():  # what closes the connection hides the cancellation
+                    raise asyncio.CancelledError from error
                 self._tell(error)
                 await asyncio.sleep(ANSWER_SECONDS)
 

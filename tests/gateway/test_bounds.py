@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 from channels.testing import WebsocketCommunicator
-from django.conf import settings
 from django.test import override_settings
 
 from config.api import api
@@ -173,7 +172,6 @@ def test_an_origin_is_this_host_or_a_trusted_one() -> None:
         assert not origin_allowed(foreign, "daybook:8000")
 
 
-@pytest.mark.skipif(bool(settings.REDIS_URL), reason="its end hangs with a server database; no database is asked here")
 async def test_an_origin_that_is_no_address_is_refused_on_each_surface(alice: Owner) -> None:
     _, plain = await in_thread(key_make, alice)
     origin = b"http://[::1"
