@@ -22,6 +22,7 @@ ANSWER_SECONDS = 1.0
 # A worker's question for the next job is answered after a second where there is none.
 _DEQUEUE_SECONDS = 5.0
 _QUIET_SECONDS = 30.0
+_CANCEL_AGAIN_SECONDS = 0.1
 _FAILURES = (RedisError, OSError, TimeoutError)
 
 
@@ -58,18 +59,19 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
     async def receive(self, channel: str) -> Any:
         """The next message of a channel, whatever happens to Redis meanwhile."""
         while True:
+            receiving = asyncio.create_task(super().receive(channel))
             try:
-                return await super().receive(channel)
+                await asyncio.wait([receiving])
+            finally:
+                await _ended(receiving)
+            try:
+                return receiving.result()
             except _FAILURES as error:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():  # what closes the connection hides the cancellation
-                    raise asyncio.CancelledError from error
                 self._tell(error)
                 await asyncio.sleep(ANSWER_SECONDS)
 
     async def _wait_briefly(self, asked: Coroutine[Any, Any, Any]) -> None:
-        # Not asyncio.timeout: redis-py swallows a cancellation that meets its own time limit on connecting, and the
-        # caller would wait until the socket gives up.
+        # Not asyncio.timeout: the caller would wait until the socket gives up where redis-py swallows the cancellation.
         task = asyncio.create_task(self._tried(asked))
         self._asked.add(task)
         task.add_done_callback(self._asked.discard)
@@ -91,6 +93,13 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
             self._told_at = time.monotonic()
             reason = str(error) or "no answer"
             logger.warning("Redis gives no hints (%s); websockets look at the database instead.", reason)
+
+
+async def _ended(task: "asyncio.Task[Any]") -> None:
+    """Cancel a task until it ends: redis-py swallows a cancellation that arrives while it connects."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait([task], timeout=_CANCEL_AGAIN_SECONDS)
 
 
 class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types

@@ -8,12 +8,14 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from asgiref.sync import sync_to_async
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
+from channels_redis.core import RedisChannelLayer
 from django.db import connections
 from django.test import RequestFactory
 from django_q.conf import Conf
@@ -174,3 +176,20 @@ async def test_a_worker_waits_for_a_job_and_gets_it(redis: OwnRedis) -> None:
     assert await asyncio.to_thread(broker.dequeue) is None  # after a second, and without a fault
     await asyncio.to_thread(broker.enqueue, b"job")
     assert await asyncio.to_thread(broker.dequeue) == [(None, b"job")]
+
+
+async def test_a_listener_ends_although_its_connection_swallows_the_first_cancellation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def receive(layer: RedisChannelLayer, channel: str) -> None:
+        for _ in range(2):
+            with suppress(asyncio.CancelledError):
+                await asyncio.sleep(3600)
+
+    monkeypatch.setattr(RedisChannelLayer, "receive", receive)
+    listening = asyncio.create_task(HintLayer(hosts=["redis://127.0.0.1:1/0"]).receive("one"))
+    await asyncio.sleep(0.05)
+    listening.cancel()
+    done, _ = await asyncio.wait([listening], timeout=DEADLINE)
+    assert done
+    assert listening.cancelled()
