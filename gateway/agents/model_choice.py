@@ -152,10 +152,10 @@ class BackgroundModels:
         upstream = self.shared_upstream
         if not upstream:
             raise UpstreamUndecided(
-                f"{why} It is left alone until `memories.upstream` names the upstream that may be given it."
+                f"{why} It is left alone until memories.upstream names the upstream that may be given it."
             )
         if upstream not in (settings.DAYBOOK_UPSTREAMS or {DEFAULT}):
-            raise UpstreamUndecided(f"{why} `memories.upstream` is {upstream}. {missing_upstream(upstream)}")
+            raise UpstreamUndecided(f"{why} memories.upstream is {upstream}. {missing_upstream(upstream)}")
         return upstream
 
     def _upstreams(self, book: str) -> set[str]:

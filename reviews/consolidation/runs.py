@@ -41,7 +41,7 @@ LOST_AFTER = timedelta(seconds=60)
 SLICE_SECONDS = 60.0
 # The queue's own timeout is a backstop above a slice and the answer it may wait for.
 BACKSTOP_SECONDS = 300
-OFF = "Consolidation is off. An administrator turns it on with `memories.enabled`."
+OFF = "Consolidation is off. An administrator turns it on with memories.enabled."
 _BATCH = 100
 
 
