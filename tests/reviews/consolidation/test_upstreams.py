@@ -81,7 +81,7 @@ def test_a_shared_book_is_left_alone_while_no_upstream_is_named(
     alice: Owner, agent: Agent, local: Agent, answering: AnsweringModel
 ) -> None:
     talk(alice, local)
-    with pytest.raises(Conflict, match=r"`memories\.upstream` names the upstream") as refused:
+    with pytest.raises(Conflict, match=r"memories\.upstream names the upstream") as refused:
         request(alice)
     assert REASON in str(refused.value)
     assert due_books(memory_settings(), timezone.now(), most=5) == []
