@@ -22,10 +22,11 @@ from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
 from gateway.runs.identity import text_of
 from gateway.runs.window import as_openai, window_rows
-from gateway.tokens import estimate, estimate_text
+from gateway.tokens import estimate
 from gateway.worker_loop import run_async
 from memories.database import in_thread
 from memories.errors import DomainError
+from memories.tokens import text_tokens
 from prompts.conversation import compaction_prompt
 
 logger = logging.getLogger("daybook.compaction")
@@ -62,7 +63,7 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
     """The context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
     `fixed_tokens` is what system message and recall take."""
     limit = context.agent.settings.context_token_limit
-    taken = fixed_tokens + estimate(context.messages) + estimate_text(context.summary)
+    taken = fixed_tokens + estimate(context.messages) + text_tokens(context.summary)
     if not context.message_seqs or taken <= limit:
         return context, {}
     cut = choose_cut(context.messages, context.message_seqs, limit=limit)

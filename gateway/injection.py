@@ -18,7 +18,6 @@ from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.identity import text_of
 from memories.counts import recall_lanes
 from memories.database import in_read_thread
-from memories.documents import cut_to_tokens
 from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
@@ -26,6 +25,7 @@ from memories.recall import Injection, RecallSettings, contained, log_failure, r
 from memories.search.keywords import extract_keywords
 from memories.snapshot import BookState, SessionSnapshot, empty_snapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
+from memories.tokens import cut_to_tokens
 from memories.tools import READ
 from prompts.consolidation import guidance
 from prompts.conversation import earlier_block

@@ -20,12 +20,12 @@ from gateway.runs import closing, held
 from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
-from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
+from memories.tokens import CHARS_PER_TOKEN, text_tokens
 from memories.tools import ToolCall, ToolScope
 
 logger = logging.getLogger("daybook.turns")
@@ -147,7 +147,7 @@ class Turn:
     async def _fit(self) -> dict[str, Any]:
         """Make a long native conversation fit its limit, before recall looks for what has left the window."""
         agent = self.context.agent.settings
-        fixed = estimate_text(agent.instructions)
+        fixed = text_tokens(agent.instructions)
         if self.context.book is not None and agent.inject_memories:
             reserve = (agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN
             fixed += min(reserve, agent.context_token_limit // 4)

@@ -12,9 +12,6 @@ MAX_DOCUMENT = 100_000
 
 _PIECE = 16_000
 _OVERLAP = 500
-_ASCII_PER_TOKEN = 4
-_OTHER_PER_TOKEN = 1.5
-_CUT = "\n[…]"
 
 
 class OutputRejected(Exception):
@@ -63,29 +60,6 @@ def clean_output(text: str, *, most_secrets: int) -> Cleaned:
     if left := scan_document(kept):
         raise OutputRejected(f"The scan blocks it (rule {left[0].rule}).")
     return Cleaned(text=kept.strip(), redacted=redaction.count, dropped=dropped)
-
-
-def tokens_of(text: str) -> int:
-    """About how many tokens a text is: four ASCII characters a token, fewer in other scripts."""
-    ascii_characters = sum(character.isascii() for character in text)
-    return round(ascii_characters / _ASCII_PER_TOKEN + (len(text) - ascii_characters) / _OTHER_PER_TOKEN)
-
-
-def cut_to_tokens(text: str, limit: int) -> str:
-    """The beginning of a text, at most `limit` tokens by our estimate, cut at a line's end where there is one."""
-    if tokens_of(text) <= limit:
-        return text
-    left = limit - tokens_of(_CUT) - 1
-    end = 0
-    cost = 0.0
-    for character in text:
-        cost += 1 / _ASCII_PER_TOKEN if character.isascii() else 1 / _OTHER_PER_TOKEN
-        if cost > left:
-            break
-        end += 1
-    kept = text[:end]
-    line_end = kept.rfind("\n")
-    return (kept[:line_end] if line_end > len(kept) // 2 else kept).rstrip() + _CUT
 
 
 def _without_blocked_lines(text: str) -> tuple[str, int]:

@@ -22,13 +22,13 @@ from django.utils import timezone
 
 from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import blocking_rule, live_artifacts
-from memories.documents import cut_to_tokens
 from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import Book, Memory
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
 from memories.search.vectors import Vector
+from memories.tokens import cut_to_tokens
 from memories.vectors import vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
 from prompts.consolidation import guidance

@@ -7,15 +7,15 @@ from django.conf import settings
 
 from memories.search.entries import Entry
 from memories.search.index import BookIndex
+from memories.tokens import text_tokens
 from prompts.review import ExistingMemory
-from reviews.frozen import tokens
 from reviews.staged import StagedEntry
 
 
 def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:
     """The entries in their order. Where they take more than settings.REVIEW_TOKENS: first those that the conversation
     is about, then the newest, until that is full."""
-    if sum(tokens(entry.content) for entry in entries) <= settings.REVIEW_TOKENS:
+    if sum(text_tokens(entry.content) for entry in entries) <= settings.REVIEW_TOKENS:
         return [_shown(entry) for entry in entries]
     index = BookIndex.build([Entry(number=int(e.key), content=e.content, keywords=tuple(e.keywords)) for e in entries])
     said = [message["content"] for message in conversation if message["role"] == "user"]
@@ -24,7 +24,7 @@ def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[
     by_number = {int(entry.key): entry for entry in entries}
     left, chosen = settings.REVIEW_TOKENS, set()
     for number in dict.fromkeys([*hits, *newest]):
-        left -= tokens(by_number[number].content)
+        left -= text_tokens(by_number[number].content)
         if left < 0:
             break
         chosen.add(number)

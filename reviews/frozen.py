@@ -13,13 +13,15 @@ from django.conf import settings
 from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
+from gateway.tokens import estimate_message
+from memories.tokens import characters_within
 from reviews.models import Extraction, ReviewRun
 
 CONTEXT_MESSAGES = 4
 # Rows beyond this many are out of any token limit.
 _MOST_MESSAGES = 2000
-_BYTES_PER_TOKEN = 4
-_TOKENS_PER_MESSAGE = 4
+# The note between the two ends of a message that was cut, and what a message adds to its text.
+_TOKENS_OF_NOTE = 20
 # Also what was said before a client brought the conversation here.
 _SPOKEN = (Message.Kind.CHAT, Message.Kind.HISTORY)
 _STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
@@ -76,9 +78,9 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
         message = as_evidence(row)
         if message is None:
             continue
-        if tokens(message["content"]) > longest:
+        if estimate_message(message) > longest:
             message["content"] = cut(message["content"], longest)
-        left -= tokens(message["content"])
+        left -= estimate_message(message)
         if left < 0:
             while messages and messages[-1]["role"] != "user":
                 messages.pop()  # an answer whose question is cut off
@@ -98,14 +100,8 @@ def as_evidence(row: Message) -> dict[str, Any] | None:
     return {"role": row.role, "content": row.text} if row.text.strip() else None
 
 
-def tokens(text: str) -> int:
-    """About how many tokens a message takes. By bytes: scripts with longer characters also take more tokens each."""
-    return len(text.encode()) // _BYTES_PER_TOKEN + _TOKENS_PER_MESSAGE
-
-
 def cut(text: str, most_tokens: int) -> str:
     """The beginning and the end of a message that is too long to be read whole."""
-    half = max(0, most_tokens - 4 * _TOKENS_PER_MESSAGE) * _BYTES_PER_TOKEN // 2
-    encoded = text.encode()
-    head, tail = (part.decode(errors="ignore") for part in (encoded[:half], encoded[len(encoded) - half :]))
-    return f"{head}\n[… {len(text) - len(head) - len(tail)} characters left out …]\n{tail}"
+    half = max(0, most_tokens - _TOKENS_OF_NOTE) / 2
+    head, tail = characters_within(text, half), characters_within(reversed(text), half)
+    return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[len(text) - tail :]}"

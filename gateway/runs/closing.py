@@ -21,11 +21,12 @@ from gateway.runs.context import TurnContext
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.window import as_openai
-from gateway.tokens import estimate, estimate_text
+from gateway.tokens import estimate
 from memories.background import redis_calls
 from memories.database import only_row
 from memories.recall import contained
 from memories.threads import ThreadTurn, record_run, thread_cache
+from memories.tokens import text_tokens
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
 NO_RESULT = "No result: the conversation went on without one."
@@ -166,7 +167,7 @@ def _chain_after(context: TurnContext, said: Said) -> str:
 
 
 def _compact_if_large(context: TurnContext, said: Said) -> None:
-    tokens = said.usage.get("total_tokens") or estimate(context.messages) + estimate_text(said.text)
+    tokens = said.usage.get("total_tokens") or estimate(context.messages) + text_tokens(said.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         session_id = str(context.session_id)
         job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})

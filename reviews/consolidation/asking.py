@@ -10,8 +10,8 @@ from django.db import transaction
 from gateway import model_call
 from gateway.agents.model_choice import ModelTarget, UpstreamUndecided
 from memories.database import in_thread
-from memories.documents import tokens_of
 from memories.errors import DomainError, UpstreamError
+from memories.tokens import text_tokens
 from reviews.consolidation.ceilings import Meter, Spent, book_usage
 from reviews.consolidation.runs import Claim
 
@@ -47,7 +47,7 @@ async def ask(
         result = await model_call.ask(
             target, messages, seconds=claim.limits.request_seconds, request_id=str(claim.run.pk)
         )
-        taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(result.text)
+        taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:
         run, day = await asyncio.shield(in_thread(_book, claim.run.pk, claim.run.owner_id, taken))
         meter.settle(estimate, run, day)
@@ -56,7 +56,7 @@ async def ask(
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
     """About how many tokens a request and its answer take."""
-    return sum(tokens_of(str(message["content"])) for message in messages) + ANSWER_TOKENS
+    return sum(text_tokens(str(message["content"])) for message in messages) + ANSWER_TOKENS
 
 
 def is_lasting(error: DomainError) -> bool:

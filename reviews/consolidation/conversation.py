@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from memories import scanning
-from memories.documents import tokens_of
+from memories.tokens import text_tokens
 from reviews.frozen import as_evidence, reviewable
 
 Item = dict[str, Any]
@@ -71,4 +71,4 @@ def _take(items: Sequence[Item], budget: int, *, from_end: bool) -> tuple[list[I
 
 
 def _cost(item: Item) -> int:
-    return tokens_of(item["content"]) + _PER_ITEM
+    return text_tokens(item["content"]) + _PER_ITEM

@@ -12,8 +12,8 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import MemorySettings
 from memories.artifacts import live_artifacts
-from memories.documents import tokens_of
 from memories.models import Book
+from memories.tokens import text_tokens
 from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.asking import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.conversation import read_record
@@ -131,8 +131,10 @@ def _has_something_to_write(book: Book, state: ConsolidationState | None) -> boo
 
 def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
     rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
-    notes = sum(tokens_of(raw) + tokens_of(synopsis) for raw, synopsis in rows.values_list("raw_memory", "synopsis"))
-    documents = sum(tokens_of(artifact.content) for artifact in live_artifacts(book.owner_id, book.pk))
+    notes = sum(
+        text_tokens(raw) + text_tokens(synopsis) for raw, synopsis in rows.values_list("raw_memory", "synopsis")
+    )
+    documents = sum(text_tokens(artifact.content) for artifact in live_artifacts(book.owner_id, book.pk))
     prompt = estimated_tokens(synthesis_messages(documents=(), notes=()))
     return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
 

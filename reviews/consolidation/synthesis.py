@@ -23,10 +23,11 @@ from memories.artifacts import (
     versions_of,
 )
 from memories.database import in_thread
-from memories.documents import OutputRejected, clean_output, tokens_of
+from memories.documents import OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
 from memories.models import Artifact, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
+from memories.tokens import text_tokens
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
 from reviews.consolidation.asking import ask, is_lasting
@@ -118,7 +119,7 @@ def notes_of(claim: Claim) -> tuple[SessionNotes, ...]:
     left = claim.limits.synthesis_token_limit
     notes: list[SessionNotes] = []
     for row in rows[: claim.limits.max_extractions]:
-        left -= tokens_of(row.raw_memory) + tokens_of(row.synopsis)
+        left -= text_tokens(row.raw_memory) + text_tokens(row.synopsis)
         if left < 0 and notes:
             break
         notes.append(

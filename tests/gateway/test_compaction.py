@@ -7,10 +7,11 @@ from django.db import transaction
 
 from gateway.compaction import choose_cut, compact_session
 from gateway.models import Compaction, Message, Session
-from gateway.tokens import estimate, estimate_message, estimate_text
+from gateway.tokens import estimate, estimate_message
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
+from memories.tokens import text_tokens
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
 from tests.scripted_model import Says, ScriptedModel
@@ -48,7 +49,7 @@ def test_one_turn_alone_is_never_cut() -> None:
 
 
 def test_an_estimate_counts_every_part_and_other_scripts_more() -> None:
-    assert estimate_text("日本語の文章") > estimate_text("abcdef")
+    assert text_tokens("日本語の文章") > text_tokens("abcdef")
     image = {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]}
     assert estimate_message(image) > 500
     assert estimate([user("a"), user("b")]) == 2 * estimate_message(user("a"))

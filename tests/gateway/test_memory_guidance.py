@@ -6,9 +6,9 @@ from django.test.utils import CaptureQueriesContext
 from gateway.models import Agent, Session
 from memories.artifacts import artifact_put
 from memories.database import in_thread
-from memories.documents import tokens_of
 from memories.models import Artifact, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
+from memories.tokens import text_tokens
 from prompts.consolidation import guidance
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
@@ -94,7 +94,7 @@ async def test_the_summary_is_cut_to_its_limit(
     await in_thread(summarise, alice, "\n".join(f"Fact number {n}." for n in range(500)))
     system = (await said(alice_api, session, model))[0]["content"]
     summary = system.split("<memory_summary>\n")[1].split("\n</memory_summary>")[0]
-    assert 80 < tokens_of(summary) <= 100
+    assert 80 < text_tokens(summary) <= 100
     assert summary.endswith("[…]")
 
 

@@ -7,10 +7,11 @@ from memories.artifact_paths import clean_path, is_skill_name
 from memories.artifacts import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
 from memories.changes import undo_changes
 from memories.database import in_thread
-from memories.documents import clean_output, cut_to_tokens, tokens_of
+from memories.documents import clean_output
 from memories.errors import Conflict, InvalidRequest
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
+from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
@@ -183,10 +184,10 @@ def test_names_of_skills() -> None:
 def test_a_text_is_cut_to_tokens_at_a_line() -> None:
     text = "\n".join(f"line {n}" for n in range(2000))
     cut = cut_to_tokens(text, 1000)
-    assert 900 < tokens_of(cut) <= 1000
+    assert 900 < text_tokens(cut) <= 1000
     assert cut.endswith("\n[…]")
     assert text.startswith(cut.removesuffix("\n[…]"))
-    assert tokens_of(cut_to_tokens("漢" * 5000, 1000)) <= 1000
+    assert text_tokens(cut_to_tokens("漢" * 5000, 1000)) <= 1000
     assert cut_to_tokens("short", 1000) == "short"
 
 
