@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.runs.identity import text_of
+from gateway.runs.fingerprint import text_of
 from memories.tokens import text_tokens
 
 _PER_MESSAGE = 6
