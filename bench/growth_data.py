@@ -11,13 +11,13 @@ from django.core.management import call_command
 from django.db import connection, transaction
 from django.test import Client
 
+import scanning
 from gateway.injection import build_messages, prepare
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.closing import Said, close
+from gateway.runs.closing import RunOutput, close
 from gateway.runs.context import TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
-from memories import scanning
 from memories.api import SearchIn, _search
 from memories.caller import Caller
 from memories.entry_rules import content_key
@@ -172,7 +172,7 @@ class Subject:
     def turn_end(self) -> None:
         """Close what turn_start opened, as a turn that failed: nothing of it stays in the conversation."""
         assert self.open is not None
-        close(self.open, Said(), state=Run.State.FAILED, error={"code": "bench", "message": "not asked"})
+        close(self.open, RunOutput(), state=Run.State.FAILED, error={"code": "bench", "message": "not asked"})
 
     def add(self) -> None:
         """One write with all that belongs to it."""

@@ -23,10 +23,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from memories.search import AnalysisCache, BookIndex, Entry, extract_keywords
-from memories.search.book import build_arrays
-from memories.search.languages import FUNCTION_WORDS, QUESTION_FRAMES
-from memories.search.tokens import tokens_of
+from search import AnalysisCache, BookIndex, Entry, extract_keywords
+from search.book import build_arrays
+from search.languages import FUNCTION_WORDS, QUESTION_FRAMES
+from search.tokens import tokens_of
 
 K = 10
 QUESTION_WORDS = FUNCTION_WORDS["english"] | QUESTION_FRAMES
@@ -53,8 +53,8 @@ def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
     records = json.loads(data.read_text(encoding="utf-8"))
     if "turns" in records[0]:
         return "conversation", [_conversation(record) for record in records]
-    found_by = json.loads(keywords.read_text(encoding="utf-8")) if keywords else {}
-    return "curated", [_curated(record, found_by) for record in records]
+    search_words = json.loads(keywords.read_text(encoding="utf-8")) if keywords else {}
+    return "curated", [_curated(record, search_words) for record in records]
 
 
 def _conversation(record: dict[str, Any]) -> Book:
@@ -76,12 +76,12 @@ def _conversation(record: dict[str, Any]) -> Book:
     return Book(record["id"], entries, questions)
 
 
-def _curated(record: dict[str, Any], found_by: dict[str, list[str]]) -> Book:
+def _curated(record: dict[str, Any], search_words: dict[str, list[str]]) -> Book:
     entries = tuple(
         Entry(
             number=at,
             content=memory["content"],
-            keywords=tuple(found_by.get(f"{record['id']}/{memory['id']}", ())),
+            keywords=tuple(search_words.get(f"{record['id']}/{memory['id']}", ())),
             category=memory["category"],
             target=memory["target"],
             said_at=datetime.fromisoformat(memory["created_at"]),

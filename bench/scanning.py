@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from memories.scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
+from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 
 SCANS = 3  # per row; the median counts, so that a busy machine does not
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from gateway.sweep import accounts_sweep, runs_sweep
 from memories.sweep import memories_sweep
-from reviews.consolidation.starts import consolidation_sweep
+from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
 
 Sweep = Callable[[], None]

@@ -1,8 +1,8 @@
 """What a web process loads before it is needed."""
 
-from memories import scanning
-from memories.search.entries import Entry
-from memories.search.index import BookIndex
+import scanning
+from search.entries import Entry
+from search.index import BookIndex
 
 
 def warm_up() -> None:

@@ -17,8 +17,8 @@ class GatewayConfig(AppConfig):
         from memories.forgetting import register_batch_eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
+        from memories.provenance import register_names
         from memories.threads import register_reader
-        from memories.whence import register_names
 
         register_reader(read_turns)
         on_health(key_facts)

@@ -1,5 +1,5 @@
 """The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
-not counted, recorded, reviewed or extracted. The table of verbs is gateway.command_words.COMMANDS; what carries them
+not counted, recorded, reviewed or extracted. The table of verbs is gateway.command_syntax.COMMANDS; what carries them
 out is registered here and by the layers above when Django starts. A handler works in transactions of its own; its words
 are stored after it."""
 
@@ -11,9 +11,9 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings_of
+from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_find, agent_settings, require_key
-from gateway.command_words import (
+from gateway.command_syntax import (
     COMMAND,
     COMMANDS,
     VERBS,
@@ -24,7 +24,7 @@ from gateway.command_words import (
 )
 from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import V1Request, session_of
@@ -128,14 +128,14 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
     with transaction.atomic():
         before = without_commands(request.messages)
         # What was said before the command names the session, as if the next message stood in its place.
-        conversation = identity.read_conversation(
+        conversation = fingerprint.read_conversation(
             caller.owner_id, agent.name, [*before, {"role": "user", "content": f"A command stood here: {uuid7()}"}]
         )
         session = session_of(caller, agent, request, conversation)
         if session._state.adding:
             session.save(force_insert=True)
         said = _last_said(request.messages)
-        named = "" if request.session_ref else identity.commands_key(caller.owner_id, agent.name, said, reply.text)
+        named = "" if request.session_ref else fingerprint.commands_key(caller.owner_id, agent.name, said, reply.text)
         return _store(session, said, reply, commands_key=named)
 
 
@@ -154,7 +154,10 @@ def stored_command(
 
 def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> CommandReply:
     config = AgentConfig(
-        name=agent.name, version=agent.version, settings=agent_settings(agent), memories=memory_settings_of(agent)
+        name=agent.name,
+        version=agent.version,
+        settings=agent_settings(agent),
+        consolidation=consolidation_settings_of(agent),
     )
     book = book_state(caller.owner_id, agent.book)
     return _handlers[command.verb](
@@ -182,9 +185,9 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
     ]
     Message.objects.bulk_create(messages)
     row.message_seq += len(messages)
-    if commands_key and (row.message_seq == len(messages) or row.chain.startswith(identity.COMMANDS_ONLY)):
-        row.chain, row.last_active_at = commands_key, timezone.now()
-    row.save(update_fields=["message_seq", "chain", "last_active_at"])
+    if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
+        row.history_hash, row.last_active_at = commands_key, timezone.now()
+    row.save(update_fields=["message_seq", "history_hash", "last_active_at"])
     return _turn(row, messages[0], reply.text, reply.changes)
 
 

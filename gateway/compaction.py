@@ -20,7 +20,7 @@ from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
-from gateway.runs.identity import text_of
+from gateway.runs.fingerprint import text_of
 from gateway.runs.window import as_openai, window_rows
 from gateway.tokens import estimate, estimate_text
 from gateway.worker_loop import run_async

@@ -24,8 +24,8 @@ from gateway.sockets import login_group, login_valid
 from memories.caller import UNLIMITED, KeyLimits
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
-from memories.lists import number
 from memories.outbox import PAGE, current_number, notifications_after, owner_group
+from memories.pagination import number
 from memories.services import owner_for_user
 
 logger = logging.getLogger("daybook.push")

@@ -15,21 +15,21 @@ from gateway.agents.model_choice import agent_target
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
-from gateway.runs.identity import text_of
-from memories.counts import recall_lanes
+from gateway.runs.fingerprint import text_of
+from memories.counters import recall_lanes
 from memories.database import in_read_thread
 from memories.documents import cut_to_tokens
 from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
 from memories.recall import Injection, RecallSettings, contained, log_failure, recall, searches_book
-from memories.search.keywords import extract_keywords
 from memories.snapshot import BookState, SessionSnapshot, empty_snapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
 from memories.tools import READ
 from prompts.consolidation import guidance
 from prompts.conversation import earlier_block
 from prompts.files import prompt_file
+from search.keywords import extract_keywords
 
 _SEPARATORS = re.compile(r"[,，、\s]+")
 _MOST_KEYWORDS = 24
@@ -53,7 +53,7 @@ async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Inject
         given = {name: context.injected[name] for name in _KEPT}
         return Injection(**given, trace=context.resumed_trace.get("recall", {}))
     agent = context.agent.settings
-    if context.book is None or not (agent.inject_memories or context.agent.memories.enabled):
+    if context.book is None or not (agent.inject_memories or context.agent.consolidation.enabled):
         return Injection()
     trace: dict[str, Any] = {}
     snapshot = await _snapshot(context, context.book, trace)
@@ -157,7 +157,7 @@ def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
 
 def guidance_tokens(agent: AgentConfig) -> int:
     """How much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
-    return agent.memories.summary_injection_token_limit if agent.memories.enabled else 0
+    return agent.consolidation.summary_injection_token_limit if agent.consolidation.enabled else 0
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:

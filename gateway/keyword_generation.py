@@ -18,7 +18,7 @@ from gateway.worker_loop import run_async
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
-from prompts.found_by import found_by_prompt
+from prompts.keyword_generation import keyword_generation_prompt
 
 logger = logging.getLogger("daybook.keyword_generation")
 
@@ -80,9 +80,9 @@ def parse_answer(answer: str) -> dict[int, list[str]]:
 
 
 async def _words_for(rows: list[Memory], target: ModelTarget) -> str:
-    prompt = found_by_prompt([(row.number, row.content) for row in rows])
+    prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages = ({"role": "user", "content": prompt},)
-    return (await ask(target, messages, seconds=settings.COMPACTION_SECONDS, request_id="found-by")).text
+    return (await ask(target, messages, seconds=settings.COMPACTION_SECONDS, request_id="keyword-generation")).text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

@@ -12,7 +12,7 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from gateway.models import Run
-from memories.counts import recall_lanes, scan_blocks
+from memories.counters import recall_lanes, scan_blocks
 from memories.providers import failures
 from memories.snapshot import snapshots
 

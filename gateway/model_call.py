@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.agents.model_choice import ModelTarget
-from gateway.steps import Step, StepResult, stream_step
+from gateway.steps import ModelStep, ModelStepResult, stream_step
 from gateway.upstream import ModelRequest
 
 
@@ -19,7 +19,7 @@ async def ask(
     tools: Sequence[dict[str, Any]] = (),
     request_id: str = "",
     answer_bytes: int = 0,
-) -> StepResult:
+) -> ModelStepResult:
     """One answer of a model: its text, tool calls, usage and the model that gave it. It is streamed from the upstream,
     so that the limit of silence does not end a long answer. `seconds` is the longest time in all; `answer_bytes` the
     largest answer, DAYBOOK_ANSWER_BYTES where it is 0.
@@ -34,7 +34,7 @@ async def ask(
         request_id=request_id,
     )
     deadline = asyncio.get_running_loop().time() + seconds
-    step = Step(deadline=deadline, bytes_left=answer_bytes or settings.ANSWER_BYTES)
+    step = ModelStep(deadline=deadline, bytes_left=answer_bytes or settings.ANSWER_BYTES)
     async for _ in stream_step(request, step):
         pass
     return step.result()

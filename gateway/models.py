@@ -83,7 +83,9 @@ class Session(models.Model):
     reviewed_through = models.PositiveIntegerField(default=0, help_text="Number of the last reviewed message.")
     message_seq = models.PositiveIntegerField(default=0, help_text="Number of the newest message.")
     compaction_epoch = models.PositiveIntegerField(default=0, help_text="Grows with every compaction.")
-    chain = models.CharField(max_length=64, blank=True, help_text="What identifies the conversation so far by content.")
+    history_hash = models.CharField(
+        max_length=64, blank=True, help_text="What identifies the conversation so far by content."
+    )
     last_pair = models.CharField(max_length=64, blank=True, help_text="Hash of the latest pair of messages.")
     created_at = models.DateTimeField(default=timezone.now)
     last_active_at = models.DateTimeField(default=timezone.now)
@@ -99,7 +101,7 @@ class Session(models.Model):
                 condition=Q(reviewed_through__lt=F("message_seq")),
                 name="session_unreviewed",
             ),
-            models.Index(fields=["owner", "agent", "chain"], name="session_by_chain"),
+            models.Index(fields=["owner", "agent", "history_hash"], name="session_by_history"),
             models.Index(fields=["owner", "agent", "last_pair"], name="session_by_last_pair"),
         ]
 
@@ -129,8 +131,8 @@ class Run(models.Model):
     lease_expires_at = models.DateTimeField(null=True)
     holder = models.UUIDField(null=True, help_text="The process that executes it.")
     stop_requested = models.BooleanField(default=False)
-    chain_before = models.CharField(max_length=64, blank=True)
-    chain_after = models.CharField(max_length=64, blank=True)
+    history_hash_before = models.CharField(max_length=64, blank=True)
+    history_hash_after = models.CharField(max_length=64, blank=True)
     user_key = models.CharField(max_length=64, blank=True, help_text="Hash of the canonical user message.")
     idempotency_key = models.CharField(max_length=255, blank=True)
     request_id = models.CharField(max_length=64)
@@ -153,7 +155,7 @@ class Run(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "session", "-id"], name="run_of_session"),
-            models.Index(fields=["owner", "chain_before", "user_key", "-id"], name="run_by_chain_before"),
+            models.Index(fields=["owner", "history_hash_before", "user_key", "-id"], name="run_by_history_before"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="run_open_lease"),
             models.Index(
                 fields=["lease_expires_at"], condition=Q(state="awaiting_client_tools"), name="run_awaiting_lease"

@@ -1,4 +1,4 @@
-"""Requests that are no turn (client_chores, or nobody says anything): one model step, without session, memory or
+"""Requests that are no turn (client_tasks, or nobody says anything): one model step, without session, memory or
 counting, and without the agent's instructions, which are for conversations."""
 
 from collections.abc import AsyncGenerator

@@ -25,7 +25,7 @@ _TOLD_APART = frozenset({"role", "tool_calls", "content"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepResult:
+class ModelStepResult:
     """A finished step."""
 
     text: str
@@ -47,7 +47,7 @@ class GatheredCall:
 
 
 @dataclass(slots=True, kw_only=True)
-class Step:
+class ModelStep:
     """A step that is under way. `deadline` is in the event loop's time; `bytes_left` counts down with what the model
     writes, text and tool calls alike."""
 
@@ -79,14 +79,14 @@ class Step:
         """The request with the time that is left for this step."""
         return replace(request, seconds=max(self.deadline - asyncio.get_running_loop().time(), 0.001))
 
-    def result(self) -> StepResult:
+    def result(self) -> ModelStepResult:
         """What the step came to."""
         calls = [
             ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
             for index, call in enumerate(self.calls)
             if call.name
         ]
-        return StepResult(
+        return ModelStepResult(
             text="".join(self.texts),
             calls=_distinct(calls),
             usage=self.usage,
@@ -134,7 +134,7 @@ class Step:
             raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
 
 
-async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
     async with aclosing(model().stream(step.limited(request))) as stream:
         async for chunk in stream:
@@ -151,7 +151,7 @@ async def stream_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple
                     yield choice, text
 
 
-async def complete_step(request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
     stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
     begins. Raises DomainErrors."""

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.runs.identity import text_of
+from gateway.runs.fingerprint import text_of
 
 CHARS_PER_TOKEN = 4
 _PER_MESSAGE = 6

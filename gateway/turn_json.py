@@ -17,10 +17,10 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
         "session_id": str(context.session_id),
         "turn": context.turn,
         "state": done.state.value,
-        "content": done.said.text,
-        "recalled": done.said.recalled,
+        "content": done.output.text,
+        "recalled": done.output.recalled,
         "memory_changes": done.changes,
-        "usage": done.said.usage,
+        "usage": done.output.usage,
         "turns_since_memory_review": done.turns_since_review,
         "error": None,
     }

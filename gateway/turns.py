@@ -19,7 +19,7 @@ from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
-from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.steps import ModelStep, ModelStepResult, add_usage, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from memories import tools as memory_tools
@@ -71,8 +71,8 @@ class Done:
     """The turn is over and stored. `choice` is the upstream's last choice (of a request that did not stream)."""
 
     state: Run.State
-    said: closing.Said
-    said_now: str  # what this request was told: a run that waited for the client's tools has said the rest before
+    output: closing.RunOutput
+    new_text: str  # what this request was told: a run that waited for the client's tools has said the rest before
     changes: list[dict[str, Any]]
     turns_since_review: int
     client_calls: list[dict[str, Any]]
@@ -89,9 +89,9 @@ class Turn:
     def __init__(self, context: TurnContext, options: TurnOptions) -> None:
         self.context = context
         self.options = options
-        self.said = closing.said_before(context)
-        self._noted = len(self.said.text)  # how much of the text is in said.messages already
-        self._told_from = len(self.said.text)  # where what this request is told begins
+        self.output = closing.earlier_output(context)
+        self._noted = len(self.output.text)  # how much of the text is in output.messages already
+        self._new_from = len(self.output.text)  # where what this request is told begins
         self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
         self._client_tools = tool_names(options.client_tools)
@@ -107,7 +107,7 @@ class Turn:
 
         Raises DomainErrors after the run was closed as failed, RunStopped and Restarting after it was stopped by
         somebody else than its client. Cancelled or left early, it closes as stopped."""
-        self._held = mine = held.hold(self.context, self.said)
+        self._held = mine = held.hold(self.context, self.output)
         try:
             await asyncio.sleep(0)  # a stop that came before the first step is heard here
             self._injection = await self._prepare()
@@ -139,9 +139,9 @@ class Turn:
         fitted = await self._fit()
         injection = await prepare(self.context, read_tool=self._read_tool)
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
-            self.said.recalled = [item.as_json() for item in injection.recalled]
-            self.said.trace = {"recall": injection.trace, "steps": 0, **fitted}
-            self.said.usage = add_usage(self.said.usage, injection.usage)
+            self.output.recalled = [item.as_json() for item in injection.recalled]
+            self.output.trace = {"recall": injection.trace, "steps": 0, **fitted}
+            self.output.usage = add_usage(self.output.usage, injection.usage)
         return injection
 
     async def _fit(self) -> dict[str, Any]:
@@ -157,19 +157,19 @@ class Turn:
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
         tools = self._our_tools()
         ours = {tool["function"]["name"] for tool in tools}
-        steps_before = self.said.trace.get("steps", 0)
+        steps_before = self.output.trace.get("steps", 0)
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
-            step = Step(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.said.text.encode()))
-            self.said.trace["steps"] = steps_before + number
+            step = ModelStep(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.output.text.encode()))
+            self.output.trace["steps"] = steps_before + number
             async for choice, text in self._step(request, step):
                 if text and self.options.stream:
                     self._clock.text()
                 yield Delta(self._say(text), choice)
             result = step.result()
-            self.said.model = result.model or self.said.model
-            self.said.usage = add_usage(self.said.usage, result.usage)
+            self.output.model = result.model or self.output.model
+            self.output.usage = add_usage(self.output.usage, result.usage)
             own_calls = [call for call in result.calls if call.name in ours]
             others = [call for call in result.calls if call.name not in ours]
             # Where the client has no tools, the model made the name up, and nobody else will tell it so.
@@ -186,18 +186,18 @@ class Turn:
                 return
         raise UpstreamTimeout("The model made too many steps without an answer.")
 
-    def _step(self, request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+    def _step(self, request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
 
     def _say(self, text: str) -> str:
         """Append a piece of a step's text; returns it as it is told. Texts before and after tools are paragraphs."""
-        before, gap = self.said.text, ""
+        before, gap = self.output.text, ""
         if text and before and len(before) == self._noted and not (before[-1].isspace() or text[0].isspace()):
             gap = _PARAGRAPH
             self._noted += len(gap)
-        self.said.text += gap + text
-        if len(before) == self._told_from:  # what this request is told begins here, without a gap before it
-            self._told_from += len(gap)
+        self.output.text += gap + text
+        if len(before) == self._new_from:  # what this request is told begins here, without a gap before it
+            self._new_from += len(gap)
             return text
         return gap + text
 
@@ -205,7 +205,7 @@ class Turn:
         agent = self.context.agent
         if self.options.parameters.get("n") not in (None, 1):
             return ()  # of several answers at once, which one's calls would be run?
-        if self.context.book is None or not (agent.settings.memory_tools or agent.memories.enabled):
+        if self.context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
             return ()
         ours = memory_tools.tools_of_turn(memory=agent.settings.memory_tools)
         named = [replace(tool, name=self._read_tool) if tool is memory_tools.READ else tool for tool in ours]
@@ -238,7 +238,7 @@ class Turn:
     def _note_step(
         self,
         messages: list[dict[str, Any]],
-        result: StepResult,
+        result: ModelStepResult,
         own_calls: list[ToolCall],
         client_calls: list[ToolCall],
         answers: dict[str, str],
@@ -253,21 +253,21 @@ class Turn:
             step.append(message)
         step.extend({"role": "tool", "tool_call_id": call.id, "content": answers[call.id]} for call in own_calls)
         messages.extend(step)
-        self.said.messages.extend(step)
-        self._noted = len(self.said.text)
+        self.output.messages.extend(step)
+        self._noted = len(self.output.text)
 
-    async def _finish(self, result: StepResult, client_calls: list[ToolCall]) -> Done:
+    async def _finish(self, result: ModelStepResult, client_calls: list[ToolCall]) -> Done:
         state = Run.State.COMPLETED
         if client_calls:
             state = Run.State.AWAITING_CLIENT_TOOLS
-            self.said.injected = kept(self.context, self._injection, self._read_tool)
+            self.output.injected = kept(self.context, self._injection, self._read_tool)
         turns_since_review = await asyncio.shield(self._close(state))
         if state == Run.State.COMPLETED:
             self._tell_providers()
         return Done(
             state=state,
-            said=self.said,
-            said_now=self.said.text[self._told_from :],
+            output=self.output,
+            new_text=self.output.text[self._new_from :],
             changes=self.changes,
             turns_since_review=turns_since_review,
             client_calls=[call_json(call) for call in client_calls],
@@ -276,28 +276,28 @@ class Turn:
         )
 
     def _tell_providers(self) -> None:
-        with contained("providers", self.said.trace):
+        with contained("providers", self.output.trace):
             scope = provider_scope(self.context)
             if scope is None:
                 return
             record_later(
                 scope,
                 user=self.context.user_text,
-                assistant=self.said.text,
+                assistant=self.output.text,
                 run_id=self.context.run_id,
                 metadata={"agent": self.context.agent.name, "turn": self.context.turn},
             )
 
     def _next_call(self) -> int:
         """A number for the next client call that no earlier one of this run has."""
-        return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.said.messages))
+        return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.output.messages))
 
     async def _close_stopped(self) -> None:
         """Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile."""
-        if rest := self.said.text[self._noted :]:
-            self.said.messages.append({"role": "assistant", "content": rest})
+        if rest := self.output.text[self._noted :]:
+            self.output.messages.append({"role": "assistant", "content": rest})
         by = (self._held and self._held.stopped_by) or held.StoppedBy.CLIENT
-        self.said.trace = {**self.said.trace, "stopped_by": by.value}
+        self.output.trace = {**self.output.trace, "stopped_by": by.value}
         try:
             await asyncio.shield(self._close(Run.State.STOPPED))
         except RunSuperseded:
@@ -306,7 +306,7 @@ class Turn:
     async def _close_failed(self, error: DomainError) -> None:
         if self._stored:
             return  # the answer is complete; what went wrong after it does not undo it
-        self.said.messages = []
+        self.output.messages = []
         problem = {"code": error.code, "message": str(error)}
         try:
             await asyncio.shield(self._close(Run.State.FAILED, problem))
@@ -317,9 +317,9 @@ class Turn:
         self._closed = True
         if self._held is not None:
             self._held.closing = True
-        self._clock.closed(state, self.said.usage)
+        self._clock.closed(state, self.output.usage)
         turns_since_review = await held.in_closing_thread(
-            closing.close, self.context, self.said, state=state, error=error
+            closing.close, self.context, self.output, state=state, error=error
         )
         self._stored = True
         return turns_since_review

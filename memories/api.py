@@ -23,15 +23,15 @@ from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.importing import import_slices
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
-from memories.lists import DEFAULT_LIMIT, list_json, number, page_json
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.outbox import notifications_after
+from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.portability import export_lines, in_chunks
-from memories.search.keywords import extract_keywords
 from memories.selectors import book_named, memory_get, memory_json, revision_json
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
 from memories.snapshot import BookState, snapshots
 from memories.verdicts import SHORT, scan_ahead, verdict_of
+from search.keywords import extract_keywords
 
 router = Router()
 MOST_HITS = 100

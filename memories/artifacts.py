@@ -14,9 +14,9 @@ from uuid import UUID
 from django.db.models import F, QuerySet
 from django.utils import timezone
 
-from memories import scanning
+import scanning
 from memories.artifact_paths import clean_path, skill_name
-from memories.counts import scan_refused
+from memories.counters import scan_refused
 from memories.documents import MAX_DOCUMENT
 from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin

@@ -12,8 +12,8 @@ from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.documents import MAX_DOCUMENT
 from memories.errors import NotFound
-from memories.lists import page_json
 from memories.models import Book
+from memories.pagination import page_json
 from memories.selectors import book_named
 from memories.services import book_get_or_create
 from memories.verdicts import scan_ahead

@@ -21,7 +21,7 @@ from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
-from memories.lists import DEFAULT_LIMIT, list_json
+from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.portability import in_chunks
 
 router = Router()

@@ -22,7 +22,7 @@ from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices, finish
 from memories.errors import NotFound
 from memories.models import ChangeSet, Memory, Revision
-from memories.services import BookWriter, Source, Written, book_changed, book_writing, memory_state
+from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state
 
 ATOMIC = 200
 """Memories of a change set that are taken back in one transaction."""
@@ -35,18 +35,18 @@ class Undone:
 
     change_set: UUID | None
     undone: tuple[int, ...]
-    left_alone: tuple[int, ...]
+    skipped: tuple[int, ...]
     documents: tuple[str, ...] = ()
-    documents_left_alone: tuple[str, ...] = ()
+    documents_skipped: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
         return {
             "change_set": str(self.change_set) if self.change_set else None,
             "undone": [str(number) for number in self.undone],
-            "left_alone": [str(number) for number in self.left_alone],
+            "left_alone": [str(number) for number in self.skipped],
             "documents": list(self.documents),
-            "documents_left_alone": list(self.documents_left_alone),
+            "documents_left_alone": list(self.documents_skipped),
         }
 
 
@@ -164,25 +164,25 @@ class _Undoing:
                 continue
             state = _state_before(first_of[memory.pk])
             if not _is_so(memory, state):
-                writer.put_back(memory, state, Revision.Action.UNDO)
+                writer.restore(memory, state, Revision.Action.UNDO)
                 self.undone.append(memory.number)
 
     def result(self) -> Undone:
         return Undone(
             change_set=self.new.pk if self.new else None,
             undone=tuple(self.undone),
-            left_alone=tuple(self.left),
+            skipped=tuple(self.left),
             documents=tuple(self.documents),
-            documents_left_alone=tuple(self.documents_left),
+            documents_skipped=tuple(self.documents_left),
         )
 
 
-def memory_restore(memory: Memory, revision: Revision, source: Source) -> Written:
+def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteResult:
     """Put back the state after one of the memory's revisions, also after a delete."""
     with book_writing(memory.book, source) as writer:
         current = Memory.objects.select_for_update().get(pk=memory.pk)
         state = {**revision.after, "deleted_at": None}
-        return writer.put_back(current, state, Revision.Action.RESTORE)
+        return writer.restore(current, state, Revision.Action.RESTORE)
 
 
 def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:

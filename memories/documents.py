@@ -4,8 +4,8 @@ Pure functions; called by memories.artifacts and reviews.consolidation."""
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from memories import scanning
-from memories.scanning import Finding
+import scanning
+from scanning import Finding
 
 MAX_DOCUMENT = 100_000
 """Characters of one document."""

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 from django.conf import settings
 
-from memories import scanning
-from memories.counts import scan_refused
+import scanning
+from memories.counters import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Memory, Target

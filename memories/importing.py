@@ -22,8 +22,8 @@ from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, Overloaded, TooLarge
 from memories.json_input import read_json
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
-from memories.lists import number as parse_number
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
+from memories.pagination import number as parse_number
 from memories.services import (
     BookWriter,
     Budgets,

@@ -17,7 +17,8 @@ from django.conf import settings
 from django.db import DatabaseError, close_old_connections, connections, transaction
 from django.db.models import Max
 
-from memories import scanning, search
+import scanning
+import search
 from memories.models import Invalidation
 
 logger = logging.getLogger("daybook.invalidation")

@@ -12,7 +12,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Model
 
-from memories import scanning
+import scanning
 from memories.models import Artifact, Book, Memory, ScanRenewal
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 

@@ -8,8 +8,8 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
-from memories.lists import number as parse_number
 from memories.models import Book, Memory, Revision
+from memories.pagination import number as parse_number
 
 
 def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:

@@ -26,12 +26,12 @@ from memories.documents import cut_to_tokens
 from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import Book, Memory
-from memories.search.entries import Entry
-from memories.search.index import BookIndex
-from memories.search.vectors import Vector
 from memories.vectors import vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
 from prompts.consolidation import guidance
+from search.entries import Entry
+from search.index import BookIndex
+from search.vectors import Vector
 
 _ENTRY_OVERHEAD = 400
 _MOST_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free

@@ -17,10 +17,10 @@ from django.conf import settings
 
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
-from memories.search.entries import Entry
-from memories.search.index import BookIndex
-from memories.search.keywords import extract_keywords
-from memories.search.tokens import tokens_of
+from search.entries import Entry
+from search.index import BookIndex
+from search.keywords import extract_keywords
+from search.tokens import tokens_of
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,8 +10,8 @@ from django.db import transaction
 from django.db.models import F, Q, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
-from memories.search.vectors import Vector
 from memories.services import book_touch
+from search.vectors import Vector
 
 
 def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Vector]:

@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memories import scanning
+import scanning
 from memories.database import in_read_thread
 from memories.documents import scan_document
 from memories.invalidation import register_cache
 from memories.models import ScanRenewal
-from memories.scanning import Finding
+from scanning import Finding
 
 SHORT = 500
 """Characters that are scanned where they are written: a thread of their own would cost more than the scan."""

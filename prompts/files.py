@@ -49,7 +49,7 @@ def _variables(required: str = "", optional: str = "") -> Variables:
 PROMPTS = {
     "compaction": _variables("conversation earlier", "words"),
     "earlier_block": _variables("summary"),
-    "found_by": _variables("notes"),
+    "keyword_generation": _variables("notes"),
     "keywords": _variables(),
     "memory_block": _variables("memories"),
     "review": _variables("existing", "max_writes room"),

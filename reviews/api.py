@@ -12,8 +12,8 @@ from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
-from memories.lists import DEFAULT_LIMIT, list_json
 from memories.models import WriteOrigin
+from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals, services
 from reviews.models import ReviewRun
 from reviews.schedule import review_request

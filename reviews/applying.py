@@ -9,7 +9,7 @@ from django.db import transaction
 
 from memories.errors import Conflict, DomainError
 from memories.models import ChangeSet
-from memories.services import BookWriter, MemoryFields, Source, Written, book_writing
+from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
 from reviews.models import ReviewRun
 
 
@@ -55,7 +55,7 @@ def write_state(write: dict[str, Any]) -> dict[str, Any]:
     return {**write, "after": None, "keywords": None} if write["state"] == "refused" else write
 
 
-def _write(writer: BookWriter, write: dict[str, Any], earlier: dict[str, Any] | None) -> Written:
+def _write(writer: BookWriter, write: dict[str, Any], earlier: dict[str, Any] | None) -> WriteResult:
     """`earlier`: the write of the same review to the same memory that was applied last."""
     fields = MemoryFields(content=write["after"], category=write["category"], keywords=write["keywords"])
     if write["action"] == "add":

@@ -50,7 +50,7 @@ def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None 
     run = _locked(review.pk)
     for write in _chosen(run, only, ("waiting",)):
         write |= {"state": "rejected", "reason": ""}
-    run.turned_down_at = timezone.now()
+    run.rejected_at = timezone.now()
     _settle(run, {"code": "rejected", "message": "Its writes were turned down.", "actor": actor})
     return run
 
@@ -66,7 +66,7 @@ def purge_proposals(now: datetime) -> int:
     """Forget writes that were turned down or expired long ago, also those beside others that were approved. Returns how
     many reviews it was."""
     before = now - timedelta(days=settings.UNDO_DAYS)
-    old = ReviewRun.objects.filter(turned_down_at__lt=before).values_list("pk", flat=True)
+    old = ReviewRun.objects.filter(rejected_at__lt=before).values_list("pk", flat=True)
     return sum(_purge(pk, before) for pk in list(old[:_BATCH]))
 
 
@@ -158,12 +158,12 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
     else:
         run.state, run.error = State.CANCELLED, problem
     if not states & {"rejected", "expired"}:
-        run.turned_down_at = None
-    elif run.turned_down_at is None:  # an undone clear may bring back what was turned down long before
-        run.turned_down_at = timezone.now()
+        run.rejected_at = None
+    elif run.rejected_at is None:  # an undone clear may bring back what was turned down long before
+        run.rejected_at = timezone.now()
     if run.state != State.AWAITING_APPROVAL:
         run.finished_at = timezone.now()
-    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "turned_down_at"])
+    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "rejected_at"])
 
 
 @transaction.atomic
@@ -174,7 +174,7 @@ def _expire(review_id: UUID) -> bool:
     for write in run.writes:
         if write["state"] == "waiting":
             write["state"] = "expired"
-    run.turned_down_at = timezone.now()
+    run.rejected_at = timezone.now()
     message = f"Nobody decided about it within {settings.APPROVAL_DAYS} days."
     _settle(run, {"code": "expired", "message": message})
     return True
@@ -183,11 +183,11 @@ def _expire(review_id: UUID) -> bool:
 @transaction.atomic
 def _purge(review_id: UUID, before: datetime) -> bool:
     run = _locked(review_id)
-    if run.turned_down_at is None or run.turned_down_at >= before:
+    if run.rejected_at is None or run.rejected_at >= before:
         return False  # somebody decided about it this moment
     run.writes = [write for write in run.writes if write["state"] not in {"rejected", "expired"}]
-    run.turned_down_at = None
-    run.save(update_fields=["writes", "turned_down_at"])
+    run.rejected_at = None
+    run.save(update_fields=["writes", "rejected_at"])
     return True
 
 
@@ -198,7 +198,7 @@ def _forget(runs: "QuerySet[ReviewRun]", reason: str) -> int:
         lease_token=None,
         lease_expires_at=None,
         writes=[],
-        turned_down_at=None,
+        rejected_at=None,
         finished_at=timezone.now(),
         error=problem,
     )

@@ -12,8 +12,8 @@ class ReviewsConfig(AppConfig):
         from memories.forgetting import register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
-        from memories.whence import register_reviewed
-        from reviews.consolidation.connections import consolidation_connect
+        from memories.provenance import register_reviewed
+        from reviews.consolidation.hooks import consolidation_connect
         from reviews.forgetting import erase_reviews, export_reviews, session_was_forgotten
         from reviews.health import review_facts
         from reviews.schedule import after_turn

@@ -5,11 +5,11 @@ from typing import Any
 
 from django.conf import settings
 
-from memories.search.entries import Entry
-from memories.search.index import BookIndex
 from prompts.review import ExistingMemory
 from reviews.frozen import tokens
 from reviews.staged import StagedEntry
+from search.entries import Entry
+from search.index import BookIndex
 
 
 def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:

@@ -16,7 +16,7 @@ from reviews.models import ReviewRun
 State = ReviewRun.State
 _OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 # What a review wrote, proposed, or stumbled over may repeat somebody's words.
-_FORGOTTEN: dict[str, Any] = {"writes": [], "turned_down_at": None, "change_set": None, "frozen_hash": ""}
+_FORGOTTEN: dict[str, Any] = {"writes": [], "rejected_at": None, "change_set": None, "frozen_hash": ""}
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:

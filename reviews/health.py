@@ -11,10 +11,10 @@ from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
-from reviews.ceilings import Day, day_of
 from reviews.frozen import unreviewed
+from reviews.labels import counts
 from reviews.models import ReviewRun
-from reviews.words import counts
+from reviews.quotas import Day, day_of
 
 State = ReviewRun.State
 _OPEN = (State.SCHEDULED, State.RUNNING)

@@ -57,7 +57,7 @@ class ReviewRun(models.Model):
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
-    turned_down_at = models.DateTimeField(
+    rejected_at = models.DateTimeField(
         null=True, blank=True, help_text="When writes were last turned down or expired; they are kept for a while."
     )
 
@@ -74,9 +74,7 @@ class ReviewRun(models.Model):
             models.Index(fields=["not_before"], condition=Q(state="scheduled"), name="review_scheduled"),
             models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="review_lease"),
             models.Index(fields=["finished_at"], condition=Q(state="awaiting_approval"), name="review_waiting"),
-            models.Index(
-                fields=["turned_down_at"], condition=Q(turned_down_at__isnull=False), name="review_turned_down"
-            ),
+            models.Index(fields=["rejected_at"], condition=Q(rejected_at__isnull=False), name="review_rejected"),
         ]
 
     def __str__(self) -> str:

@@ -43,9 +43,9 @@ class Reflection:
     usage: dict[str, int] = field(default_factory=dict)
     steps: int = 0
 
-    def outcome(self) -> services.Outcome:
+    def outcome(self) -> services.ReviewOutcome:
         """As the run's row keeps it."""
-        return services.Outcome(
+        return services.ReviewOutcome(
             writes=[write.as_json(index) for index, write in enumerate(self.book.writes)],
             usage=self.usage,
             steps=self.steps,
@@ -67,8 +67,8 @@ def execute(run_id: UUID, runner: asyncio.Runner) -> None:
         enqueue_next(claim.review.session_id)
 
 
-def _attempt(claim: services.Claim, runner: asyncio.Runner) -> None:
-    outcome = services.Outcome()
+def _attempt(claim: services.ReviewClaim, runner: asyncio.Runner) -> None:
+    outcome = services.ReviewOutcome()
     try:
         reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
         try:

@@ -27,19 +27,19 @@ from memories.services import Source
 from prompts.review import review_prompt_sha256
 from reviews.applying import BookCleared, apply_writes, write_state
 from reviews.approvals import review_reject
-from reviews.ceilings import day_of
+from reviews.labels import saved_text, waiting_text
 from reviews.models import ReviewRun
+from reviews.quotas import day_of
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
-from reviews.words import saved_text, waiting_text
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ReviewClaim:
     """A review that this worker holds until its lease runs out. `deadline` is in the clock of time.monotonic()."""
 
     review: ReviewRun
@@ -50,7 +50,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class ReviewOutcome:
     """What an attempt came to: its staged writes as JSON, and what it cost."""
 
     writes: list[dict[str, Any]] = field(default_factory=list)
@@ -69,7 +69,7 @@ class _Lost(Exception):
     """The run is no longer this worker's."""
 
 
-def review_claim(run_id: UUID) -> Claim | None:
+def review_claim(run_id: UUID) -> ReviewClaim | None:
     """Take a scheduled run. None: another worker was first, another review of its session runs, it is not due, or the
     owner's day is used up."""
     now, began = timezone.now(), time.monotonic()
@@ -104,7 +104,7 @@ def review_claim(run_id: UUID) -> Claim | None:
         return None
     review = ReviewRun.objects.select_related("book", "session").get(pk=run_id)
     reviewed_through = review.session.reviewed_through if review.session else 0
-    return Claim(
+    return ReviewClaim(
         review=review,
         session_id=run.session_id,
         token=token,
@@ -119,7 +119,7 @@ def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
     return waiting.order_by("id").first() or run
 
 
-def review_finish(claim: Claim, outcome: Outcome) -> None:
+def review_finish(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """End a review whose model is done: apply its writes in one transaction, let them wait, or note that none came."""
     with suppress(_Lost):
         try:
@@ -131,7 +131,7 @@ def review_finish(claim: Claim, outcome: Outcome) -> None:
             _end(claim, outcome, State.CANCELLED, error=problem)
 
 
-def review_time_out(claim: Claim, outcome: Outcome) -> None:
+def review_time_out(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """End a review whose time is over: nothing of it is written, and it is not tried again."""
     seconds = claim.review.settings["memory_review_timeout"]
     problem = {"code": "timed_out", "message": f"No result within {seconds} seconds."}
@@ -139,7 +139,7 @@ def review_time_out(claim: Claim, outcome: Outcome) -> None:
         _end(claim, outcome, State.TIMED_OUT, error=problem)
 
 
-def review_fail(claim: Claim, outcome: Outcome, error: DomainError) -> None:
+def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) -> None:
     """End an attempt that failed; a passing fault of the upstream is tried again later."""
     if isinstance(error, UpstreamTimeout) and not isinstance(error, UpstreamSilent):
         review_time_out(claim, outcome)
@@ -210,7 +210,7 @@ def _postponed(run: ReviewRun) -> bool:
     return True
 
 
-def _finish_held(review: ReviewRun, claim: Claim, outcome: Outcome) -> None:
+def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
     staged = [write for write in outcome.writes if write["state"] == "staged"]
     if not staged:
@@ -232,7 +232,7 @@ def _finish_held(review: ReviewRun, claim: Claim, outcome: Outcome) -> None:
         _apply(review, claim, outcome, staged)
 
 
-def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[str, Any]]) -> None:
+def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged: list[dict[str, Any]]) -> None:
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -258,7 +258,7 @@ def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[
         )
 
 
-def _hold(claim: Claim) -> ReviewRun:
+def _hold(claim: ReviewClaim) -> ReviewRun:
     """Lock the session and the run, and check that both are still what they were."""
     session = Session.objects.select_for_update().filter(pk=claim.session_id).first()
     review = (
@@ -281,8 +281,8 @@ def _require_same_book(review: ReviewRun) -> None:
 
 
 def _end(
-    claim: Claim,
-    outcome: Outcome,
+    claim: ReviewClaim,
+    outcome: ReviewOutcome,
     state: ReviewRun.State,
     *,
     writes: list[dict[str, Any]] | None = None,

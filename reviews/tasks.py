@@ -2,8 +2,8 @@
 
 from uuid import UUID
 
+import scanning
 from gateway.worker_loop import worker_runner
-from memories import scanning
 from reviews.runner import execute
 
 

@@ -37,7 +37,7 @@ def lock_review(root: ChangeSet) -> None:
 
 def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
     """After it: mark the review's writes, and tell its owner."""
-    if not root.review_id or not (undone.undone or undone.left_alone):
+    if not root.review_id or not (undone.undone or undone.skipped):
         return
     review = ReviewRun.objects.filter(pk=root.review_id, change_set=root.pk, state__in=_UNDOABLE).first()
     if review is None:
@@ -46,7 +46,7 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
         number = int(write.get("memory_id") or 0)
         if number in undone.undone and write["state"] in _WRITTEN:
             write["state"] = "undone" if taken_back else "applied"
-        elif number in undone.left_alone and write["state"] == "applied":
+        elif number in undone.skipped and write["state"] == "applied":
             write["state"] = "left_alone"
     review.state = _state_after(review, undone, taken_back)
     review.save(update_fields=["writes", "state"])

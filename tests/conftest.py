@@ -14,7 +14,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from gateway import authentication, live, upstream
 from gateway.models import Agent, Session
-from memories import counts
+from memories import counters
 from memories.audit_triggers import triggers_drop
 from memories.models import Owner
 from memories.snapshot import snapshots
@@ -45,7 +45,7 @@ def fresh_process() -> Generator[None]:
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()
-    counts.unstored_take()
+    counters.unstored_take()
     forget_searches()
 
 

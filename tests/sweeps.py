@@ -1,15 +1,15 @@
 """The pauses between a process's searches for background work."""
 
 from gateway import embeddings, keyword_generation
-from reviews.consolidation import starts
+from reviews.consolidation import triggers
 
 
 def look_again() -> None:
     """Let the next sweep look for work at once."""
-    embeddings._looked_at = keyword_generation._looked_at = starts._looked_at = None
+    embeddings._looked_at = keyword_generation._looked_at = triggers._looked_at = None
 
 
 def forget_searches() -> None:
     """Forget what earlier searches left over, too: as in a process that never looked."""
     look_again()
-    starts._left = None
+    triggers._left = None

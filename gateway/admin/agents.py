@@ -14,7 +14,7 @@ from gateway.admin.trial import TrialAdmin
 from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.models import Agent
 from gateway.services import agent_save
-from memories.admin.marks import moment
+from memories.admin.badges import moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 

@@ -14,8 +14,8 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import Agent, ApiKey
+from memories.admin.badges import badge, moment
 from memories.admin.filters import ChoiceFilter
-from memories.admin.marks import badge, moment
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import actor_of

@@ -13,18 +13,18 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
-from gateway.agents.settings import MemorySettings, ModelRoles
+from gateway.agents.settings import ConsolidationSettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
+from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.marks import badge, moment
 from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
 # A worker beats every few seconds; one that was silent this long is taken for gone.
 SILENT = timedelta(minutes=1)
 _PARTS: dict[str, tuple[str, type[BaseModel]]] = {
-    "memories": ("Consolidation", MemorySettings),
+    "memories": ("Consolidation", ConsolidationSettings),
     "model_roles": ("Model roles", ModelRoles),
 }
 

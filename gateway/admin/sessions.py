@@ -14,9 +14,9 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioF
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
+from memories.admin.badges import badge, moment, seconds, total_tokens, yes_no
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, IdFilter, choice_filter
-from memories.admin.marks import badge, moment, seconds, total_tokens, yes_no
 from memories.ids import parse_uuid
 
 _RUN_TONES = {

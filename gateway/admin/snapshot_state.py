@@ -6,7 +6,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings_of
+from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import agent_settings
 from gateway.models import Run, Session
 from memories.models import Book
@@ -19,7 +19,7 @@ def snapshot_lines(session: Session) -> list[str]:
         return ["None: a temporary session reads no memory."]
     if session.state == Session.State.ENDED:
         return ["None: the session has ended."]
-    if not (agent_settings(session.agent).inject_memories or memory_settings_of(session.agent).enabled):
+    if not (agent_settings(session.agent).inject_memories or consolidation_settings_of(session.agent).enabled):
         return ["None: its agent is given nothing from memory."]
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
     run = _last_run(session)

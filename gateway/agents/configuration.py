@@ -3,22 +3,22 @@
 from typing import Any
 from uuid import UUID
 
-from gateway.agents.settings import MemorySettings, ModelRoles, Price
+from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
-_checked: dict[UUID, tuple[int, MemorySettings]] = {}
+_checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
 
 
-def memory_settings() -> MemorySettings:
+def consolidation_settings() -> ConsolidationSettings:
     """The settings of consolidation. One query."""
-    return MemorySettings.model_validate(_section("memories"))
+    return ConsolidationSettings.model_validate(_section("memories"))
 
 
-def memory_settings_of(agent: Agent) -> MemorySettings:
+def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
     """The same for a turn; no query when warm: kept by the agent's version, which grows with these settings too."""
     found = _checked.get(agent.pk)
     if found is None or found[0] != agent.version:
-        found = _checked[agent.pk] = (agent.version, memory_settings())
+        found = _checked[agent.pk] = (agent.version, consolidation_settings())
     return found[1]
 
 

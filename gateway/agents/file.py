@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from django.conf import settings
 
-from gateway.agents.settings import AgentSettings, AgentsFile, MemorySettings, ModelRoles
+from gateway.agents.settings import AgentSettings, AgentsFile, ConsolidationSettings, ModelRoles
 from gateway.models import Agent, Configuration
 from gateway.services import agents_apply, settings_check
 from memories.errors import InvalidRequest
@@ -71,7 +71,7 @@ def export() -> str:
             agent.name: AgentSettings.model_validate(agent.settings).model_dump(mode="json")
             for agent in Agent.objects.order_by("name")
         },
-        "memories": MemorySettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
+        "memories": ConsolidationSettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
         "model_roles": ModelRoles.model_validate(sections.get("model_roles", {})).model_dump(mode="json"),
         "prices": sections.get("prices", {}),
     }

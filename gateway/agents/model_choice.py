@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from django.conf import settings
 from django.db.models import Model, QuerySet
 
-from gateway.agents.configuration import memory_settings, model_roles
+from gateway.agents.configuration import consolidation_settings, model_roles
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, ModelRoles
 from gateway.models import Agent
@@ -89,7 +89,7 @@ class BackgroundModels:
         agents: dict[str, tuple[AgentSettings, ...]] = {}
         for row in rows.filter(book=book) if book is not None else rows:
             agents[row.book] = (*agents.get(row.book, ()), agent_settings(row))
-        return cls(roles=model_roles(), shared_upstream=memory_settings().upstream, agents=agents)
+        return cls(roles=model_roles(), shared_upstream=consolidation_settings().upstream, agents=agents)
 
     def of_agent(self, agent: AgentSettings, role: str) -> ModelTarget:
         """The model of a role for what was said to an agent."""

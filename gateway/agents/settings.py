@@ -105,7 +105,7 @@ class AgentSettings(_Strict):
         return any(tool.type == "memory" for tool in self.tools)
 
 
-class MemorySettings(_Strict):
+class ConsolidationSettings(_Strict):
     """Consolidation of past sessions into durable documents."""
 
     model_config = ConfigDict(
@@ -205,7 +205,7 @@ class AgentsFile(_Strict):
     """The agents file: agents, and the memory settings."""
 
     agents: dict[Name, AgentSettings] = Field(default_factory=dict, description="Agents by name.")
-    memories: MemorySettings | None = Field(None, description="Consolidation.")
+    memories: ConsolidationSettings | None = Field(None, description="Consolidation.")
     model_roles: ModelRoles | None = Field(None, description="Models of background work by role.")
     prices: dict[str, Price] | None = Field(None, description="Prices by model; without one no money is shown.")
 
@@ -214,7 +214,7 @@ def agents_file_schema() -> dict[str, Any]:
     """The JSON Schema of the agents file. The memory settings are there by both names that are read: `scan_limit` and
     `scanLimit`; a file that gives both of one setting is refused."""
     schema = AgentsFile.model_json_schema(by_alias=False)
-    memories = schema["$defs"][MemorySettings.__name__]
+    memories = schema["$defs"][ConsolidationSettings.__name__]
     twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}
     for name, camel in twice.items():
         memories["properties"][camel] = memories["properties"][name]

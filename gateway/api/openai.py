@@ -17,14 +17,14 @@ from gateway.api.openai_answer import completion_chunks, error_line, whole_compl
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.api.openai_command import command_completion
 from gateway.authentication import require_writer
-from gateway.command_words import answered_command, without_commands
+from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.models import Agent
 from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
 from gateway.requests import request_id
 from gateway.runs.context import TurnContext
-from gateway.runs.identity import read_conversation
+from gateway.runs.fingerprint import read_conversation
 from gateway.runs.opening import open_run
 from gateway.runs.resolve import V1Request
 from gateway.runs.v1 import open_v1, split_system

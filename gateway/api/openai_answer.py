@@ -35,7 +35,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
         "model": context.agent.name,
     }
     first, *others = (dict(choice) for choice in answer["choices"])
-    message = {"role": "assistant", **(first.get("message") or {}), "content": done.said_now or None}
+    message = {"role": "assistant", **(first.get("message") or {}), "content": done.new_text or None}
     message.pop("tool_calls", None)
     if done.client_calls:
         message["tool_calls"] = done.client_calls
@@ -119,4 +119,4 @@ def _finish_reason(done: Done) -> str:
 
 
 def _usage_now(context: TurnContext, done: Done) -> dict[str, Any]:
-    return usage_since(done.said.usage, context.resumed_usage)
+    return usage_since(done.output.usage, context.resumed_usage)

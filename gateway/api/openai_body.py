@@ -6,9 +6,9 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.client_chores import is_chore
+from gateway.client_tasks import is_client_task
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.identity import text_of
+from gateway.runs.fingerprint import text_of
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
 from memories.limits import MESSAGES, TOOLS
@@ -34,7 +34,7 @@ class CompletionBody:
     def is_turn(self) -> bool:
         """Whether somebody says something; else a client asks for itself, and nothing is kept of it."""
         spoken = any(message["role"] == "user" for message in self.messages)
-        return (spoken or named_run_id(self.messages) is not None) and not is_chore(self.messages, self.metadata)
+        return (spoken or named_run_id(self.messages) is not None) and not is_client_task(self.messages, self.metadata)
 
 
 def read_body(raw: bytes) -> CompletionBody:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from gateway import commands, live, services, sse
 from gateway.agents.rows import agent_find
-from gateway.command_words import parse_command
+from gateway.command_syntax import parse_command
 from gateway.models import Message, Session
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
@@ -25,8 +25,8 @@ from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, PageSize, ShortText
-from memories.lists import DEFAULT_LIMIT, list_json, number
 from memories.models import Owner
+from memories.pagination import DEFAULT_LIMIT, list_json, number
 
 router = Router()
 # An answer that comes as server-sent events, in the OpenAPI document: the schema is that of each event.

@@ -22,8 +22,8 @@ from memories.audit import Action, actor_of, audit_record
 from memories.errors import InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import Receipt, forget_owner
 from memories.models import Artifact, Memory, Owner
-from memories.readers import Reader, form_view, page_view
 from memories.services import is_only_administrator, owner_time_zone_set
+from memories.viewers import Viewer, form_view, page_view
 
 MOST_KEYS = 50
 DELETE_LINE = "delete everything"
@@ -72,43 +72,43 @@ class _PasswordChanged(HttpResponseRedirect):
 
 
 @page_view
-def account(request: HttpRequest, reader: Reader) -> HttpResponse:
+def account(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/account/`"""
-    return _page(request, reader, done=_DONE.get(request.GET.get("done", ""), ""))
+    return _page(request, viewer, done=_DONE.get(request.GET.get("done", ""), ""))
 
 
 @form_view
-def password(request: HttpRequest, reader: Reader) -> HttpResponse:
+def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Change the password; other logins of this user end."""
     try:
         password_right(request, _user(request), request.POST.get("old_password", ""))
         form = PasswordChangeForm(_user(request), request.POST)
         valid = form.is_valid()  # says what is wrong, the old password included
     except (RateLimited, Overloaded) as refusal:
-        return _page(request, reader, status=refusal.http_status, password_refusal=str(refusal))
+        return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
     if not valid:
-        return _page(request, reader, status=400, password_form=form)
+        return _page(request, viewer, status=400, password_form=form)
     update_session_auth_hash(request, form.save())
     actor = actor_of(request.user)
-    audit_record(Action.PASSWORD_CHANGE, actor=actor, kind="user", object_id=_user(request).pk, owner=reader.owner)
-    return _PasswordChanged(reader.owner.pk)
+    audit_record(Action.PASSWORD_CHANGE, actor=actor, kind="user", object_id=_user(request).pk, owner=viewer.owner)
+    return _PasswordChanged(viewer.owner.pk)
 
 
 @form_view
-def time_zone(request: HttpRequest, reader: Reader) -> HttpResponse:
+def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Choose the zone that times are shown in."""
     try:
-        owner_time_zone_set(reader.owner.pk, request.POST.get("time_zone", ""))
+        owner_time_zone_set(viewer.owner.pk, request.POST.get("time_zone", ""))
     except InvalidRequest as error:
-        return _page(request, reader, status=400, zone_error=str(error))
+        return _page(request, viewer, status=400, zone_error=str(error))
     return redirect("/account/?done=zone")
 
 
 @form_view
-def key_create(request: HttpRequest, reader: Reader) -> HttpResponse:
+def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Make an API key; its plain text is in this answer and nowhere else."""
     name = " ".join(request.POST.get("name", "").split())
-    living = ApiKey.objects.filter(owner=reader.owner, revoked_at__isnull=True)
+    living = ApiKey.objects.filter(owner=viewer.owner, revoked_at__isnull=True)
     problem = ""
     if not name or len(name) > 80:
         problem = "A key needs a name of 1 to 80 characters."
@@ -117,39 +117,39 @@ def key_create(request: HttpRequest, reader: Reader) -> HttpResponse:
     shown: dict[str, Any] = {"key_error": problem}
     if not problem:
         read_only = request.POST.get("read_only") == "on"
-        key, plain = api_key_create(owner=reader.owner, name=name, read_only=read_only, by=actor_of(request.user))
+        key, plain = api_key_create(owner=viewer.owner, name=name, read_only=read_only, by=actor_of(request.user))
         shown = {"new_key": key, "plain": plain}
     if request.headers.get("HX-Request"):
-        return render(request, "gateway/account_keys.html", _keys(reader) | shown)
-    return _page(request, reader, status=400 if problem else 200, **shown)
+        return render(request, "gateway/account_keys.html", _keys(viewer) | shown)
+    return _page(request, viewer, status=400 if problem else 200, **shown)
 
 
 @form_view
-def key_revoke(request: HttpRequest, reader: Reader, key_id: UUID) -> HttpResponse:
-    """Revoke one of the reader's own keys; 404 for somebody else's."""
-    key = ApiKey.objects.filter(owner=reader.owner, pk=key_id).first()
+def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
+    """Revoke one of the viewer's own keys; 404 for somebody else's."""
+    key = ApiKey.objects.filter(owner=viewer.owner, pk=key_id).first()
     if key is None:
         return render(request, "gateway/not_found.html", status=404)
     api_key_revoke(key, by=actor_of(request.user))
     forget_keys()
-    look_again(reader.owner.pk)
+    look_again(viewer.owner.pk)
     return redirect("/account/?done=revoked")
 
 
 @form_view
-def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
-    """Erase everything about the reader after a typed line and the password, sign them out, and show the receipt."""
+def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
+    """Erase everything about the viewer after a typed line and the password, sign them out, and show the receipt."""
     user = _user(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
-        return _page(request, reader, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
+        return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     try:
         right = password_right(request, user, request.POST.get("password", ""))
     except (RateLimited, Overloaded) as refusal:
-        return _page(request, reader, status=refusal.http_status, delete_error=str(refusal))
+        return _page(request, viewer, status=refusal.http_status, delete_error=str(refusal))
     if not right:
-        return _page(request, reader, status=400, delete_error="The password is not right. Nothing was deleted.")
-    keeps, owner_id = is_only_administrator(user), reader.owner.pk
-    receipt = account_delete(user, reader.owner)
+        return _page(request, viewer, status=400, delete_error="The password is not right. Nothing was deleted.")
+    keeps, owner_id = is_only_administrator(user), viewer.owner.pk
+    receipt = account_delete(user, viewer.owner)
     logout(request)
     forget_keys()
     look_again(owner_id)
@@ -173,12 +173,12 @@ def receipt_rows(receipt: Receipt) -> list[tuple[str, int]]:
     return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
 
 
-def _page(request: HttpRequest, reader: Reader, *, status: int = 200, **shown: Any) -> HttpResponse:
-    user, owner_id = _user(request), reader.owner.pk
+def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: Any) -> HttpResponse:
+    user, owner_id = _user(request), viewer.owner.pk
     context = {
         "tab": "account",
         "password_form": PasswordChangeForm(user),
-        "zone": reader.zone.key,
+        "zone": viewer.zone.key,
         "zones": _zones(),
         "delete_line": DELETE_LINE,
         "keeps_login": is_only_administrator(user),
@@ -186,18 +186,18 @@ def _page(request: HttpRequest, reader: Reader, *, status: int = 200, **shown: A
         "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "sessions": Session.objects.filter(owner_id=owner_id).count(),
     }
-    return render(request, "gateway/account.html", context | _keys(reader) | shown, status=status)
+    return render(request, "gateway/account.html", context | _keys(viewer) | shown, status=status)
 
 
-def _keys(reader: Reader) -> dict[str, Any]:
-    keys = ApiKey.objects.filter(owner=reader.owner, revoked_at__isnull=True).order_by("-created_at")
+def _keys(viewer: Viewer) -> dict[str, Any]:
+    keys = ApiKey.objects.filter(owner=viewer.owner, revoked_at__isnull=True).order_by("-created_at")
     return {
         "keys": [
             KeyRow(
                 key=key,
                 may=_may(key),
-                used=f"Last used {reader.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
-                made=f"made {reader.day(key.created_at)}",
+                used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
+                made=f"made {viewer.day(key.created_at)}",
             )
             for key in keys
         ]

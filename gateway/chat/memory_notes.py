@@ -10,7 +10,7 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
-from gateway.chat.words import why_words
+from gateway.chat.labels import why_words
 from gateway.models import Message, Run
 from memories.ids import parse_uuid
 from memories.models import ChangeSet, Memory, Revision

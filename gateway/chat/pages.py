@@ -8,8 +8,8 @@ from django.utils.functional import SimpleLazyObject
 
 from gateway.upstream import is_demo
 from memories.outbox import current_number
-from memories.readers import zone_of
 from memories.services import owner_for_user
+from memories.viewers import zone_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.db.models.functions import Substr
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from gateway.chat.words import near_day_words
+from gateway.chat.labels import near_day_words
 from gateway.models import Message, Session
 from memories.ids import parse_uuid
 
@@ -47,7 +47,7 @@ class SessionPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageCursor:
     """A place in the list. Sessions that were active at the same moment (an import) follow each other by id."""
 
     at: datetime
@@ -57,17 +57,17 @@ class Place:
         return f"{self.at.isoformat()}_{self.id}"
 
 
-def place_of(text: str) -> Place | None:
+def page_cursor(text: str) -> PageCursor | None:
     """The place a page's address names; None for anything else."""
     moment, _, given = text.partition("_")
     try:
         at, pk = parse_datetime(moment), parse_uuid(given)
     except ValueError:
         return None
-    return Place(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
+    return PageCursor(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
 
 
-def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Place | None = None) -> SessionPage:
+def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: PageCursor | None = None) -> SessionPage:
     """Up to PAGE_SESSIONS sessions, those that stand behind `before`."""
     rows = titled(Session.objects.filter(owner_id=owner_id)).order_by("-last_active_at", "-id")
     if before is not None:
@@ -84,7 +84,7 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Pl
         continued = not days and before is not None and before.at.astimezone(zone).date() == day
         days.append(SessionDay(label=near_day_words(day, today), rows=listed, continued=continued))
     more = len(found) > PAGE_SESSIONS
-    return SessionPage(days=days, before=str(Place(shown[-1].last_active_at, shown[-1].pk)) if more else "")
+    return SessionPage(days=days, before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "")
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:

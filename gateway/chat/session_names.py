@@ -5,7 +5,7 @@ from uuid import UUID
 
 from gateway.chat.session_list import title_of, titled
 from gateway.models import Run, Session
-from memories.whence import Names, Turns
+from memories.provenance import Names, Turns
 
 
 def names(owner_id: UUID, sessions: Collection[UUID], runs: Collection[UUID]) -> Names:

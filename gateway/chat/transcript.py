@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString, mark_safe
 
+from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
-from gateway.chat.words import INTERRUPTED, ErrorWords, error_words, stopped_words
 from gateway.models import Message, Run, Session
 
 PAGE_TURNS = 20

@@ -8,15 +8,15 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
+from gateway.chat.labels import ERROR_WORDS, day_words, margin_day
 from gateway.chat.memory_notes import notes_of_review
 from gateway.chat.pages import page
-from gateway.chat.session_list import place_of, session_page, title_of, titled
+from gateway.chat.session_list import page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import Conversation, conversation, turn_of_run
-from gateway.chat.words import ERROR_WORDS, day_words, margin_day
-from gateway.command_words import COMMANDS
+from gateway.command_syntax import COMMANDS
 from gateway.models import Agent, Run, Session
-from memories.readers import Reader, fragment_view, page_view
 from memories.tools import TOOLS
+from memories.viewers import Viewer, fragment_view, page_view
 
 EXAMPLES = (
     "I prefer short answers with the command first. Keep that in mind.",
@@ -28,33 +28,33 @@ _MAX_SEARCH = 200
 
 
 @page_view
-def chat(request: HttpRequest, reader: Reader) -> HttpResponse:
+def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/`: the session used last, or the first page."""
-    newest = _sessions(reader).order_by("-last_active_at", "-id").first()
-    return _chat_page(request, reader, newest)
+    newest = _sessions(viewer).order_by("-last_active_at", "-id").first()
+    return _chat_page(request, viewer, newest)
 
 
 @page_view
-def chat_new(request: HttpRequest, reader: Reader) -> HttpResponse:
+def chat_new(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/new/`: a session that begins with its first message."""
-    return _chat_page(request, reader, None)
+    return _chat_page(request, viewer, None)
 
 
 @page_view
-def chat_session(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
+def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
     """`/c/<session>/`: one session; 404 for somebody else's."""
-    session = _sessions(reader).filter(pk=session_id).first()
+    session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return render(request, "gateway/not_found.html", page(request), status=404)
-    return _chat_page(request, reader, session)
+    return _chat_page(request, viewer, session)
 
 
 @fragment_view
-def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """The list of sessions, or its next stretch (`before`), or what a search (`q`) finds in it."""
     search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
-    before = place_of(request.GET.get("before", ""))
-    listed = session_page(reader.owner.pk, reader.zone, search=search, before=before)
+    before = page_cursor(request.GET.get("before", ""))
+    listed = session_page(viewer.owner.pk, viewer.zone, search=search, before=before)
     context = {
         "sessions": listed,
         "search": search,
@@ -65,32 +65,32 @@ def sessions_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
 
 
 @fragment_view
-def turn_fragment(request: HttpRequest, reader: Reader, session_id: UUID, run_id: UUID) -> HttpResponse:
+def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id: UUID) -> HttpResponse:
     """One turn as the page shows it."""
-    session = _sessions(reader).filter(pk=session_id).first()
-    turn = turn_of_run(session, run_id, reader.zone) if session else None
+    session = _sessions(viewer).filter(pk=session_id).first()
+    turn = turn_of_run(session, run_id, viewer.zone) if session else None
     if session is None or turn is None:
         return HttpResponse(status=404)
     return render(request, "gateway/turn.html", {"turn": turn, "session": session, "fill": context_fill(session)})
 
 
 @fragment_view
-def turns_fragment(request: HttpRequest, reader: Reader, session_id: UUID) -> HttpResponse:
+def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
     """The newest turns, or those before message number `before`."""
-    session = _sessions(reader).filter(pk=session_id).first()
+    session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return HttpResponse(status=404)
     before = request.GET.get("before", "")
     last = min(int(before), 2**31 - 1) if before.isdecimal() else None
-    shown = conversation(session, reader.zone, before=last)
-    context = {"conversation": _with_days(shown, reader), "session": session, "fill": context_fill(session)}
+    shown = conversation(session, viewer.zone, before=last)
+    context = {"conversation": _with_days(shown, viewer), "session": session, "fill": context_fill(session)}
     return render(request, "gateway/turns.html", context)
 
 
 @fragment_view
-def review_fragment(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
+def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
     """What a review wrote, for its toast; 204 where there is nothing of it, or it is somebody else's."""
-    notes = notes_of_review(reader.owner.pk, review_id)
+    notes = notes_of_review(viewer.owner.pk, review_id)
     if notes is None:
         return HttpResponse(status=204)
     return render(request, "gateway/review_entries.html", {"notes": notes})
@@ -113,17 +113,17 @@ def context_fill(session: Session | None) -> int:
     return min(100, round(100 * tokens / limit))
 
 
-def _chat_page(request: HttpRequest, reader: Reader, session: Session | None) -> HttpResponse:
-    shown = conversation(session, reader.zone) if session else Conversation(turns=())
-    listed = session_page(reader.owner.pk, reader.zone)
-    now = timezone.now().astimezone(reader.zone)
+def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) -> HttpResponse:
+    shown = conversation(session, viewer.zone) if session else Conversation(turns=())
+    listed = session_page(viewer.owner.pk, viewer.zone)
+    now = timezone.now().astimezone(viewer.zone)
     agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))
     context = {
         "tab": "chat",
         "session": session,
         "title": title_of(session) if session else "",
         "current": str(session.pk) if session else "",
-        "conversation": _with_days(shown, reader),
+        "conversation": _with_days(shown, viewer),
         "sessions": listed,
         "agents": agents,
         "agent": session.agent.name if session else _wanted_agent(request, agents),
@@ -145,11 +145,11 @@ def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
     return wanted if wanted in agents else (agents[0] if agents else "")
 
 
-def _with_days(shown: Conversation, reader: Reader) -> dict[str, Any]:
-    today = timezone.now().astimezone(reader.zone).date()
+def _with_days(shown: Conversation, viewer: Viewer) -> dict[str, Any]:
+    today = timezone.now().astimezone(viewer.zone).date()
     turns = [(turn, day_words(turn.new_day, today) if turn.new_day else "") for turn in shown.turns]
     return {"turns": turns, "earlier": shown.earlier, "before": shown.before}
 
 
-def _sessions(reader: Reader) -> Any:
-    return titled(Session.objects.filter(owner_id=reader.owner.pk)).select_related("agent")
+def _sessions(viewer: Viewer) -> Any:
+    return titled(Session.objects.filter(owner_id=viewer.owner.pk)).select_related("agent")

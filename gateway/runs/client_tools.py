@@ -9,7 +9,7 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway.models import Message, Run
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
@@ -75,8 +75,8 @@ def open_continued(
         messages=(*before, *steps, *results),
         client_system=client_system,
         user=user,
-        user_canonical=identity.read_conversation(caller.owner_id, session.agent.name, before).user,
-        chain_before=run.chain_before,
+        user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
+        history_hash_before=run.history_hash_before,
     )
 
 

@@ -16,7 +16,7 @@ from django_q.tasks import async_task
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
 from gateway.models import Message, Run, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, turn_context
@@ -35,7 +35,7 @@ COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a
 
 
 @dataclass(slots=True, kw_only=True)
-class Said:
+class RunOutput:
     """What a run has said and done so far; handed to `close`."""
 
     text: str = ""
@@ -47,9 +47,9 @@ class Said:
     injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
 
 
-def said_before(context: TurnContext) -> Said:
+def earlier_output(context: TurnContext) -> RunOutput:
     """What a run has said when it opens: nothing, unless it is taken up again."""
-    return Said(
+    return RunOutput(
         text=context.resumed_text,
         usage=dict(context.resumed_usage),
         recalled=list(context.resumed_recalled),
@@ -57,26 +57,26 @@ def said_before(context: TurnContext) -> Said:
     )
 
 
-def close(context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
+def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
     """Store what was said and end the run; returns the session's turns since the last review.
     Only a completed run counts, is recorded and is told to the hook.
 
     Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
-    closed = _close(context, said, state=state, error=error)
+    closed = _close(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
             "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
         )
     turns_since_review, record_id = closed
     if record_id and context.agent.settings.inject_memories:
-        with contained("thread", said.trace):  # the turn is stored: nothing may fail it now
+        with contained("thread", output.trace):  # the turn is stored: nothing may fail it now
             turn = ThreadTurn(
                 record_id=record_id,
                 run_id=context.run_id,
                 turn=context.turn,
                 user=context.user_text,
-                assistant=said.text,
-                answer=_last_text(context.messages, said.messages),
+                assistant=output.text,
+                answer=_last_text(context.messages, output.messages),
                 said_at=context.started_at,
             )
             thread_cache.append(context.owner_id, context.session_id, turn, after=context.newest_record)
@@ -88,7 +88,7 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
     for message in chain.from_iterable(map(reversed, reversed(parts))):
         if message["role"] == Message.Role.USER:
             break
-        text = identity.text_of(message.get("content"))
+        text = fingerprint.text_of(message.get("content"))
         if message["role"] == Message.Role.ASSISTANT and text.strip():
             return text
     return ""
@@ -96,23 +96,25 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 
 @transaction.atomic
 def _close(
-    context: TurnContext, said: Said, *, state: Run.State, error: dict[str, Any] | None
+    context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None
 ) -> tuple[int, UUID | None] | None:
     """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
     now = timezone.now()
     session = only_row(Session.objects.select_for_update().filter(pk=context.session_id))
-    chain_after = _chain_after(context, said) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
+    history_hash_after = (
+        _history_hash_after(context, output) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
+    )
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
     closed = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token).update(
         state=state,
-        text=said.text,
-        usage=said.usage,
-        model=said.model,
-        recalled=said.recalled,
-        trace=said.trace,
-        injected=None if ended else said.injected,
+        text=output.text,
+        usage=output.usage,
+        model=output.model,
+        recalled=output.recalled,
+        trace=output.trace,
+        injected=None if ended else output.injected,
         error=error,
-        chain_after=chain_after,
+        history_hash_after=history_hash_after,
         lease_token=None,
         lease_expires_at=None if ended else now + CLIENT_TOOLS_WAIT,
         finished_at=now if ended else None,
@@ -120,25 +122,27 @@ def _close(
     if closed != 1 or session is None:
         # One that was stopped meanwhile stays as it is: the transcript shows what it had said by then.
         given_up = Run.objects.filter(pk=context.run_id).exclude(state=Run.State.STOPPED)
-        given_up.update(text=said.text, superseded=True)
+        given_up.update(text=output.text, superseded=True)
         return None
-    if said.messages:
-        messages_insert(session, context.run_id, said.messages)
-    record_id = _complete(context, session, said, chain_after, now) if state == Run.State.COMPLETED else None
+    if output.messages:
+        messages_insert(session, context.run_id, output.messages)
+    record_id = _complete(context, session, output, history_hash_after, now) if state == Run.State.COMPLETED else None
     session.last_active_at = now
     session.save()
     return session.turns_since_memory_review, record_id
 
 
-def _complete(context: TurnContext, session: Session, said: Said, chain_after: str, now: datetime) -> UUID | None:
+def _complete(
+    context: TurnContext, session: Session, output: RunOutput, history_hash_after: str, now: datetime
+) -> UUID | None:
     session.turns = max(session.turns, context.turn)
-    session.chain = chain_after
-    session.last_pair = identity.pair_key(context.user_canonical, identity.squeeze(said.text))
-    _compact_if_large(context, said)
+    session.history_hash = history_hash_after
+    session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
+    _compact_if_large(context, output)
     if context.temporary or context.book is None:
         return None
     record_id = None
-    if context.user_text.strip() and said.text.strip():
+    if context.user_text.strip() and output.text.strip():
         record_id = record_run(owner_id=context.owner_id, session_id=session.pk, run_id=context.run_id).pk
     if not context.counted:
         return record_id
@@ -161,12 +165,14 @@ def _complete(context: TurnContext, session: Session, said: Said, chain_after: s
     return record_id
 
 
-def _chain_after(context: TurnContext, said: Said) -> str:
-    return identity.chain_next(context.chain_before, context.user_canonical, identity.squeeze(said.text))
+def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
+    return fingerprint.next_history_hash(
+        context.history_hash_before, context.user_canonical, fingerprint.strip_whitespace(output.text)
+    )
 
 
-def _compact_if_large(context: TurnContext, said: Said) -> None:
-    tokens = said.usage.get("total_tokens") or estimate(context.messages) + estimate_text(said.text)
+def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
+    tokens = output.usage.get("total_tokens") or estimate(context.messages) + estimate_text(output.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         session_id = str(context.session_id)
         job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})
@@ -207,10 +213,10 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
         run,
         messages=(as_openai(user),),
         user=user,
-        user_canonical=identity.canonical_content(user.parts or user.text),
-        chain_before=run.chain_before,
+        user_canonical=fingerprint.canonical_content(user.parts or user.text),
+        history_hash_before=run.history_hash_before,
     )
-    said = Said(
+    output = RunOutput(
         text=run.text,
         messages=_missing_results(stored, results),
         usage=run.usage,
@@ -220,7 +226,7 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
     )
     if not stands:
         Run.objects.filter(pk=run.pk).update(superseded=True)
-    _close(context, said, state=Run.State.COMPLETED if stands else Run.State.STOPPED, error=None)
+    _close(context, output, state=Run.State.COMPLETED if stands else Run.State.STOPPED, error=None)
     session.refresh_from_db()
     return True
 

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.agents.settings import AgentSettings, MemorySettings
+from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from memories.snapshot import BookState
 
-_OFF = MemorySettings()
+_OFF = ConsolidationSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class AgentConfig:
     name: str
     version: int
     settings: AgentSettings
-    memories: MemorySettings = _OFF
+    consolidation: ConsolidationSettings = _OFF
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class TurnContext:
     user_canonical: str  # as it identifies the turn
     user_seq: int
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
-    chain_before: str = ""
+    history_hash_before: str = ""
     request_id: str
     started_at: datetime
     # What an earlier part of this run said and noted before it waited for the client's tools.

@@ -14,7 +14,7 @@ from django.db import Error
 
 from gateway.errors import Restarting, RunStopped
 from gateway.runs import leases
-from gateway.runs.closing import Said
+from gateway.runs.closing import RunOutput
 from gateway.runs.context import TurnContext
 from memories.database import in_patient_thread, in_spare_thread
 from memories.errors import DomainError
@@ -46,7 +46,7 @@ class HeldRun:
     """A run and the task that executes it. `closing`: its end has begun, and nothing may interrupt it."""
 
     context: TurnContext
-    said: Said
+    output: RunOutput
     task: "asyncio.Task[Any]"
     flushed: int
     closing: bool = False
@@ -75,12 +75,12 @@ _keeper: "asyncio.Task[None] | None" = None
 _ending = False
 
 
-def hold(context: TurnContext, said: Said) -> HeldRun:
+def hold(context: TurnContext, output: RunOutput) -> HeldRun:
     """Keep an open run that the present task executes, until `release`."""
     global _keeper
     task = asyncio.current_task()
     assert task is not None
-    held = HeldRun(context, said, task, flushed=len(said.text))
+    held = HeldRun(context, output, task, flushed=len(output.text))
     _held[context.run_id] = held
     if _keeper is None or _keeper.done():
         _keeper = asyncio.create_task(_keep(), name="keeper of runs")
@@ -171,7 +171,7 @@ async def _keep() -> None:
         began = loop.time()
         renew = began - renewed >= BEAT_SECONDS
         now = list(_held.values())
-        changed = {held: held.said.text for held in now if len(held.said.text) != held.flushed and not held.closing}
+        changed = {held: held.output.text for held in now if len(held.output.text) != held.flushed and not held.closing}
         texts = {held.context.lease_token: text for held, text in changed.items()}
         try:
             open_runs = await in_spare_thread(leases.keep, texts, renew=renew)

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway.models import Run, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 
 # A conversation that a client changes as it goes on may be in several sessions that began alike.
 _MOST_SESSIONS = 5
@@ -20,13 +20,15 @@ def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
     earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
     if session.parent_id is not None:
         return len(history)
-    said = [identity.digest("".join(texts)) for role, texts in identity.canonical(history) if role == "user"]
+    said = [fingerprint.digest("".join(texts)) for role, texts in fingerprint.canonical(history) if role == "user"]
     return _before_turn(history, _known_turns(session.owner_id, session.agent.name, said)) if said else 0
 
 
 def _known_turns(owner_id: UUID, agent_name: str, said: Sequence[str]) -> int:
     standing = Run.objects.filter(owner_id=owner_id, superseded=False, temporary=False)
-    alike = standing.filter(chain_before=identity.chain_start(owner_id, agent_name), user_key=said[0]).order_by("-id")
+    alike = standing.filter(
+        history_hash_before=fingerprint.first_history_hash(owner_id, agent_name), user_key=said[0]
+    ).order_by("-id")
     sessions = list(alike.values_list("session_id", flat=True)[:_MOST_SESSIONS])
     if not sessions:
         return 0
@@ -50,6 +52,6 @@ def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
             if count > turns:
                 return place
             answered = False
-        elif message.get("role") == "assistant" and identity.canonical_content(message.get("content")):
+        elif message.get("role") == "assistant" and fingerprint.canonical_content(message.get("content")):
             answered = True
     return len(messages)

@@ -5,7 +5,7 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway.models import Run, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.rows import (
@@ -35,7 +35,7 @@ def open_native(
     replaced = _replaced_run(session, replaces)
     summary, rows = window_rows(session, before=replaced)
     transcript = tuple(as_openai(row) for row in rows)
-    turns_before = identity.read_conversation(
+    turns_before = fingerprint.read_conversation(
         caller.owner_id, session.agent.name, [*transcript, {"role": "user", "content": content}]
     )
     run = run_insert(
@@ -61,7 +61,7 @@ def open_native(
         summary=summary,
         user=message,
         user_canonical=turns_before.user,
-        chain_before=turns_before.chain_before,
+        history_hash_before=turns_before.history_hash_before,
     )
 
 

@@ -44,8 +44,8 @@ async def _stop_when_open(opening: "asyncio.Future[TurnContext]") -> None:
     except (DomainError, OperationalError):
         return  # it was refused, or the database was too busy: there is nothing to close
     try:
-        said = closing.said_before(context)
-        said.trace["stopped_by"] = held.StoppedBy.CLIENT.value
-        await held.in_closing_thread(closing.close, context, said, state=Run.State.STOPPED)
+        output = closing.earlier_output(context)
+        output.trace["stopped_by"] = held.StoppedBy.CLIENT.value
+        await held.in_closing_thread(closing.close, context, output, state=Run.State.STOPPED)
     except RunSuperseded:
         logger.info("run %s was given up before its client's going was noticed", context.run_id)

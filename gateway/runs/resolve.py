@@ -9,7 +9,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -47,28 +47,30 @@ class V1Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SessionMatch:
     """The session (not stored yet, if it is new), and the run whose turn is asked for again."""
 
     session: Session
     regenerates: Run | None = None
 
 
-def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Session:
+def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation) -> Session:
     """The session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
     Before anything else was said that is the latest session that holds commands only, so that asking for help now and
     then does not fill the list of sessions."""
-    session = place_find(caller, agent, request, conversation, None).session
+    session = session_match(caller, agent, request, conversation, None).session
     alone = not (request.session_ref or conversation.turns_before or conversation.unanswered_user_key)
     if session._state.adding and alone:
-        return _with_commands_only(caller, agent, request, chain__startswith=identity.COMMANDS_ONLY) or session
+        return (
+            _with_commands_only(caller, agent, request, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
+        )
     return session
 
 
-def place_find(
-    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation, run_id: UUID | None
-) -> Place:
+def session_match(
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation, run_id: UUID | None
+) -> SessionMatch:
     if request.session_ref:
         return _named(caller, agent, request, conversation)
     found = _by_call_ids(caller, agent, conversation, run_id) or _after_unanswered(caller, agent, request, conversation)
@@ -76,19 +78,19 @@ def place_find(
         found = _retried(caller, agent, request, conversation) or _after_command(caller, agent, request)
     elif found is None:
         found = _continued(caller, agent, request, conversation)
-    return found or place_new(caller, agent, request)
+    return found or new_session_match(caller, agent, request)
 
 
-def goes_on_from(run: Run, place: Place, conversation: identity.Conversation) -> bool:
+def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
     """Whether a run that waits for tool results stands in the conversation that a request brings, which goes on without
     them; else its turn is replaced. Where a request holds one message and names its session, the run stands."""
-    if place.regenerates is not None and run.turn >= place.regenerates.turn:
+    if match.regenerates is not None and run.turn >= match.regenerates.turn:
         return False
     alone = not (conversation.turns_before or conversation.unanswered_user_key)
     return alone or run.user_key in {conversation.unanswered_user_key, conversation.previous_user_key}
 
 
-def _named(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place:
+def _named(caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation) -> SessionMatch:
     """The session a client names by our id or by its own. An id not known yet makes a session with that name."""
     ref = request.session_ref
     if len(ref) > MAX_EXTERNAL_ID:
@@ -105,29 +107,37 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: ident
     if session and session.agent_id != agent.pk and request.shared_ref:
         ref, session = of_agent, found.get(of_agent)
     if session is None:
-        return place_new(caller, agent, request, external_id=ref)
+        return new_session_match(caller, agent, request, external_id=ref)
     caller.limits.require_agent(session.agent.name, "There is no such session. It may have been deleted.")
     require_active(session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
-    return Place(session, _said_before(session, conversation))
+    return SessionMatch(session, _repeated_run(session, conversation))
 
 
-def _said_before(session: Session, conversation: identity.Conversation) -> Run | None:
+def _repeated_run(session: Session, conversation: fingerprint.Conversation) -> Run | None:
     """In a session named by id: the run whose turn this request repeats or edits."""
     latest = _latest_run(session)
-    if latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key:
+    if (
+        latest
+        and latest.history_hash_before == conversation.history_hash_before
+        and latest.user_key == conversation.user_key
+    ):
         return latest
-    if conversation.turns_before == 0 or session.chain == conversation.chain_before:
+    if conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before:
         # Clients that name a session may send only their new message: equal beginnings say nothing then.
         return None
     runs = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False)
-    return runs.filter(chain_before=conversation.chain_before, state=Run.State.COMPLETED).order_by("-id").first()
+    return (
+        runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
+        .order_by("-id")
+        .first()
+    )
 
 
 def _by_call_ids(
-    caller: Caller, agent: Agent, conversation: identity.Conversation, run_id: UUID | None
-) -> Place | None:
+    caller: Caller, agent: Agent, conversation: fingerprint.Conversation, run_id: UUID | None
+) -> SessionMatch | None:
     """Tool results for a run that waits no more: the same request again, or the run was given up."""
     if run_id is None:
         return None
@@ -136,17 +146,19 @@ def _by_call_ids(
     if session is None:
         return None
     same_turn = _runs(caller, agent).filter(
-        session=session, chain_before=conversation.chain_before, user_key=conversation.user_key
+        session=session, history_hash_before=conversation.history_hash_before, user_key=conversation.user_key
     )
-    return Place(_lock(session), same_turn.first())
+    return SessionMatch(_lock(session), same_turn.first())
 
 
-def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place | None:
+def _retried(
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
+) -> SessionMatch | None:
     """A first message is a new session, unless it is the same request again."""
-    # On the path of every new conversation: the chain names owner and agent already, so nothing is joined.
+    # On the path of every new conversation: the hash covers owner and agent already, so nothing is joined.
     earlier = Run.objects.filter(
         owner_id=caller.owner_id,
-        chain_before=conversation.chain_before,
+        history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
         superseded=False,
     ).order_by("-id")
@@ -159,76 +171,82 @@ def _retried(caller: Caller, agent: Agent, request: V1Request, conversation: ide
             session = _lock(run.session)
             alive = session.state == Session.State.ACTIVE and session.temporary == request.temporary
             if alive and session.turns <= run.turn:
-                return Place(session, run)
+                return SessionMatch(session, run)
     return None
 
 
-def _after_command(caller: Caller, agent: Agent, request: V1Request) -> Place | None:
+def _after_command(caller: Caller, agent: Agent, request: V1Request) -> SessionMatch | None:
     """A conversation that began with a command goes on where that was answered."""
     if request.after_command is None:
         return None
-    key = identity.commands_key(caller.owner_id, agent.name, *request.after_command)
-    session = _with_commands_only(caller, agent, request, chain=key)
-    return Place(session) if session else None
+    key = fingerprint.commands_key(caller.owner_id, agent.name, *request.after_command)
+    session = _with_commands_only(caller, agent, request, history_hash=key)
+    return SessionMatch(session) if session else None
 
 
-def _with_commands_only(caller: Caller, agent: Agent, request: V1Request, **chain: str) -> Session | None:
-    rows = _sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary, **chain)
+def _with_commands_only(caller: Caller, agent: Agent, request: V1Request, **filters: str) -> Session | None:
+    rows = _sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary, **filters)
     untouched = rows.filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
     return untouched.order_by("-last_active_at").first()
 
 
-def _continued(caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation) -> Place | None:
+def _continued(
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
+) -> SessionMatch | None:
     active = _sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary)
-    session = active.filter(chain=conversation.chain_before).order_by("-last_active_at").first()
+    session = active.filter(history_hash=conversation.history_hash_before).order_by("-last_active_at").first()
     if session is not None:
         latest = _latest_run(session)
         # The next message is being answered, or failed: the same words again are that turn again.
-        again = latest and latest.chain_before == conversation.chain_before and latest.user_key == conversation.user_key
-        return Place(session, latest if again else None)
+        again = (
+            latest
+            and latest.history_hash_before == conversation.history_hash_before
+            and latest.user_key == conversation.user_key
+        )
+        return SessionMatch(session, latest if again else None)
     if aborted := _after_aborted(caller, agent, request, conversation):
         return aborted
     went_on = _runs(caller, agent).filter(
-        chain_before=conversation.chain_before,
+        history_hash_before=conversation.history_hash_before,
         session__state=Session.State.ACTIVE,
         session__temporary=request.temporary,
     )
     if run := went_on.filter(user_key=conversation.user_key).first():
-        return Place(_lock(run.session), run)
+        return SessionMatch(_lock(run.session), run)
     if run := went_on.first():
-        return place_new(caller, agent, request, parent=run.session_id)
+        return new_session_match(caller, agent, request, parent=run.session_id)
     recent = active.filter(last_pair=conversation.last_pair, last_active_at__gt=timezone.now() - CUT_OFF_WINDOW)
     found = list(recent.order_by("-last_active_at")[:_RECENT])
-    return Place(found[0]) if len(found) == 1 else None
+    return SessionMatch(found[0]) if len(found) == 1 else None
 
 
 def _after_aborted(
-    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
-) -> Place | None:
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
+) -> SessionMatch | None:
     """An answer that was cut off: client and gateway may hold different lengths of it."""
     runs = _open_ended(caller, agent, request).filter(
-        chain_before=conversation.chain_earlier, user_key=conversation.previous_user_key
+        history_hash_before=conversation.history_hash_earlier, user_key=conversation.previous_user_key
     )
     for run in runs[:_RECENT]:
-        ours, theirs = identity.squeeze(run.text), conversation.previous_answer
+        ours, theirs = fingerprint.strip_whitespace(run.text), conversation.previous_answer
         if not ours and run.state == Run.State.AWAITING_CLIENT_TOOLS:
             continue  # it said nothing, so this answer is another's
         if (ours.startswith(theirs) or theirs.startswith(ours)) and run.session.turns <= run.turn:
-            return Place(_lock(run.session))
+            return SessionMatch(_lock(run.session))
     return None
 
 
 def _after_unanswered(
-    caller: Caller, agent: Agent, request: V1Request, conversation: identity.Conversation
-) -> Place | None:
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
+) -> SessionMatch | None:
     """The same where nothing was answered: the client then sends two user messages in a row."""
     if not conversation.unanswered_user_key:
         return None
     runs = _open_ended(caller, agent, request).filter(
-        chain_before=conversation.chain_before, user_key=conversation.unanswered_user_key
+        history_hash_before=conversation.history_hash_before, user_key=conversation.unanswered_user_key
     )
     run = runs.first()
-    return Place(_lock(run.session)) if run and run.session.turns <= run.turn else None
+    return SessionMatch(_lock(run.session)) if run and run.session.turns <= run.turn else None
 
 
 def _open_ended(caller: Caller, agent: Agent, request: V1Request) -> "QuerySet[Run]":
@@ -254,16 +272,16 @@ def _lock(session: Session) -> Session:
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
 
 
-def place_new(
+def new_session_match(
     caller: Caller,
     agent: Agent,
     request: V1Request,
     *,
     parent: UUID | None = None,
     external_id: str | None = None,
-) -> Place:
+) -> SessionMatch:
     """A new session, inserted with its final values when its first run is open."""
-    return Place(
+    return SessionMatch(
         Session(
             owner_id=caller.owner_id,
             agent=agent,

@@ -7,11 +7,11 @@ from uuid import UUID
 from django.db.models import Exists
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings_of
+from gateway.agents.configuration import consolidation_settings_of
 from gateway.agents.rows import KEY_REVOKED, agent_settings
 from gateway.keys import valid_keys
 from gateway.models import Message, Run, Session
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
@@ -47,7 +47,7 @@ def run_insert(
     *,
     turn: int,
     counted: bool,
-    conversation: identity.Conversation,
+    conversation: fingerprint.Conversation,
     temporary: bool,
     request_id: str,
     idempotency_key: str = "",
@@ -62,7 +62,7 @@ def run_insert(
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
         holder=this_process(),
-        chain_before=conversation.chain_before,
+        history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
         request_id=request_id,
         idempotency_key=idempotency_key,
@@ -85,7 +85,7 @@ def messages_insert(
                 seq=session.message_seq,
                 role=message["role"],
                 kind=Message.Kind.HISTORY if index < history else message.get("kind", Message.Kind.CHAT),
-                text=identity.text_of(content),
+                text=fingerprint.text_of(content),
                 parts=content if isinstance(content, list) else None,
                 tool_calls=message.get("tool_calls"),
                 tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
@@ -115,7 +115,7 @@ def session_touch(session: Session) -> None:
 
 def title_of(content: str) -> str:
     """A first title: the beginning of the first message."""
-    words = identity.fold(content)
+    words = fingerprint.fold(content)
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
@@ -126,7 +126,7 @@ def turn_context(
     messages: tuple[dict[str, Any], ...],
     user: Message,
     user_canonical: str,
-    chain_before: str,
+    history_hash_before: str,
     client_system: str = "",
     message_seqs: tuple[int, ...] = (),
     summary: str = "",
@@ -148,7 +148,9 @@ def turn_context(
         turn=run.turn,
         counted=run.counted,
         temporary=run.temporary,
-        agent=AgentConfig(name=agent.name, version=agent.version, settings=checked, memories=memory_settings_of(agent)),
+        agent=AgentConfig(
+            name=agent.name, version=agent.version, settings=checked, consolidation=consolidation_settings_of(agent)
+        ),
         book=book,
         messages=messages,
         client_system=client_system,
@@ -159,7 +161,7 @@ def turn_context(
         user_canonical=user_canonical,
         user_seq=user.seq,
         newest_record=_newest_record(session) if remembers else None,
-        chain_before=chain_before,
+        history_hash_before=history_hash_before,
         request_id=run.request_id,
         started_at=run.started_at,
         resumed_text=run.text,

@@ -9,13 +9,13 @@ from django.db import IntegrityError, transaction
 from gateway.agents.rows import agent_find
 from gateway.errors import SessionBusy
 from gateway.models import Message
-from gateway.runs import identity
+from gateway.runs import fingerprint
 from gateway.runs.client_tools import named_run_id, open_continued
 from gateway.runs.closing import end_waiting
 from gateway.runs.context import TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.resolve import Place, V1Request, goes_on_from, place_find, place_new
+from gateway.runs.resolve import SessionMatch, V1Request, goes_on_from, new_session_match, session_match
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -23,14 +23,18 @@ from memories.limits import BROUGHT_MESSAGES
 
 
 def open_v1(
-    caller: Caller, request: V1Request, *, fork_if_busy: bool = False, conversation: identity.Conversation | None = None
+    caller: Caller,
+    request: V1Request,
+    *,
+    fork_if_busy: bool = False,
+    conversation: fingerprint.Conversation | None = None,
 ) -> TurnContext:
     """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
     already.
 
     Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
     open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
-    conversation = conversation or identity.read_conversation(caller.owner_id, request.agent, request.messages)
+    conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
         return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
     except IntegrityError:
@@ -40,7 +44,7 @@ def open_v1(
 
 @transaction.atomic
 def _open(
-    caller: Caller, request: V1Request, conversation: identity.Conversation, *, fork_if_busy: bool
+    caller: Caller, request: V1Request, conversation: fingerprint.Conversation, *, fork_if_busy: bool
 ) -> TurnContext:
     run_id = named_run_id(request.messages)
     if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
@@ -48,22 +52,24 @@ def _open(
     agent = agent_find(caller, request.agent)
     if not any(message.get("role") == "user" for message in request.messages):
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    place = place_find(caller, agent, request, conversation, run_id)
+    match = session_match(caller, agent, request, conversation, run_id)
     try:
-        waiting = [] if place.session._state.adding else release_lapsed(place.session)
+        waiting = [] if match.session._state.adding else release_lapsed(match.session)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        place, waiting = place_new(caller, agent, request, parent=place.session.pk), []
+        match, waiting = new_session_match(caller, agent, request, parent=match.session.pk), []
     for run in waiting:
         # The client goes on without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
-        end_waiting(run, place.session, results, stands=goes_on_from(run, place, conversation))
-    return _open_in(caller, place, request, conversation)
+        end_waiting(run, match.session, results, stands=goes_on_from(run, match, conversation))
+    return _open_in(caller, match, request, conversation)
 
 
-def _open_in(caller: Caller, place: Place, request: V1Request, conversation: identity.Conversation) -> TurnContext:
-    session, regenerates = place.session, place.regenerates
+def _open_in(
+    caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
+) -> TurnContext:
+    session, regenerates = match.session, match.regenerates
     spoken = [message for message in request.messages if message.get("role") in set(Message.Role.values)]
     last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
     run = run_insert(
@@ -94,7 +100,7 @@ def _open_in(caller: Caller, place: Place, request: V1Request, conversation: ide
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
-        chain_before=conversation.chain_before,
+        history_hash_before=conversation.history_hash_before,
     )
 
 
@@ -103,5 +109,5 @@ def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[st
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
         leading += 1
-    texts = [identity.text_of(message.get("content")) for message in messages[:leading]]
+    texts = [fingerprint.text_of(message.get("content")) for message in messages[:leading]]
     return "\n\n".join(text for text in texts if text), tuple(messages[leading:])

@@ -7,9 +7,9 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
+from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
-from memories.admin.marks import moment
 from memories.audit import KIND, Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
 from memories.database import in_read_thread
 from memories.models import AuditEntry

@@ -9,7 +9,7 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter, TextFilter
 from unfold.utils import parse_date_str
 
-from memories.admin.marks import ORIGINS, STATES, TARGETS, memory_state_query
+from memories.admin.badges import ORIGINS, STATES, TARGETS, memory_state_query
 from memories.ids import parse_uuid
 
 

@@ -6,8 +6,8 @@ from uuid import UUID
 
 from django.utils.safestring import SafeString
 
+from memories.admin.badges import origin_badge
 from memories.admin.diffs import FieldChange, field_changes, revision_diff
-from memories.admin.marks import mark
 from memories.models import Memory, Revision
 
 SHOWN = 50
@@ -51,7 +51,7 @@ def action_words(action: str) -> str:
 def _row(revision: Revision, *, present: bool) -> HistoryRow:
     return HistoryRow(
         id=revision.pk,
-        who=mark(revision.write_origin),
+        who=origin_badge(revision.write_origin),
         actor=revision.actor,
         verb=action_words(revision.action),
         at=revision.created_at,

@@ -5,7 +5,7 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.marks import TARGETS, day, mark, memory_badge, moment
+from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
 from memories.models import Memory
 
 _WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span>'
@@ -36,7 +36,7 @@ class MemoryColumns:
 
     @admin.display(description="Written by")
     def origin(self, memory: Memory) -> SafeString:
-        return mark(memory.write_origin)
+        return origin_badge(memory.write_origin)
 
     @admin.display(description="State")
     def state(self, memory: Memory) -> SafeString:

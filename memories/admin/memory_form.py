@@ -10,7 +10,7 @@ from unfold.widgets import (
     UnfoldAdminTextInputWidget,
 )
 
-from memories.admin.marks import TARGETS
+from memories.admin.badges import TARGETS
 from memories.admin.refusals import RefusableForm
 from memories.errors import BlockedByScan, DomainError, OverBudget, TooLarge
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN

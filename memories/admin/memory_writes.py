@@ -12,13 +12,13 @@ from django.core.serializers.json import DjangoJSONEncoder
 from memories.errors import DomainError
 from memories.models import Memory, Revision, WriteOrigin
 from memories.selectors import memory_json
-from memories.services import BookWriter, Source, Written, book_writing, memory_state
+from memories.services import BookWriter, Source, WriteResult, book_writing, memory_state
 
-Write = Callable[[BookWriter, Memory], Written]
+Write = Callable[[BookWriter, Memory], WriteResult]
 
 
 @dataclass(slots=True)
-class Outcome:
+class BulkWriteResult:
     """How many memories were changed, and for the others why not, in words."""
 
     done: int = 0
@@ -30,9 +30,9 @@ def staff_source(actor: str) -> Source:
     return Source(actor=actor, origin=WriteOrigin.ADMIN)
 
 
-def memories_write(memories: Iterable[Memory], write: Write, *, actor: str) -> Outcome:
+def memories_write(memories: Iterable[Memory], write: Write, *, actor: str) -> BulkWriteResult:
     """Do the same to several memories, book by book. A memory that is refused is left alone and reported."""
-    outcome = Outcome()
+    outcome = BulkWriteResult()
     by_book = sorted(memories, key=lambda memory: (memory.book_id, memory.number))
     for _, group in groupby(by_book, key=lambda memory: memory.book_id):
         rows = list(group)
@@ -42,21 +42,21 @@ def memories_write(memories: Iterable[Memory], write: Write, *, actor: str) -> O
     return outcome
 
 
-def delete_one(writer: BookWriter, memory: Memory) -> Written:
+def delete_one(writer: BookWriter, memory: Memory) -> WriteResult:
     """Make a live memory a tombstone."""
     return writer.delete(memory.number)
 
 
-def restore_one(writer: BookWriter, memory: Memory) -> Written:
+def restore_one(writer: BookWriter, memory: Memory) -> WriteResult:
     """Put a deleted memory back as it was; a live one stays as it is."""
     memory.refresh_from_db()  # the book is locked now: nobody changes it between this look and the write
-    return writer.put_back(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+    return writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
 
 
-def allow_one(writer: BookWriter, memory: Memory) -> Written:
+def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:
     """Let a blocked memory into answers, exactly as it reads now; one that is not blocked stays as it is."""
     present = writer.memory(memory.number)
-    return writer.allow(memory.number) if present.blocked else Written(present, None, changed=False)
+    return writer.allow(memory.number) if present.blocked else WriteResult(present, None, changed=False)
 
 
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
         yield json.dumps(_exported(memory), ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
 
 
-def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: Outcome) -> None:
+def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: BulkWriteResult) -> None:
     try:
         written = write(writer, memory)
     except DomainError as refusal:

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.access import action_record
+from memories.admin.badges import moment, origin_badge
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
@@ -23,9 +24,8 @@ from memories.admin.filters import (
     choice_filter,
 )
 from memories.admin.history import action_words
-from memories.admin.marks import mark, moment
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_words import say_undone
+from memories.admin.undo_messages import say_undone
 from memories.audit import Action
 from memories.changes import undo_changes
 from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
@@ -95,7 +95,7 @@ class RevisionAdmin(ReadOnlyAdmin):
 
     @admin.display(description="Origin")
     def origin(self, revision: Revision) -> SafeString:
-        return mark(revision.write_origin)
+        return origin_badge(revision.write_origin)
 
     @admin.display(description="In a change set of")
     def kind(self, revision: Revision) -> str:
@@ -139,7 +139,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     @admin.display(description="Origin")
     def origin(self, change_set: ChangeSet) -> SafeString:
-        return mark(change_set.write_origin)
+        return origin_badge(change_set.write_origin)
 
     def fits(self, row: ChangeSet, verb: str) -> bool:
         return True

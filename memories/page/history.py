@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from memories.models import Memory, Revision, Target
-from memories.page.rows import TARGET_WORDS, Mark, mark_of
-from memories.readers import Reader
-from memories.whence import Whence, names_of, whence
+from memories.page.rows import TARGET_WORDS, IconLabel, origin_label
+from memories.provenance import SourceLink, names_of, source_link
+from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 
 MOST_REVISIONS = 100
@@ -24,40 +24,40 @@ _VERBS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ShownRevision:
     """One revision: its words as a diff, the other fields that changed in words, and where it was written."""
 
     revision: Revision
-    mark: Mark
+    icon_label: IconLabel
     verb: str
     when: str
     pieces: Sequence[Piece]
     gone: bool
     fields: Sequence[str]
     now: bool
-    whence: Whence | None
+    source_link: SourceLink | None
     review_id: UUID | None
 
 
-def history_of(memory: Memory, reader: Reader) -> list[Step]:
+def history_of(memory: Memory, viewer: Viewer) -> list[ShownRevision]:
     """The newest revisions of a memory, newest first, in three queries or less."""
-    rows = Revision.objects.filter(owner_id=reader.owner.pk, memory=memory).select_related("change_set__undoes")
+    rows = Revision.objects.filter(owner_id=viewer.owner.pk, memory=memory).select_related("change_set__undoes")
     revisions = list(rows.order_by("-version")[:MOST_REVISIONS])
     sets = [revision.change_set for revision in revisions]
     names = names_of(
-        reader.owner.pk, [s.session_id for s in sets], [s.run_id for s in sets], [s.review_id for s in sets]
+        viewer.owner.pk, [s.session_id for s in sets], [s.run_id for s in sets], [s.review_id for s in sets]
     )
     return [
-        Step(
+        ShownRevision(
             revision=revision,
-            mark=mark_of(revision.write_origin),
-            verb=_verb(revision, reader),
-            when=reader.minute(revision.created_at),
+            icon_label=origin_label(revision.write_origin),
+            verb=_verb(revision, viewer),
+            when=viewer.minute(revision.created_at),
             pieces=_pieces(revision),
             gone=bool(revision.after.get("deleted_at")),
-            fields=_fields(revision.before, revision.after, reader),
+            fields=_fields(revision.before, revision.after, viewer),
             now=revision.version == memory.version,
-            whence=whence(
+            source_link=source_link(
                 names, revision.change_set.session_id, revision.change_set.run_id, revision.change_set.review_id
             ),
             review_id=revision.change_set.review_id,
@@ -66,12 +66,12 @@ def history_of(memory: Memory, reader: Reader) -> list[Step]:
     ]
 
 
-def _verb(revision: Revision, reader: Reader) -> str:
+def _verb(revision: Revision, viewer: Viewer) -> str:
     undoes = revision.change_set.undoes
     if revision.action == Revision.Action.UNDO:
         if undoes is not None and undoes.undoes_id is not None:
             return "put it back"
-        return f"undid the change of {reader.day(undoes.created_at)}" if undoes else "undid a change"
+        return f"undid the change of {viewer.day(undoes.created_at)}" if undoes else "undid a change"
     before, after = revision.before or {}, revision.after
     if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
         if before.get("pinned") != after.get("pinned"):
@@ -86,7 +86,7 @@ def _pieces(revision: Revision) -> tuple[Piece, ...]:
     return word_diff(before, after) if before and before != after else (Piece("same", after),)
 
 
-def _fields(before: Mapping[str, Any] | None, after: Mapping[str, Any], reader: Reader) -> list[str]:
+def _fields(before: Mapping[str, Any] | None, after: Mapping[str, Any], viewer: Viewer) -> list[str]:
     """What else changed: `Category: fact → preference`."""
     if not before:
         return []
@@ -94,7 +94,7 @@ def _fields(before: Mapping[str, Any] | None, after: Mapping[str, Any], reader: 
         "About": (_target(before), _target(after)),
         "Category": (str(before.get("category", "")), str(after.get("category", ""))),
         "Found by": (_keywords(before), _keywords(after)),
-        "Expires": (_expiry(before, reader), _expiry(after, reader)),
+        "Expires": (_expiry(before, viewer), _expiry(after, viewer)),
     }
     return [f"{name}: {old} → {new}" for name, (old, new) in shown.items() if old != new]
 
@@ -108,6 +108,6 @@ def _keywords(state: Mapping[str, Any]) -> str:
     return ", ".join(str(word) for word in state.get("keywords") or ()) or "nothing"
 
 
-def _expiry(state: Mapping[str, Any], reader: Reader) -> str:
+def _expiry(state: Mapping[str, Any], viewer: Viewer) -> str:
     given = state.get("expires_at")
-    return reader.day(datetime.fromisoformat(str(given))) if given else "never"
+    return viewer.day(datetime.fromisoformat(str(given))) if given else "never"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memories.entry_rules import content_key
 from memories.importing import ImportLine, parse_lines
 from memories.models import Memory
-from memories.readers import Reader
+from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 
 MOST_SHOWN = 50
@@ -22,10 +22,10 @@ class Rewording:
     pieces: Sequence[Piece]
 
 
-def rewordings(reader: Reader, text: str, book: str) -> list[Rewording]:
+def rewordings(viewer: Viewer, text: str, book: str) -> list[Rewording]:
     """The first lines that would change a memory's words, in the order of the file. Raises InvalidRequest, TooLarge."""
     found: list[Rewording] = []
-    for line, memory in _named(reader, parse_lines(text, default_book=book)):
+    for line, memory in _named(viewer, parse_lines(text, default_book=book)):
         words = line.fields.content or ""
         if content_key(words) != memory.content_key:
             found.append(Rewording(line=line.line, pieces=word_diff(memory.content, words.strip())))
@@ -34,12 +34,12 @@ def rewordings(reader: Reader, text: str, book: str) -> list[Rewording]:
     return found
 
 
-def _named(reader: Reader, lines: Sequence[ImportLine]) -> Iterator[tuple[ImportLine, Memory]]:
+def _named(viewer: Viewer, lines: Sequence[ImportLine]) -> Iterator[tuple[ImportLine, Memory]]:
     """Lines with the living memory that each names by number, in its own book."""
     numbered = [line for line in lines if line.number]
     for start in range(0, len(numbered), _AT_ONCE):
         some = numbered[start : start + _AT_ONCE]
-        rows = Memory.objects.filter(owner_id=reader.owner.pk, deleted_at__isnull=True).select_related("book")
+        rows = Memory.objects.filter(owner_id=viewer.owner.pk, deleted_at__isnull=True).select_related("book")
         here = {(row.book.name, row.number): row for row in rows.filter(number__in=[line.number for line in some])}
         for line in some:
             if memory := here.get((line.book, line.number or 0)):

@@ -11,9 +11,9 @@ from django.utils import timezone
 from memories.api import book_state_of
 from memories.models import Book, Memory, Target, WriteOrigin
 from memories.page.rows import EXPIRES_SOON, Row, rows_of, with_changes
-from memories.readers import Reader
-from memories.search import Hit, extract_keywords
 from memories.snapshot import snapshots
+from memories.viewers import Viewer
+from search import Hit, extract_keywords
 
 STRETCH = 50
 MOST_ROWS = 1000
@@ -84,14 +84,14 @@ def filters_of(query: QueryDict) -> Filters:
     )
 
 
-def listed(reader: Reader, filters: Filters) -> Listed:
+def listed(viewer: Viewer, filters: Filters) -> Listed:
     """One stretch of the list, newest first; of a search best first."""
-    books = {book.name: book for book in Book.objects.filter(owner_id=reader.owner.pk).order_by("name")}
+    books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     book = books.get(filters.book)
     names = sorted({*books, DEFAULT_BOOK} if not book else books)
     if book is None:
         return Listed(filters=filters, rows=(), total=0, in_book=0, books=names)
-    everything = Memory.objects.filter(owner_id=reader.owner.pk, book=book, deleted_at__isnull=True)
+    everything = Memory.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True)
     chosen = narrowed(everything, filters)
     kept = {
         "filters": filters,
@@ -101,12 +101,12 @@ def listed(reader: Reader, filters: Filters) -> Listed:
         "blocked": everything.filter(blocked_condition()).count(),
     }
     if filters.query:
-        rows = _found(reader, chosen, book, filters.query)
+        rows = _found(viewer, chosen, book, filters.query)
         return Listed(rows=rows, total=len(rows), **kept)  # type: ignore[arg-type]  # the values above
     memories = list(with_changes(chosen).order_by("-number")[: filters.shown + 1])
     more = len(memories) > filters.shown
     total = chosen.count() if filters.narrowed else kept["in_book"]
-    rows = rows_of(memories[: filters.shown], reader)
+    rows = rows_of(memories[: filters.shown], viewer)
     return Listed(rows=rows, total=total, more=more, **kept)  # type: ignore[arg-type]
 
 
@@ -126,12 +126,12 @@ def blocked_condition() -> Q:
     return ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
 
 
-def _found(reader: Reader, chosen: "QuerySet[Memory]", book: Book, query: str) -> list[Row]:
+def _found(viewer: Viewer, chosen: "QuerySet[Memory]", book: Book, query: str) -> list[Row]:
     hits = search_book(book, query)
     place = {hit.number: at for at, hit in enumerate(hits)}
     memories = sorted(with_changes(chosen.filter(number__in=place)), key=lambda memory: place[memory.number])
     still = {memory.number for memory in memories}
-    return rows_of(memories, reader, [hit for hit in hits if hit.number in still])
+    return rows_of(memories, viewer, [hit for hit in hits if hit.number in still])
 
 
 def search_book(book: Book, query: str) -> Sequence[Hit]:

@@ -12,10 +12,10 @@ from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
 from memories.models import Memory, Revision, Target, WriteOrigin
-from memories.readers import Reader
-from memories.search import Hit
-from memories.whence import Names, Whence, names_of, whence
+from memories.provenance import Names, SourceLink, names_of, source_link
+from memories.viewers import Viewer
 from memories.word_diff import Piece
+from search import Hit
 
 EXPIRES_SOON = timedelta(days=30)
 TARGET_WORDS = {Target.USER: "You", Target.MEMORY: "Your work"}
@@ -36,7 +36,7 @@ _ENDINGS = frozenset({"s", "es", "d", "ed", "ing", "er", "ers", "n", "en", "e"})
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class IconLabel:
     """Who wrote: an icon and a word."""
 
     icon: str
@@ -58,13 +58,13 @@ class Row:
 
     memory: Memory
     name: str
-    mark: Mark
+    icon_label: IconLabel
     day: str
     again: bool
     pieces: Sequence[Piece]
     badges: Sequence[Badge]
     about: str
-    whence: Whence | None
+    source_link: SourceLink | None
     changed: str
     used: str
     expiry: str
@@ -73,9 +73,9 @@ class Row:
     change_set: UUID | None = None
 
 
-def mark_of(origin: str) -> Mark:
+def origin_label(origin: str) -> IconLabel:
     """The mark of a write's origin."""
-    return Mark(_ICONS[WriteOrigin(origin)], str(WriteOrigin(origin).label))
+    return IconLabel(_ICONS[WriteOrigin(origin)], str(WriteOrigin(origin).label))
 
 
 def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
@@ -88,36 +88,36 @@ def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
     )
 
 
-def rows_of(memories: Iterable[Memory], reader: Reader, hits: Sequence[Hit] = ()) -> list[Row]:
+def rows_of(memories: Iterable[Memory], viewer: Viewer, hits: Sequence[Hit] = ()) -> list[Row]:
     """Rows for the page, in the given order. The memories come from with_changes()."""
     listed = list(memories)
     names = names_of(
-        reader.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed], [m.review_id for m in listed]
+        viewer.owner.pk, [m.session_id for m in listed], [m.run_id for m in listed], [m.review_id for m in listed]
     )
     found = {hit.number: (place, hit) for place, hit in enumerate(hits, start=1)}
     rows: list[Row] = []
     for memory in listed:
         before = rows[-1].day if rows else ""
-        rows.append(_row(memory, reader, names, before, found.get(memory.number)))
+        rows.append(_row(memory, viewer, names, before, found.get(memory.number)))
     return rows
 
 
-def _row(memory: Memory, reader: Reader, names: Names, before: str, found: tuple[int, Hit] | None) -> Row:
-    day = reader.day(memory.created_at)
+def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple[int, Hit] | None) -> Row:
+    day = viewer.day(memory.created_at)
     hit = found[1] if found else None
     return Row(
         memory=memory,
         name=short_name(memory),
-        mark=mark_of(memory.write_origin),
+        icon_label=origin_label(memory.write_origin),
         day=day,
         again=day == before,
         pieces=highlighted(memory.content, hit) if hit else (Piece("same", memory.content),),
-        badges=_badges(memory, reader),
+        badges=_badges(memory, viewer),
         about=f"{TARGET_WORDS[Target(memory.target)]} · {memory.category}",
-        whence=whence(names, memory.session_id, memory.run_id, memory.review_id),
-        changed=_changed(memory, reader),
-        used=used_words(memory.usage_count, memory.last_used_at, reader),
-        expiry=f"Expires {reader.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",
+        source_link=source_link(names, memory.session_id, memory.run_id, memory.review_id),
+        changed=_changed(memory, viewer),
+        used=used_words(memory.usage_count, memory.last_used_at, viewer),
+        expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",
         rank=ordinal(found[0]) if found else "",
         why=_why(hit, memory) if hit else "",
         change_set=getattr(memory, "latest_set", None),
@@ -144,12 +144,12 @@ def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
     return tuple(pieces)
 
 
-def used_words(count: int, last: datetime | None, reader: Reader) -> str:
+def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     """`Used 12 times, last today`."""
     if not count:
         return "Not used yet"
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
-    return f"Used {times}" + (f", last {reader.near_day(last)}" if last else "")
+    return f"Used {times}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
@@ -175,7 +175,7 @@ def _soon(memory: Memory) -> bool:
     return memory.expires_at is not None and memory.expires_at <= timezone.now() + EXPIRES_SOON
 
 
-def _badges(memory: Memory, reader: Reader) -> list[Badge]:
+def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
     badges = []
     if memory.blocked:
         badges.append(Badge(icon="alert", look="danger", words="Blocked"))
@@ -183,14 +183,14 @@ def _badges(memory: Memory, reader: Reader) -> list[Badge]:
         badges.append(Badge(icon="pin", look="accent", words="Pinned"))
     if memory.expires_at and _soon(memory):
         verb = "Expired" if memory.expires_at <= timezone.now() else "Expires"
-        badges.append(Badge(icon="clock", look="warn", words=f"{verb} {reader.day(memory.expires_at)}"))
+        badges.append(Badge(icon="clock", look="warn", words=f"{verb} {viewer.day(memory.expires_at)}"))
     return badges
 
 
-def _changed(memory: Memory, reader: Reader) -> str:
+def _changed(memory: Memory, viewer: Viewer) -> str:
     """`Changed by Admin, 20 Nov`, when its words are no longer those it was written with."""
     origin: Any = getattr(memory, "changed_by", None)
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
-    word = mark_of(origin).word
-    return f"Changed by {_CHANGERS.get(word, word.lower())}, {reader.day(memory.content_changed_at)}"
+    word = origin_label(origin).word
+    return f"Changed by {_CHANGERS.get(word, word.lower())}, {viewer.day(memory.content_changed_at)}"

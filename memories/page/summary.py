@@ -8,9 +8,9 @@ from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, Memory, Target
-from memories.readers import Reader
 from memories.selectors import book_named
 from memories.services import book_limits
+from memories.viewers import Viewer
 
 NEARLY = 0.9
 _USUAL_LENGTH = 80
@@ -56,15 +56,15 @@ class Summary:
     progress: Progress | None
 
 
-def summary_of(reader: Reader, name: str) -> Summary:
+def summary_of(viewer: Viewer, name: str) -> Summary:
     """The head of the page for one book, also one that is not there yet."""
-    book = book_named(reader.owner.pk, name)
+    book = book_named(viewer.owner.pk, name)
     if book is None:
         limits = book_limits(name)
         figures: dict[str, Any] = {"targets": {str(t): {"used": 0, "limit": limits[t]} for t in Target}}
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
-    documents = Artifact.objects.filter(owner_id=reader.owner.pk, book=book, deleted_at__isnull=True).count()
+    documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
     return _summary(name, figures, documents=documents, numbers=_numbers(book))
 
 

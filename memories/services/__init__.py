@@ -1,6 +1,7 @@
 """Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows.
 Called by memories.tools, api, views, admin and changes, and by the floors above; reads live in memories.selectors."""
 
+from memories.services.annotations import keywords_claim, keywords_release, usage_add
 from memories.services.books import (
     DEFAULT_LIMITS,
     book_get_or_create,
@@ -10,10 +11,9 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
-from memories.services.counters import keywords_claim, keywords_release, usage_add
 from memories.services.owners import is_only_administrator, owner_for_end_user, owner_for_user, owner_time_zone_set
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.values import MemoryFields, Source, Written
+from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
     book_changed,
@@ -33,7 +33,7 @@ __all__ = [
     "CheckedMemory",
     "MemoryFields",
     "Source",
-    "Written",
+    "WriteResult",
     "book_changed",
     "book_expire",
     "book_get_or_create",

@@ -10,7 +10,7 @@ from django.db import Error as DatabaseError
 from django.db import transaction
 from django.db.models import F
 
-from memories import counts
+from memories import counters
 from memories.models import ScanDay
 
 logger = logging.getLogger("daybook.memories")
@@ -22,11 +22,11 @@ def refusals_stored() -> Iterator[None]:
     """Around something that may be refused, and around its transaction: refusals are stored after it, also when it is
     rolled back. Within a larger transaction they wait for its commit; if that is rolled back too (a preview), they
     stay in the process and are stored with the next ones. A process that is killed loses what it had not stored."""
-    before = counts.scan_blocks.total()
+    before = counters.scan_blocks.total()
     try:
         yield
     finally:
-        if counts.scan_blocks.total() != before:
+        if counters.scan_blocks.total() != before:
             transaction.on_commit(_store, robust=True)
 
 
@@ -37,7 +37,7 @@ def scan_days_purge(now: datetime) -> None:
 
 def _store() -> None:
     """Add what this process counted to the days' rows: other processes add to the same ones."""
-    taken = counts.unstored_take()
+    taken = counters.unstored_take()
     try:
         for refusal in sorted(taken):
             day, rule, kind = refusal
@@ -49,4 +49,4 @@ def _store() -> None:
     except DatabaseError:
         logger.warning("Refusals of the scan could not be stored; the next one tries again.", exc_info=True)
     finally:
-        counts.unstored_give_back(+taken)
+        counters.unstored_give_back(+taken)

@@ -35,7 +35,7 @@ class MemoryFields:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """One accepted write. `changed` is False where the book already said so: nothing was stored then."""
 
     memory: Memory

@@ -37,7 +37,7 @@ from memories.models import (
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
-from memories.services.values import MemoryFields, Source, Written
+from memories.services.values import MemoryFields, Source, WriteResult
 
 MOST_NAMED = 500
 """Memories that one notification names."""
@@ -54,7 +54,7 @@ class BookWriter:
     numbers: list[int] = field(default_factory=list)
     removed: bool = False  # something became a tombstone: its words have to leave the caches
 
-    def add(self, fields: MemoryFields) -> Written:
+    def add(self, fields: MemoryFields) -> WriteResult:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
 
         Raises InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
@@ -64,7 +64,7 @@ class BookWriter:
         same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
         known = next(iter(same.order_by()[:1]), None)
         if known:
-            return Written(known, None, changed=False)
+            return WriteResult(known, None, changed=False)
         scan_hash = check_scan(content, keywords)
         self._check_budget(target, needed=len(content))
         now = timezone.now()
@@ -89,9 +89,9 @@ class BookWriter:
             updated_at=now,
         )
         memory.save(force_insert=True)
-        return Written(memory, self._revise(memory, Revision.Action.ADD, before=None))
+        return WriteResult(memory, self._revise(memory, Revision.Action.ADD, before=None))
 
-    def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> Written:
+    def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> WriteResult:
         """Change a live memory. `version` guards against lost updates.
 
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
@@ -104,7 +104,7 @@ class BookWriter:
         before = memory_state(memory)
         changes = memory_changes(memory, fields)
         if not changes:
-            return Written(memory, None, changed=False)
+            return WriteResult(memory, None, changed=False)
         for name, value in changes.items():
             setattr(memory, name, value)
         if {"content", "keywords"} & changes.keys():
@@ -116,9 +116,9 @@ class BookWriter:
         if "content" in changes:
             memory.content_key = content_key(memory.content)
             memory.content_changed_at = timezone.now()
-        return Written(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
+        return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 
-    def delete(self, number: int, *, version: int | None = None) -> Written:
+    def delete(self, number: int, *, version: int | None = None) -> WriteResult:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
         memory = self.memory(number)
         if version is not None and version != memory.version:
@@ -128,13 +128,13 @@ class BookWriter:
             )
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
-        return Written(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
+        return WriteResult(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
 
-    def put_back(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> Written:
+    def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> WriteResult:
         """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing."""
         before = memory_state(memory)
         if state == before:
-            return Written(memory, None, changed=False)
+            return WriteResult(memory, None, changed=False)
         for name, value in state.items():
             is_time = name in {"expires_at", "deleted_at"} and value
             setattr(memory, name, datetime.fromisoformat(value) if is_time else value)
@@ -142,15 +142,15 @@ class BookWriter:
         if memory.content != before["content"]:
             memory.content_changed_at = timezone.now()
         store_verdict(memory)
-        return Written(memory, self._revise(memory, action, before=before, save=True))
+        return WriteResult(memory, self._revise(memory, action, before=before, save=True))
 
-    def allow(self, number: int) -> Written:
+    def allow(self, number: int) -> WriteResult:
         """Let a blocked memory be injected, exactly as it reads now; any later change drops this. Raises NotFound."""
         memory = self.memory(number)
         before = memory_state(memory)
         store_verdict(memory)
         memory.allowed_hash = memory.scan_hash
-        return Written(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
+        return WriteResult(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
 
     def memory(self, number: int) -> Memory:
         """The live memory of this book with that number, or NotFound."""

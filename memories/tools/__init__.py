@@ -4,16 +4,16 @@ their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."
 from memories.tools.calls import in_lane_of, parse_arguments, run_calls, unknown_tool
 from memories.tools.documents import READ, free_read_name
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
-from memories.tools.tool import Stage, StepResult, Tool, ToolCall, ToolScope, failure
+from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure
 from memories.tools.writing import change_json, memory_number
 
 __all__ = [
     "READ",
     "TOOLS",
     "Stage",
-    "StepResult",
     "Tool",
     "ToolCall",
+    "ToolResults",
     "ToolScope",
     "change_json",
     "definitions",

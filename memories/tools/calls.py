@@ -17,7 +17,7 @@ from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
 from memories.tools.table import TOOLS
-from memories.tools.tool import Arguments, StepResult, Tool, ToolCall, ToolRun, ToolScope, failure
+from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
 from memories.verdicts import SHORT
 
 P = ParamSpec("P")
@@ -34,11 +34,11 @@ async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args:
     return await in_thread(function, *args, **kwargs)
 
 
-def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> StepResult:
+def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
     if not _writes(calls):
-        step = StepResult()
+        step = ToolResults()
         run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step)
         step.results = {call.id: _result(call, arguments, run) for call, arguments in checked}
         return step
@@ -78,8 +78,8 @@ def _scan_ahead(calls: Sequence[ToolCall]) -> None:
             scan(arguments)
 
 
-def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope: ToolScope) -> StepResult:
-    step = StepResult()
+def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope: ToolScope) -> ToolResults:
+    step = ToolResults()
     source = Source(
         actor=scope.actor,
         origin=WriteOrigin.TOOL,

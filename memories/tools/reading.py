@@ -4,11 +4,11 @@ from typing import Any
 
 from pydantic import Field
 
-from memories.search.keywords import extract_keywords
 from memories.selectors import live_memories
 from memories.services import book_limits, characters_used
 from memories.snapshot import BookState, snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
+from search.keywords import extract_keywords
 
 SEARCH_LIMIT = 10
 _STAGES = frozenset({Stage.MEMORY, Stage.MCP})

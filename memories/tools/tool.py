@@ -68,7 +68,7 @@ class ToolScope:
 
 
 @dataclass(slots=True)
-class StepResult:
+class ToolResults:
     """What the calls of one model step came to: a result text for each call id, and the changes that were made."""
 
     results: dict[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class ToolRun:
     scope: ToolScope
     book: Book
     writer: BookWriter | None
-    step: StepResult
+    step: ToolResults
 
     @property
     def writing(self) -> BookWriter:

@@ -10,10 +10,10 @@ from pydantic import Field
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.limits import LARGEST_NUMBER
-from memories.lists import number as parse_number
 from memories.models import Revision
+from memories.pagination import number as parse_number
 from memories.selectors import live_memories
-from memories.services import BookWriter, MemoryFields, Written, book_limits
+from memories.services import BookWriter, MemoryFields, WriteResult, book_limits
 from memories.tools.tool import Arguments, BoundedKeywords, Stage, Tool, ToolRun, Words, failure
 from memories.verdicts import verdict_of
 
@@ -94,7 +94,7 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
     return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
 
 
-def _written(run: ToolRun, write: Callable[[], Written]) -> dict[str, Any]:
+def _written(run: ToolRun, write: Callable[[], WriteResult]) -> dict[str, Any]:
     """The result of a write, and its change noted with the step's."""
     try:
         with transaction.atomic():  # a refused write of a batch leaves the others
@@ -106,7 +106,7 @@ def _written(run: ToolRun, write: Callable[[], Written]) -> dict[str, Any]:
     return _success(written, run.writing)
 
 
-def _success(written: Written, writer: BookWriter) -> dict[str, Any]:
+def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
     """The result of an accepted write, with a warning where the book is nearly full."""
     result: dict[str, Any] = {"ok": True, "id": written.memory.number}
     if not written.changed:

@@ -16,12 +16,12 @@ from django.utils.safestring import SafeString, mark_safe
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminTextareaWidget
 
+import scanning
 from gateway.chat.markdown import render_markdown
-from memories import scanning
 from memories.admin.access import action_record
+from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.base import row_by_id, staff_actor
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
-from memories.admin.marks import badge, mark, moment
 from memories.admin.memory_writes import staff_source
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.refusals import RefusableForm, ServiceAdmin
@@ -99,7 +99,7 @@ def history_of(artifact: Artifact) -> list[ArtifactStep]:
     return [
         ArtifactStep(
             id=revision.pk,
-            who=mark(revision.write_origin),
+            who=origin_badge(revision.write_origin),
             actor=revision.actor,
             verb=revision_verb(revision),
             at=revision.created_at,
@@ -173,7 +173,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     @admin.display(description="Written by")
     def origin(self, artifact: Artifact) -> SafeString:
-        return mark(artifact.write_origin)
+        return origin_badge(artifact.write_origin)
 
     @admin.display(description="State")
     def state(self, artifact: Artifact) -> SafeString:

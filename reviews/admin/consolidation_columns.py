@@ -9,13 +9,13 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from gateway.agents.configuration import memory_settings
+from gateway.agents.configuration import consolidation_settings
+from memories.admin.badges import badge, moment
 from memories.admin.filters import choice_filter
-from memories.admin.marks import badge, moment
 from reviews.admin.session_titles import title_of
-from reviews.consolidation.ceilings import day_spent
+from reviews.consolidation.health import progress_words
+from reviews.consolidation.quotas import day_spent
 from reviews.consolidation.runs import finished_text
-from reviews.consolidation.telling import progress_words
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
@@ -44,7 +44,7 @@ NoteStateFilter = choice_filter("state", Extraction.State)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling:
+class QuotaUse:
     """What was used of a ceiling."""
 
     name: str
@@ -56,14 +56,14 @@ class Ceiling:
         return f"{self.used:,} of at most {self.most:,}"
 
 
-def ceilings_of(run: ConsolidationRun) -> list[Ceiling]:
-    """The ceilings of the run and of its owner's day, with what was used."""
-    limits, today = memory_settings(), day_spent(run.owner_id)
+def quotas_of(run: ConsolidationRun) -> list[QuotaUse]:
+    """The quotas of the run and of its owner's day, with what was used."""
+    limits, today = consolidation_settings(), day_spent(run.owner_id)
     return [
-        Ceiling(name="Tokens of this run", used=run.tokens, most=limits.max_tokens_per_run),
-        Ceiling(name="Requests of this run", used=run.requests, most=limits.max_requests_per_run),
-        Ceiling(name="Tokens of the owner today", used=today.tokens, most=limits.max_tokens_per_day),
-        Ceiling(name="Requests of the owner today", used=today.requests, most=limits.max_requests_per_day),
+        QuotaUse(name="Tokens of this run", used=run.tokens, most=limits.max_tokens_per_run),
+        QuotaUse(name="Requests of this run", used=run.requests, most=limits.max_requests_per_run),
+        QuotaUse(name="Tokens of the owner today", used=today.tokens, most=limits.max_tokens_per_day),
+        QuotaUse(name="Requests of the owner today", used=today.requests, most=limits.max_requests_per_day),
     ]
 
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memories.admin.badges import badge, moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import ChoiceFilter
-from memories.admin.marks import badge, moment
 from memories.ids import parse_uuid
 from memories.models import Lease
 from reviews.models import ConsolidationRun

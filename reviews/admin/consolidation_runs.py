@@ -14,11 +14,11 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
+from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
 from memories.admin.filters import DayFilter, IdFilter
-from memories.admin.marks import moment
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_words import say_undone
+from memories.admin.undo_messages import say_undone
 from memories.audit import Action
 from memories.changes import change_set_get, undo_changes
 from memories.models import ChangeSet, WriteOrigin
@@ -31,10 +31,10 @@ from reviews.admin.consolidation_columns import (
     RunStateFilter,
     TriggerFilter,
     bar_of,
-    ceilings_of,
     error_words,
     how_it_stands,
     note_badge,
+    quotas_of,
     session_link,
 )
 from reviews.admin.session_titles import SessionTitles
@@ -178,7 +178,7 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
         "run_badge": RunColumns().state_badge(run),
         "stands": how_it_stands(run),
         "bar": bar_of(run),
-        "ceilings": ceilings_of(run),
+        "quotas": quotas_of(run),
     }
 
 

@@ -14,14 +14,14 @@ from django.urls import URLPattern, path, reverse
 from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 
-from memories import scanning
+import scanning
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin, staff_actor
 from memories.errors import DomainError, InvalidRequest
 from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
+from reviews.labels import counts, memories
 from reviews.models import ReviewRun
-from reviews.words import counts, memories
 
 PERMISSION = "reviews.change_reviewrun"
 # Where a decision that was refused is kept until its page is written.

@@ -11,16 +11,16 @@ from django.db import transaction
 from django.http import HttpRequest
 
 from memories.admin.access import action_record
+from memories.admin.badges import moment
 from memories.admin.base import staff_actor
-from memories.admin.marks import moment
 from memories.audit import Action
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from reviews.admin.session_titles import title_of
+from reviews.labels import memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo
-from reviews.words import memories
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -28,7 +28,7 @@ CANCELLED = "Cancelled by an administrator."
 
 
 @dataclass(slots=True)
-class Outcome:
+class BulkReviewResult:
     """How many reviews it was done to, and the names of the others by reason, in words."""
 
     done: int = 0
@@ -54,10 +54,10 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
 
     def undo(run: ReviewRun) -> str:
         undone = review_undo(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
-        if not undone.undone and not undone.left_alone:
+        if not undone.undone and not undone.skipped:
             raise Conflict("It is undone already.")
         taken.back |= {(run.owner_id, number) for number in undone.undone}
-        taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.left_alone}
+        taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped}
         return "Undone." if undone.undone else "Not undone: all of it was changed since."
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
@@ -97,9 +97,9 @@ def review_name(run: ReviewRun) -> str:
 
 def _each(
     request: HttpRequest, runs: Iterable[ReviewRun], change: Callable[[ReviewRun], str], action: Action = Action.CHANGE
-) -> Outcome:
+) -> BulkReviewResult:
     """`change` returns what the log says, and raises DomainErrors."""
-    outcome = Outcome()
+    outcome = BulkReviewResult()
     for run in runs:
         try:
             with transaction.atomic():
@@ -114,7 +114,7 @@ def _each(
     return outcome
 
 
-def _undo_words(taken: TakenBack, outcome: Outcome) -> str:
+def _undo_words(taken: TakenBack, outcome: BulkReviewResult) -> str:
     left = {memory: name for memory, name in taken.left.items() if memory not in taken.back}
     words = [_were(len(taken.back), "taken back")]
     if left:
@@ -127,11 +127,11 @@ def _were(number: int, what: str) -> str:
     return f"{memories(number) if number else 'No memory'} {'were' if number > 1 else 'was'} {what}."
 
 
-def _counted(what: str, outcome: Outcome) -> tuple[str, int]:
+def _counted(what: str, outcome: BulkReviewResult) -> tuple[str, int]:
     number = {0: "no review", 1: "1 review"}.get(outcome.done, f"{outcome.done} reviews")
     level = messages.WARNING if outcome.skipped else messages.SUCCESS
     return " ".join([f"{what}: {number}.", *_skipped(outcome)]), level
 
 
-def _skipped(outcome: Outcome) -> list[str]:
+def _skipped(outcome: BulkReviewResult) -> list[str]:
     return [f"Left out: {'; '.join(names)}: {reason}" for reason, names in outcome.skipped.items()]

@@ -5,8 +5,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.marks import badge, moment, seconds, total_tokens
-from reviews.admin.review_words import dropped_words, error_detail, error_words, settings_words, usage_words
+from memories.admin.badges import badge, moment, seconds, total_tokens
+from reviews.admin.review_labels import dropped_words, error_detail, error_words, settings_words, usage_words
 from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
 from reviews.selectors import review_model

@@ -19,11 +19,11 @@ from gateway.admin.transcript import Transcript, transcript
 from gateway.chat.memory_notes import undo_tips
 from gateway.models import Session
 from memories.admin.access import action_record
+from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
-from memories.admin.marks import moment
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
-from memories.admin.undo_words import say_put_back, say_undone
+from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
 from memories.changes import undo_changes
 from memories.errors import Conflict, DomainError, NotFound
@@ -32,7 +32,7 @@ from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns
-from reviews.admin.review_words import error_words
+from reviews.admin.review_labels import error_words
 from reviews.admin.session_titles import SessionTitles
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
@@ -188,7 +188,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         if undo is None:
             raise Conflict("This review is not undone.")
         source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=undo.pk)
-        say_put_back(self, request, undo_changes(undo, source))
+        say_restored(self, request, undo_changes(undo, source))
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")

@@ -8,8 +8,8 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from memories.admin.badges import TARGETS, badge
 from memories.admin.diffs import word_diff
-from memories.admin.marks import TARGETS, badge
 from memories.models import Memory
 from reviews.models import ReviewRun
 

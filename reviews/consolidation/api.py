@@ -10,7 +10,7 @@ from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
-from memories.lists import DEFAULT_LIMIT, list_json
+from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview

@@ -2,11 +2,11 @@
 
 from django.conf import settings
 
-from gateway.command_words import COMMAND
+from gateway.command_syntax import COMMAND
 from gateway.commands import CommandCall, CommandReply, register_handler
 from memories.errors import Conflict
 from memories.models import Book
-from reviews.consolidation.clearing import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
+from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
 from reviews.consolidation.runs import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun

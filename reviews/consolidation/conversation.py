@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from memories import scanning
+import scanning
 from memories.documents import tokens_of
 from reviews.frozen import as_evidence, reviewable
 

@@ -19,7 +19,7 @@ class RunCancelled(Exception):
     """The book was cleared, or somebody stopped the run: nothing more of it may be written."""
 
 
-class CeilingReached(Exception):
+class QuotaExceeded(Exception):
     """A ceiling of requests or tokens; `scope` is "run" or "day"."""
 
     def __init__(self, scope: str) -> None:

@@ -19,11 +19,11 @@ from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
-from reviews.consolidation.asking import Answer, ask, is_lasting
-from reviews.consolidation.ceilings import Meter, Spent
 from reviews.consolidation.conversation import SessionRecord, read_record
-from reviews.consolidation.errors import AnswerUnusable, CeilingReached, TriedAgain
-from reviews.consolidation.runs import Claim, hold
+from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, TriedAgain
+from reviews.consolidation.model_call import Answer, ask, is_lasting
+from reviews.consolidation.quotas import Meter, Spent
+from reviews.consolidation.runs import ConsolidationClaim, hold
 from reviews.consolidation.selection import rested, sessions_of
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
@@ -37,16 +37,16 @@ class Extracted:
 
     resume_at: datetime | None = None
     error: DomainError | None = None
-    ceiling: str = ""
+    quota: str = ""
     _left: deque[UUID] = field(default_factory=deque)
 
     @property
     def stops(self) -> bool:
-        return self.resume_at is not None or bool(self.ceiling)
+        return self.resume_at is not None or bool(self.quota)
 
 
 @transaction.atomic
-def choose_sessions(claim: Claim) -> int:
+def choose_sessions(claim: ConsolidationClaim) -> int:
     """Choose what this run reads, once, and queue it. Returns how many."""
     run = hold(claim)
     if run.selected:
@@ -68,7 +68,7 @@ def choose_sessions(claim: Claim) -> int:
     return total
 
 
-async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
+async def extract(claim: ConsolidationClaim, meter: Meter, *, until: float) -> Extracted:
     """Read the run's sessions until none is left, something stops it, or the loop's clock passes `until`.
 
     Raises LeaseLost, RunCancelled, UpstreamUndecided, and a refusal of an upstream that would be the same for every
@@ -89,7 +89,7 @@ async def extract(claim: Claim, meter: Meter, *, until: float) -> Extracted:
     return outcome
 
 
-async def _reader(claim: Claim, meter: Meter, outcome: Extracted, until: float) -> None:
+async def _reader(claim: ConsolidationClaim, meter: Meter, outcome: Extracted, until: float) -> None:
     while outcome._left and not outcome.stops:
         if asyncio.get_running_loop().time() >= until:
             outcome.resume_at = timezone.now()
@@ -97,7 +97,7 @@ async def _reader(claim: Claim, meter: Meter, outcome: Extracted, until: float) 
         await _read_one(claim, meter, outcome, outcome._left.popleft())
 
 
-async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUID) -> None:
+async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted, unit_id: UUID) -> None:
     unit = await in_thread(_prepare, claim, unit_id)
     if unit is None:
         return
@@ -109,8 +109,8 @@ async def _read_one(claim: Claim, meter: Meter, outcome: Extracted, unit_id: UUI
         answer = await ask(claim, meter, messages, target=target, leave=leave)
         found = parse_extraction(answer.text)
         cleaned = await asyncio.to_thread(_clean, found, claim.limits.max_secrets)
-    except CeilingReached as reached:
-        outcome.ceiling = reached.scope
+    except QuotaExceeded as reached:
+        outcome.quota = reached.scope
     except RateLimited as error:
         outcome.resume_at = timezone.now() + rate_pause(error, claim.limits.retry_seconds)
         outcome.error = error
@@ -130,7 +130,7 @@ def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
     return due, None if due else rows.order_by("not_before").first()
 
 
-def _prepare(claim: Claim, unit_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
+def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
     """The unit, its conversation and the model that reads it, or None where there is nothing to ask: the session was
     deleted, somebody goes on with it, or nothing is left to read. Raises UpstreamUndecided."""
     units = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED)
@@ -163,7 +163,7 @@ def _clean(found: ExtractionAnswer, most_secrets: int) -> tuple[Cleaned, Cleaned
 
 @transaction.atomic
 def _store(
-    claim: Claim, unit: Extraction, record: SessionRecord, answer: Answer, cleaned: tuple[Cleaned, Cleaned]
+    claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, answer: Answer, cleaned: tuple[Cleaned, Cleaned]
 ) -> None:
     hold(claim)
     raw, synopsis = cleaned
@@ -198,7 +198,7 @@ def _store(
 
 
 @transaction.atomic
-def _store_failure(claim: Claim, unit: Extraction, record: SessionRecord, error: DomainError) -> None:
+def _store_failure(claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, error: DomainError) -> None:
     """Note a failed try; after the last one the session is left alone until it changes."""
     hold(claim)
     attempts = unit.attempts + 1
@@ -217,7 +217,7 @@ def _store_failure(claim: Claim, unit: Extraction, record: SessionRecord, error:
 
 
 @transaction.atomic
-def _let_go(claim: Claim, unit: Extraction, *, through_seq: int | None = None) -> None:
+def _let_go(claim: ConsolidationClaim, unit: Extraction, *, through_seq: int | None = None) -> None:
     hold(claim)
     rows = Extraction.objects.filter(pk=unit.pk, run=claim.run, state=Unit.QUEUED)
     through = max(unit.through_seq, through_seq or 0)

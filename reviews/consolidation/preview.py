@@ -7,16 +7,16 @@ from typing import Any
 
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings, prices
+from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
-from gateway.agents.settings import MemorySettings
+from gateway.agents.settings import ConsolidationSettings
 from memories.artifacts import live_artifacts
 from memories.documents import tokens_of
 from memories.models import Book
 from prompts.consolidation import extraction_messages, synthesis_messages
-from reviews.consolidation.asking import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.conversation import read_record
+from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
 from reviews.consolidation.selection import current_versions, has_cooled, needs_synthesis, sessions_of
 from reviews.consolidation.standing import Standing, standing_of
 from reviews.models import ConsolidationState, Extraction
@@ -79,7 +79,7 @@ class Preview:
 
 def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = False) -> Preview:
     """Nothing is written and no model is asked. `rebuild`: as if asked for, without the cool-down."""
-    limits = memory_settings()
+    limits = consolidation_settings()
     models = BackgroundModels.now(book.name)
     if obstacle := models.obstacle(book.name):
         return _nothing(book, limits, obstacle)
@@ -137,7 +137,7 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
     return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
 
 
-def _nothing(book: Book, limits: MemorySettings, obstacle: str) -> Preview:
+def _nothing(book: Book, limits: ConsolidationSettings, obstacle: str) -> Preview:
     """The preview of a book that no upstream may be given."""
     return Preview(
         book=book.name,

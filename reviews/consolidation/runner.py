@@ -13,17 +13,17 @@ from memories.database import in_thread
 from memories.errors import DomainError, RateLimited
 from memories.leases import LeaseLost
 from reviews.consolidation import runs
-from reviews.consolidation.ceilings import Meter, tomorrow
-from reviews.consolidation.errors import CeilingReached, RunCancelled
+from reviews.consolidation.errors import QuotaExceeded, RunCancelled
 from reviews.consolidation.extraction import Extracted, extract, rate_pause
-from reviews.consolidation.runs import Claim, Phase
+from reviews.consolidation.quotas import Meter, tomorrow
+from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
 from reviews.models import ConsolidationRun
 
 logger = logging.getLogger("daybook.consolidation")
 
 
-class CeilingHit(DomainError):
+class QuotaUsedUp(DomainError):
     """A ceiling of the run or of the owner's day."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
@@ -51,7 +51,7 @@ def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]
 class Job:
     """The phases of one slice, and the claim as it moves on with them."""
 
-    def __init__(self, claim: Claim) -> None:
+    def __init__(self, claim: ConsolidationClaim) -> None:
         self.claim = claim
         self._moving = asyncio.Lock()  # from one lease to the next: no heartbeat in between
 
@@ -87,21 +87,21 @@ class Job:
                     return
         try:
             await synthesize(self.claim, meter)
-        except CeilingReached as reached:
-            await in_thread(self._ceiling, reached.scope)
+        except QuotaExceeded as reached:
+            await in_thread(self._end_at_quota, reached.scope)
         except RateLimited as error:
             await in_thread(self._rest, error)
 
     def _leave_extraction(self, outcome: Extracted) -> bool:
         """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
-        if outcome.ceiling == "day":
-            self._ceiling("day")
+        if outcome.quota == "day":
+            self._end_at_quota("day")
             return False
         if outcome.resume_at is not None:
             runs.pause(self.claim, outcome.resume_at, outcome.error)
             return False
-        if outcome.ceiling:
-            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling=outcome.ceiling)
+        if outcome.quota:
+            ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling=outcome.quota)
         moved = runs.advance(self.claim)
         if moved is None:
             runs.pause(self.claim, timezone.now())
@@ -112,20 +112,20 @@ class Job:
     def _rest(self, error: RateLimited) -> None:
         runs.pause(self.claim, timezone.now() + rate_pause(error, self.claim.limits.retry_seconds), error)
 
-    def _ceiling(self, scope: str) -> None:
+    def _end_at_quota(self, scope: str) -> None:
         """The day's ceiling: on tomorrow. The run's: over, and what is done stays."""
         if scope == "day":
             runs.pause(
-                self.claim, tomorrow(), CeilingHit("Today's requests or tokens are used up; it goes on tomorrow.")
+                self.claim, tomorrow(), QuotaUsedUp("Today's requests or tokens are used up; it goes on tomorrow.")
             )
         else:
             ConsolidationRun.objects.filter(pk=self.claim.run.pk).update(ceiling="run")
             runs.fail(
-                self.claim, CeilingHit("The run's requests or tokens were used up before the documents were done.")
+                self.claim, QuotaUsedUp("The run's requests or tokens were used up before the documents were done.")
             )
 
 
-def _end(claim: Claim, error: BaseException) -> None:
+def _end(claim: ConsolidationClaim, error: BaseException) -> None:
     """What becomes of a run whose slice was ended by an error."""
     if isinstance(error, LeaseLost | RunCancelled):
         # Stopped, cleared, or in somebody else's hands: this worker writes nothing more.

@@ -17,9 +17,9 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from gateway.agents.configuration import memory_settings
+from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
-from gateway.agents.settings import MemorySettings
+from gateway.agents.settings import ConsolidationSettings
 from memories import leases
 from memories.background import redis_calls
 from memories.caller import UNLIMITED, KeyLimits
@@ -46,12 +46,12 @@ _BATCH = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
+class ConsolidationClaim:
     """A run that this worker holds in one phase, with the settings it works by."""
 
     run: ConsolidationRun
     token: UUID
-    limits: MemorySettings
+    limits: ConsolidationSettings
 
     @property
     def lease(self) -> str:
@@ -76,7 +76,7 @@ def consolidation_request(
     A run that was asked for knows no cool-down and goes to the queue at once; the others wait for the sweep, which lets
     a few at a time in. `force`: also when nothing changed. `max_sessions`: its share of what one start reads, None for
     all of it. Raises Conflict when consolidation is off, or no upstream may be given the book."""
-    if not memory_settings().enabled:
+    if not consolidation_settings().enabled:
         raise Conflict(OFF)
     if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
         raise UpstreamUndecided(obstacle)
@@ -107,7 +107,7 @@ def consolidation_request(
 
 def enqueue(run_id: UUID) -> None:
     """Hand a run to the queue, as reviews.schedule does. A job that is lost or comes twice does no harm."""
-    limits = memory_settings()
+    limits = consolidation_settings()
     timeout = int(SLICE_SECONDS + limits.request_seconds) + BACKSTOP_SECONDS
     options: dict[str, Any] = {"timeout": timeout, "ack_failure": True, "save": False}
     if settings.REDIS_URL:
@@ -117,9 +117,9 @@ def enqueue(run_id: UUID) -> None:
         async_task(TASK, str(run_id), q_options=options)
 
 
-def claim(run_id: UUID) -> Claim | None:
+def claim(run_id: UUID) -> ConsolidationClaim | None:
     """Take a run's present phase. None: somebody else holds it, it is not due, or it is over."""
-    limits = memory_settings()
+    limits = consolidation_settings()
     now = timezone.now()
     run = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, not_before__lte=now).first()
     if run is None:
@@ -136,7 +136,7 @@ def claim(run_id: UUID) -> Claim | None:
             leases.release(name, token)
             return None
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
-    found = Claim(run=run, token=token, limits=limits)
+    found = ConsolidationClaim(run=run, token=token, limits=limits)
     if not limits.enabled:
         cancel(run, OFF)
     elif run.book.epoch != run.book_epoch:
@@ -151,7 +151,7 @@ def claim(run_id: UUID) -> Claim | None:
     return None
 
 
-def hold(held: Claim) -> ConsolidationRun:
+def hold(held: ConsolidationClaim) -> ConsolidationRun:
     """Lock lease, run and book for the rest of the transaction. Raises LeaseLost, or RunCancelled when the run was
     ended or the book was cleared."""
     leases.require(held.lease, held.token)
@@ -164,7 +164,7 @@ def hold(held: Claim) -> ConsolidationRun:
     return run
 
 
-def heartbeat(held: Claim) -> bool:
+def heartbeat(held: ConsolidationClaim) -> bool:
     """Renew the lease; False when it is lost or the run was ended by somebody."""
     if not leases.extend(held.lease, held.token, seconds=held.limits.lease_seconds):
         return False
@@ -172,7 +172,7 @@ def heartbeat(held: Claim) -> bool:
 
 
 @transaction.atomic
-def advance(held: Claim) -> Claim | None:
+def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
     """From extraction to synthesis: the leases are exchanged in one step. None when the other one is taken."""
     hold(held)
     following = lease_name(held.run.book_id, Phase.SYNTHESIS)
@@ -185,7 +185,7 @@ def advance(held: Claim) -> Claim | None:
     return replace(held, run=run, token=token)
 
 
-def pause(held: Claim, until: datetime, error: DomainError | None = None) -> None:
+def pause(held: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
     """Let a run rest until a moment; the sweep takes it up again. Without `error` it only makes room for other jobs."""
     now = timezone.now()
     problem = {"code": error.code, "message": str(error)} if error else None
@@ -203,7 +203,7 @@ def pause(held: Claim, until: datetime, error: DomainError | None = None) -> Non
             enqueue(held.run.pk)
 
 
-def finish(held: Claim, **values: Any) -> None:
+def finish(held: ConsolidationClaim, **values: Any) -> None:
     """End a run that did its work, in the caller's transaction, with the lease held. The last statement notifies."""
     run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
@@ -228,7 +228,7 @@ def finish(held: Claim, **values: Any) -> None:
         )
 
 
-def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
+def fail(held: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
     """End a run that can't go on; what is done stays done."""
     with transaction.atomic():
         hold_run = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
@@ -264,7 +264,7 @@ def recover() -> int:
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
     without_job = Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
     at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(without_job).count()
-    slots = max(0, memory_settings().parallel_runs - at_work)
+    slots = max(0, consolidation_settings().parallel_runs - at_work)
     lost = due.filter(without_job).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:

@@ -9,7 +9,7 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from gateway.agents.model_choice import BackgroundModels
-from gateway.agents.settings import MemorySettings
+from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
 from memories.models import Artifact, Book
@@ -20,7 +20,7 @@ FLOOR = Coalesce(F("extraction__floor_seq"), 0)
 OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 
 
-def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
+def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
     """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
     and not temporary; newest first. `force` takes those again whose extraction failed."""
     said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
@@ -31,7 +31,7 @@ def eligible(limits: MemorySettings, now: datetime, *, force: bool = False) -> "
     return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
 
 
-def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
+def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
     """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
     looked at again before it is read: somebody may have gone on with it."""
     busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
@@ -44,7 +44,7 @@ def rested(limits: MemorySettings, now: datetime) -> "QuerySet[Session]":
 
 
 def sessions_of(
-    book: Book, limits: MemorySettings, now: datetime, *, force: bool = False, most: int | None = None
+    book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
 ) -> list[Session]:
     """The sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no share of
     its own; found among `scan_limit`."""
@@ -60,7 +60,7 @@ def sessions_of(
     return found
 
 
-def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]:
+def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
     """Books with sessions to read or documents to write, the cool-down observed, no run under way, and an upstream that
     may be given them. Those with sessions come first, the one whose last run is longest ago at the head, so that none
     waits for ever."""
@@ -80,7 +80,9 @@ def due_books(limits: MemorySettings, now: datetime, *, most: int) -> list[Book]
     return list(found.values())[:most]
 
 
-def waiting_sessions(books: Sequence[Book], limits: MemorySettings, now: datetime) -> dict[tuple[UUID, str], int]:
+def waiting_sessions(
+    books: Sequence[Book], limits: ConsolidationSettings, now: datetime
+) -> dict[tuple[UUID, str], int]:
     """How many sessions each of these books has to read, by owner and name. One query."""
     rows = eligible(limits, now).filter(owner_id__in={book.owner_id for book in books}).annotate(floor=FLOOR)
     counted = rows.filter(said_by_person()).order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
@@ -94,7 +96,7 @@ def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) 
     return state.changes > state.synthesized or versions != state.artifact_versions
 
 
-def has_cooled(state: ConsolidationState | None, limits: MemorySettings, now: datetime) -> bool:
+def has_cooled(state: ConsolidationState | None, limits: ConsolidationSettings, now: datetime) -> bool:
     """Whether the last synthesis was long enough ago."""
     if state is None or state.last_synthesis_at is None:
         return True
@@ -119,7 +121,7 @@ def said_by_person() -> Exists:
 
 
 def _synthesis_due(
-    models: BackgroundModels, limits: MemorySettings, now: datetime, *, most: int
+    models: BackgroundModels, limits: ConsolidationSettings, now: datetime, *, most: int
 ) -> Iterable[ConsolidationState]:
     cooled = Q(last_synthesis_at__isnull=True) | Q(
         last_synthesis_at__lte=now - timedelta(hours=limits.synthesis_cooldown_hours)

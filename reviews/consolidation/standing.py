@@ -8,11 +8,11 @@ from typing import Any
 from django.db.models import Count, Exists, F, Min, OuterRef, Q, Subquery
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings
-from gateway.agents.settings import MemorySettings
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Run, Session
 from memories.models import Book
-from memories.readers import Reader, zone_of
+from memories.viewers import Viewer, zone_of
 from reviews.consolidation.selection import FLOOR, OPEN_RUNS, said_by_person, said_in
 from reviews.models import Extraction
 
@@ -48,7 +48,7 @@ class Standing:
 def standing_of(book: Book, *, force: bool = False) -> Standing:
     """How the sessions of a book stand now. `force`: for a run that takes those again whose reading failed.
     Three queries."""
-    limits, now = memory_settings(), timezone.now()
+    limits, now = consolidation_settings(), timezone.now()
     idle, oldest = _limits(limits, now)
     said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
     busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
@@ -72,7 +72,7 @@ def standing_of(book: Book, *, force: bool = False) -> Standing:
     return Standing(**found, first_rested=first, text=_text(book, limits, first, found))
 
 
-def _limits(limits: MemorySettings, now: datetime) -> tuple[datetime, datetime]:
+def _limits(limits: ConsolidationSettings, now: datetime) -> tuple[datetime, datetime]:
     """Sessions that were active after the first moment rest; those that were not since the second are too old."""
     return (
         now - timedelta(hours=limits.min_rollout_idle_hours),
@@ -80,14 +80,14 @@ def _limits(limits: MemorySettings, now: datetime) -> tuple[datetime, datetime]:
     )
 
 
-def _text(book: Book, limits: MemorySettings, first: datetime | None, found: dict[str, int]) -> str:
+def _text(book: Book, limits: ConsolidationSettings, first: datetime | None, found: dict[str, int]) -> str:
     hours, days = limits.min_rollout_idle_hours, limits.max_rollout_age_days
     sentences = []
     if found["ready"]:
         sentences.append(f"{_sessions(found['ready'])} can be read now.")
     if found["resting"] and first:
         one = found["resting"] == 1
-        until = Reader(book.owner, zone_of(book.owner)).minute(first)
+        until = Viewer(book.owner, zone_of(book.owner)).minute(first)
         idle = f"{hours:g} hour{'' if hours == 1 else 's'}"
         sentences.append(
             f"{_sessions(found['resting'])} {'rests' if one else 'rest'} for {idle} after the last message, "

@@ -11,8 +11,8 @@ from django.db import transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
+import scanning
 from gateway.agents.model_choice import BackgroundModels, ModelTarget
-from memories import scanning
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts import (
     Replaced,
@@ -29,11 +29,11 @@ from memories.models import Artifact, ChangeSet, WriteOrigin
 from memories.services import Source, book_writing
 from prompts.consolidation import CurrentDocument, SessionNotes, synthesis_messages
 from reviews.consolidation.answers import SynthesisAnswer, parse_synthesis
-from reviews.consolidation.asking import ask, is_lasting
-from reviews.consolidation.ceilings import Meter
 from reviews.consolidation.errors import AnswerUnusable, Stale
 from reviews.consolidation.extraction import retry_pause
-from reviews.consolidation.runs import Claim, fail, finish, hold, pause
+from reviews.consolidation.model_call import ask, is_lasting
+from reviews.consolidation.quotas import Meter
+from reviews.consolidation.runs import ConsolidationClaim, fail, finish, hold, pause
 from reviews.consolidation.selection import has_cooled, needs_synthesis
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
@@ -55,7 +55,7 @@ class Sources:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class SynthesisOutput:
     """Documents fit to be stored, `{path: content}`, and what was taken out of them."""
 
     documents: dict[str, str]
@@ -63,10 +63,10 @@ class Written:
     dropped: int = 0
 
 
-async def synthesize(claim: Claim, meter: Meter) -> None:
+async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
     """Write the documents anew if it is time, and end the run. A failure lets the run rest, and ends it at last.
 
-    Raises LeaseLost, RunCancelled, CeilingReached, RateLimited."""
+    Raises LeaseLost, RunCancelled, QuotaExceeded, RateLimited."""
     sources = await in_thread(read_sources, claim)
     if sources is None:
         await in_thread(_end_without, claim)
@@ -86,7 +86,7 @@ async def synthesize(claim: Claim, meter: Meter) -> None:
         await in_thread(_try_again, claim, error, None)
 
 
-def read_sources(claim: Claim) -> Sources | None:
+def read_sources(claim: ConsolidationClaim) -> Sources | None:
     """What the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write from."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
@@ -111,7 +111,7 @@ def read_sources(claim: Claim) -> Sources | None:
     )
 
 
-def notes_of(claim: Claim) -> tuple[SessionNotes, ...]:
+def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
     """The book's notes, newest session first, within the limits of number and tokens; without secrets."""
     rows = Extraction.objects.filter(owner_id=claim.run.owner_id, book_id=claim.run.book_id, cleared_at=None)
     rows = rows.exclude(Q(raw_memory="") & Q(synopsis="")).order_by("-said_at", "-session_id")
@@ -151,23 +151,23 @@ def _documents(artifacts: list[Artifact], *, only_people: bool) -> list[CurrentD
     return found
 
 
-async def _write(claim: Claim, meter: Meter, sources: Sources) -> Written:
-    """Raises DomainErrors, CeilingReached."""
+async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> SynthesisOutput:
+    """Raises DomainErrors, QuotaExceeded."""
     if not sources.notes:
         # Everything that was noted was forgotten: what people wrote is what is left, and no model is needed.
-        return Written(documents={document.path: document.content for document in sources.documents})
+        return SynthesisOutput(documents={document.path: document.content for document in sources.documents})
     target = await in_thread(_target, claim)
     answer = await ask(claim, meter, sources.messages, target=target)
     return await asyncio.to_thread(_clean, parse_synthesis(answer.text), claim.limits.max_secrets)
 
 
-def _target(claim: Claim) -> ModelTarget:
+def _target(claim: ConsolidationClaim) -> ModelTarget:
     """The model that writes the book's documents. Raises UpstreamUndecided."""
     book = claim.run.book.name
     return BackgroundModels.now(book).of_book(book, "smol")
 
 
-def _clean(answer: SynthesisAnswer, most_secrets: int) -> Written:
+def _clean(answer: SynthesisAnswer, most_secrets: int) -> SynthesisOutput:
     """Scan every document. Raises AnswerUnusable."""
     given = {MEMORY_PATH: answer.memory_md, SUMMARY_PATH: answer.memory_summary}
     given |= {skill_path(name): content for name, content in answer.skills}
@@ -184,11 +184,11 @@ def _clean(answer: SynthesisAnswer, most_secrets: int) -> Written:
             documents[path] = cleaned.text
     if MEMORY_PATH not in documents or SUMMARY_PATH not in documents:
         raise AnswerUnusable("The scan left nothing of a document.")
-    return Written(documents=documents, redacted=redacted, dropped=dropped)
+    return SynthesisOutput(documents=documents, redacted=redacted, dropped=dropped)
 
 
 @transaction.atomic
-def _apply(claim: Claim, sources: Sources, written: Written) -> None:
+def _apply(claim: ConsolidationClaim, sources: Sources, written: SynthesisOutput) -> None:
     """Replace the documents together, or nothing. Raises Stale, LeaseLost, RunCancelled."""
     run = hold(claim)
     ConsolidationState.objects.get_or_create(book_id=run.book_id, defaults={"owner_id": run.owner_id})
@@ -218,12 +218,12 @@ def _apply(claim: Claim, sources: Sources, written: Written) -> None:
 
 
 @transaction.atomic
-def _end_without(claim: Claim) -> None:
+def _end_without(claim: ConsolidationClaim) -> None:
     hold(claim)
     finish(claim, error=None)
 
 
-def _try_again(claim: Claim, error: DomainError, rest: timedelta | None) -> None:
+def _try_again(claim: ConsolidationClaim, error: DomainError, rest: timedelta | None) -> None:
     """Count a failed try, and let the run rest for `rest` or a growing pause; after the last one it has failed."""
     runs = ConsolidationRun.objects.filter(pk=claim.run.pk)
     runs.update(failures=F("failures") + 1)

@@ -8,8 +8,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.markdown import render_markdown
 from memories.models import Artifact, ArtifactRevision, WriteOrigin
-from memories.page.rows import Mark, mark_of
-from memories.readers import Reader
+from memories.page.rows import IconLabel, origin_label
+from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 from reviews.page.panel import document_name
 
@@ -36,28 +36,28 @@ class DocumentStep:
     """One revision of a document: the lines it changed, each as a row of pieces."""
 
     revision: ArtifactRevision
-    mark: Mark
+    icon_label: IconLabel
     verb: str
     when: str
     lines: Sequence[Sequence[Piece]]
     now: bool
 
 
-def shown_document(artifact: Artifact, reader: Reader) -> Shown:
+def shown_document(artifact: Artifact, viewer: Viewer) -> Shown:
     """The document, rendered; what comes out of the renderer is sanitised."""
     html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.chat.markdown
-    return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, reader))
+    return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, viewer))
 
 
-def document_history(artifact: Artifact, reader: Reader) -> list[DocumentStep]:
+def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
     """The newest revisions, newest first. One query."""
-    rows = ArtifactRevision.objects.filter(owner_id=reader.owner.pk, artifact=artifact).order_by("-version")
+    rows = ArtifactRevision.objects.filter(owner_id=viewer.owner.pk, artifact=artifact).order_by("-version")
     return [
         DocumentStep(
             revision=revision,
-            mark=mark_of(revision.write_origin),
+            icon_label=origin_label(revision.write_origin),
             verb=revision_verb(revision),
-            when=reader.minute(revision.created_at),
+            when=viewer.minute(revision.created_at),
             lines=changed_lines(words_of(revision.before), words_of(revision.after)),
             now=revision.version == artifact.version,
         )
@@ -82,8 +82,8 @@ def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
     return [word_diff(was, now) for was, now in stretches if was or now]
 
 
-def _about(artifact: Artifact, reader: Reader) -> str:
-    day = reader.day(artifact.updated_at)
+def _about(artifact: Artifact, viewer: Viewer) -> str:
+    day = viewer.day(artifact.updated_at)
     mine = len(artifact.person_lines) + len(artifact.struck_lines)
     if artifact.scan_rule:
         return f"Rule {artifact.scan_rule} blocks this document: no model is given it until the words are changed."

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from gateway.agents.configuration import memory_settings, price_of
+from gateway.agents.configuration import consolidation_settings, price_of
 from gateway.agents.model_choice import BackgroundModels
-from gateway.agents.settings import MemorySettings
+from gateway.agents.settings import ConsolidationSettings
 from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
-from memories.readers import Reader
-from reviews.consolidation.asking import ANSWER_TOKENS
+from memories.viewers import Viewer
+from reviews.consolidation.health import obstacle_of
+from reviews.consolidation.model_call import ANSWER_TOKENS
 from reviews.consolidation.runs import finished_text
 from reviews.consolidation.standing import standing_of
-from reviews.consolidation.telling import obstacle_of
 from reviews.models import ConsolidationRun
 
 State = ConsolidationRun.State
@@ -24,7 +24,7 @@ _MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class ProgressStep:
     """One step of a run. `fill` is the bar's width out of 100, None where there is no bar."""
 
     name: str
@@ -53,22 +53,22 @@ class Panel:
     idle: str
     run: ConsolidationRun | None = None
     open: bool = False
-    steps: Sequence[Step] = field(default_factory=tuple)
-    ceilings: Sequence[tuple[str, str]] = field(default_factory=tuple)
+    steps: Sequence[ProgressStep] = field(default_factory=tuple)
+    quotas: Sequence[tuple[str, str]] = field(default_factory=tuple)
     said: str = ""
     obstacle: str = ""
     documents: Sequence[Document] = field(default_factory=tuple)
 
 
-def panel_of(reader: Reader, name: str) -> Panel:
+def panel_of(viewer: Viewer, name: str) -> Panel:
     """The panel of one book, also one that is not there yet."""
-    limits = memory_settings()
-    books = {book.name: book for book in Book.objects.filter(owner_id=reader.owner.pk).order_by("name")}
+    limits = consolidation_settings()
+    books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
     book = books.get(name)
     if book is None:
         return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
-    runs = ConsolidationRun.objects.filter(owner_id=reader.owner.pk, book=book).select_related("book__owner")
+    runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
     open_ = run is not None and run.state in ConsolidationRun.OPEN
     return Panel(
@@ -79,10 +79,10 @@ def panel_of(reader: Reader, name: str) -> Panel:
         run=run,
         open=open_,
         steps=_steps(run) if run and open_ else (),
-        ceilings=_ceilings(run, limits) if run and open_ else (),
-        said=_said(run, reader) if run else "",
+        quotas=_quotas(run, limits) if run and open_ else (),
+        said=_said(run, viewer) if run else "",
         obstacle=obstacle_of(book),
-        documents=_documents(reader, book),
+        documents=_documents(viewer, book),
     )
 
 
@@ -92,30 +92,32 @@ def document_name(path: str) -> str:
     return f"skills/{skill}" if skill else path
 
 
-def _idle(limits: MemorySettings) -> str:
+def _idle(limits: ConsolidationSettings) -> str:
     hours = limits.min_rollout_idle_hours
     return f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
 
 
-def _steps(run: ConsolidationRun) -> list[Step]:
+def _steps(run: ConsolidationRun) -> list[ProgressStep]:
     total, done = run.sessions_total, run.sessions_done
     reading = run.phase == Phase.EXTRACTION
-    chosen = Step(
+    chosen = ProgressStep(
         name="Choose sessions",
         state="done" if run.selected else "now",
         count=f"{total} found" if run.selected else "",
     )
-    read = Step(
+    read = ProgressStep(
         name="Read each one",
         state="next" if not run.selected else "now" if reading else "done",
         count=f"{done} of {total}" if run.selected else "next",
         fill=round(_BAR * done / total, 1) if run.selected and reading and total else None,
     )
-    written = Step(name="Write the documents", state="next" if reading else "now", count="next" if reading else "")
+    written = ProgressStep(
+        name="Write the documents", state="next" if reading else "now", count="next" if reading else ""
+    )
     return [chosen, read, written]
 
 
-def _ceilings(run: ConsolidationRun, limits: MemorySettings) -> list[tuple[str, str]]:
+def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[str, str]]:
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
     price = price_of(_reader_model(run))
     if price is not None:
@@ -132,14 +134,14 @@ def _reader_model(run: ConsolidationRun) -> str:
     return "" if models.obstacle(run.book.name) else models.of_book(run.book.name, "default").model
 
 
-def _said(run: ConsolidationRun, reader: Reader) -> str:
+def _said(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
-        until = f"{reader.near_day(run.not_before)}, {reader.local(run.not_before):%H:%M}"
+        until = f"{viewer.near_day(run.not_before)}, {viewer.local(run.not_before):%H:%M}"
         return f"It rests until {until}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
-    when = f"{reader.near_day(run.finished_at)}, {reader.local(run.finished_at):%H:%M}"
+    when = f"{viewer.near_day(run.finished_at)}, {viewer.local(run.finished_at):%H:%M}"
     if run.state in {State.FAILED, State.CANCELLED}:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")
@@ -148,14 +150,14 @@ def _said(run: ConsolidationRun, reader: Reader) -> str:
     return f"Last run {when}. {finished_text(run)}{why}{ceiling}"
 
 
-def _documents(reader: Reader, book: Book) -> list[Document]:
-    artifacts = list(live_artifacts(reader.owner.pk, book.pk))
-    usage = artifact_usage(reader.owner.pk, artifacts)
-    return [Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), reader)) for a in artifacts]
+def _documents(viewer: Viewer, book: Book) -> list[Document]:
+    artifacts = list(live_artifacts(viewer.owner.pk, book.pk))
+    usage = artifact_usage(viewer.owner.pk, artifacts)
+    return [Document(artifact=a, name=document_name(a.path), meta=_meta(a, usage.get(a.pk), viewer)) for a in artifacts]
 
 
-def _meta(artifact: Artifact, usage: ArtifactUsage | None, reader: Reader) -> str:
-    parts = [reader.day(artifact.updated_at)]
+def _meta(artifact: Artifact, usage: ArtifactUsage | None, viewer: Viewer) -> str:
+    parts = [viewer.day(artifact.updated_at)]
     if artifact.scan_rule:
         parts.append("blocked, given to no model")
     elif artifact.write_origin == WriteOrigin.ADMIN:

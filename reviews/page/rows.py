@@ -11,17 +11,17 @@ from uuid import UUID
 from django.utils import timezone
 from django.utils.text import Truncator
 
+from gateway.chat.labels import day_words
 from gateway.chat.session_list import title_of, titled
-from gateway.chat.words import day_words
 from gateway.models import Session
 from memories.models import Target
-from memories.page.rows import Mark
-from memories.readers import Reader
-from memories.whence import Turns
+from memories.page.rows import IconLabel
+from memories.provenance import Turns
+from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
+from reviews.page.labels import action_words, by_staff, outcome_words, span_words
 from reviews.page.undo import Steps, steps_of, undone_words
-from reviews.page.words import action_words, by_staff, outcome_words, span_words
 from reviews.turns_read import turns_read
 
 State = ReviewRun.State
@@ -44,7 +44,7 @@ _LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alo
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
     """One write of a review. `verb` is what is to be done while it waits, what was done afterwards. `alone`: it can be
-    taken back by itself; `put_back` is the change that took it back, `back_words` how its button says so."""
+    taken back by itself; `restorable` is the change that took it back, `back_words` how its button says so."""
 
     index: int
     number: int
@@ -57,7 +57,7 @@ class Change:
     struck: bool
     note: str
     alone: bool = False
-    put_back: UUID | None = None
+    restorable: UUID | None = None
     back_words: str = ""
 
     @property
@@ -80,7 +80,7 @@ class Row:
     new_day: str
     day: date
     time: str
-    mark: Mark
+    icon_label: IconLabel
     title: str
     turns: Turns | None
     span: str
@@ -88,29 +88,29 @@ class Row:
     changes: Sequence[Change]
     waiting: Sequence[Change]
     undo: str
-    put_back: UUID | None
+    restorable: UUID | None
     undone: str
     later: Sequence[int]
     again: bool
     open: bool
 
 
-def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
+def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
     """Rows in the given order, with a day where another one begins."""
-    sessions = _sessions(reader, {review.session_id for review in reviews if review.session_id})
-    turns = turns_read(reader.owner.pk, reviews)
+    sessions = _sessions(viewer, {review.session_id for review in reviews if review.session_id})
+    turns = turns_read(viewer.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
-    steps = steps_of(reader.owner.pk, sets) if sets else {}
-    today = reader.local(timezone.now()).date()
+    steps = steps_of(viewer.owner.pk, sets) if sets else {}
+    today = viewer.local(timezone.now()).date()
     rows: list[Row] = []
     for review in reviews:
-        day = reader.local(review.created_at).date()
+        day = viewer.local(review.created_at).date()
         begins = not rows or rows[-1].day != day
         session = sessions.get(review.session_id) if review.session_id else None
         rows.append(
             _row(
                 review,
-                reader,
+                viewer,
                 day=day,
                 new_day=day_words(day, today) if begins else "",
                 session=session,
@@ -123,7 +123,7 @@ def rows_of(reviews: Sequence[ReviewRun], reader: Reader) -> list[Row]:
 
 def _row(
     review: ReviewRun,
-    reader: Reader,
+    viewer: Viewer,
     *,
     day: date,
     new_day: str,
@@ -133,8 +133,8 @@ def _row(
 ) -> Row:
     changes = [_change(write) for write in review.writes if write.get("state") not in {"refused", "known"}]
     applied = [change for change in changes if change.state == "applied"]
-    put_back = _put_back(review, changes, steps)
-    changes = changes if put_back else _single(changes, steps, reader)
+    restorable = _restorable(review, changes, steps)
+    changes = changes if restorable else _single(changes, steps, viewer)
     newest = max(steps.values(), key=lambda step: step.pk, default=None)
     state = State(review.state)
     return Row(
@@ -142,17 +142,17 @@ def _row(
         version=".".join([state, str(review.attempts), str(newest.pk) if newest else "", *(c.state for c in changes)]),
         new_day=new_day,
         day=day,
-        time=f"{reader.local(review.created_at):%H:%M}",
-        mark=Mark(_ICONS[state], str(state.label)),
+        time=f"{viewer.local(review.created_at):%H:%M}",
+        icon_label=IconLabel(_ICONS[state], str(state.label)),
         title=title_of(session) if session else "A session that was deleted",
         turns=turns if session else None,
         span=span_words(review, turns.last - turns.first + 1 if turns else 0),
-        outcome=outcome_words(review, reader),
+        outcome=outcome_words(review, viewer),
         changes=[change for change in changes if not change.waiting],
         waiting=[change for change in changes if change.waiting],
         undo=action_words("Undo", len(applied)) if applied and review.change_set else "",
-        put_back=put_back,
-        undone=undone_words(newest, reader) if put_back and newest else "",
+        restorable=restorable,
+        undone=undone_words(newest, viewer) if restorable and newest else "",
         later=[c.index for c in changes if c.state in {"rejected", "expired"}] if session else (),
         again=session is not None and state in {State.FAILED, State.TIMED_OUT},
         open=state in {State.SCHEDULED, State.RUNNING},
@@ -185,7 +185,7 @@ def _edited(write: Mapping[str, Any]) -> str:
     return "edited by an administrator" if by_staff(write.get("edited_by")) else "edited by you"
 
 
-def _put_back(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
+def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
     """The one change that took back all that a review wrote, if it was one."""
     if review.state != State.UNDONE:
         return None
@@ -193,7 +193,7 @@ def _put_back(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUI
     return found.pop() if len(found) == 1 else None
 
 
-def _single(changes: Sequence[Change], steps: Steps, reader: Reader) -> list[Change]:
+def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
     """The changes with what can be done to each by itself. What was taken back together is put back together."""
     several = sum(change.state == "applied" for change in changes) > 1
     together = Counter(steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps)
@@ -204,11 +204,11 @@ def _single(changes: Sequence[Change], steps: Steps, reader: Reader) -> list[Cha
             found.append(replace(change, alone=several and change.state == "applied"))
             continue
         words = action_words("Put back", together.pop(step.pk, 0))
-        offered = step.pk if step.pk not in {c.put_back for c in found} else None
-        found.append(replace(change, put_back=offered, back_words=words, note=undone_words(step, reader)))
+        offered = step.pk if step.pk not in {c.restorable for c in found} else None
+        found.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
     return found
 
 
-def _sessions(reader: Reader, ids: Collection[UUID]) -> dict[UUID, Session]:
-    rows = titled(Session.objects.filter(owner_id=reader.owner.pk, pk__in=ids)) if ids else ()
+def _sessions(viewer: Viewer, ids: Collection[UUID]) -> dict[UUID, Session]:
+    rows = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     return {session.pk: session for session in rows}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from memories.models import ChangeSet, Revision
-from memories.readers import Reader
+from memories.viewers import Viewer
 
 _LONGEST_CHAIN = 20
 
@@ -33,9 +33,9 @@ def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
     return dict(by_set)
 
 
-def undone_words(step: ChangeSet, reader: Reader) -> str:
+def undone_words(step: ChangeSet, viewer: Viewer) -> str:
     """`Undone by you, 18:41`; with the day when it was another one."""
-    who = "you" if step.actor == reader.actor else "somebody else"
-    near = reader.near_day(step.created_at)
+    who = "you" if step.actor == viewer.actor else "somebody else"
+    near = viewer.near_day(step.created_at)
     day = "" if near == "today" else f" {near}"
-    return f"Undone by {who}{day}, {reader.local(step.created_at):%H:%M}"
+    return f"Undone by {who}{day}, {viewer.local(step.created_at):%H:%M}"

@@ -14,14 +14,14 @@ from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
 from memories.page.listing import DEFAULT_BOOK
-from memories.readers import Reader, action_view, fragment_view, page_view
 from memories.selectors import book_named
+from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
-from reviews.ceilings import day_of
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import document_name, panel_of
 from reviews.page.rows import rows_of
+from reviews.quotas import day_of
 from reviews.selectors import review_get
 
 STRETCH = 30
@@ -30,37 +30,37 @@ _NUMBERS = {1: "One waits", 2: "Two wait", 3: "Three wait"}
 
 
 @page_view
-def reviews(request: HttpRequest, reader: Reader) -> HttpResponse:
+def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/reviews/`: the timeline, beside it consolidation; with `doc` one of its documents is open."""
     book = _book(request)
-    context = _timeline(request, reader) | {
+    context = _timeline(request, viewer) | {
         "tab": "reviews",
-        "intro": _intro(reader),
-        "panel": panel_of(reader, book),
+        "intro": _intro(viewer),
+        "panel": panel_of(viewer, book),
     }
-    artifact = _document(reader, book, request.GET.get("doc", ""))
+    artifact = _document(viewer, book, request.GET.get("doc", ""))
     if artifact is not None:
-        context["shown"] = shown_document(artifact, reader)
+        context["shown"] = shown_document(artifact, viewer)
     return render(request, "reviews/reviews.html", context)
 
 
 @fragment_view
-def timeline_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+def timeline_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """The runs, newest first; `n` of them, or as many as it takes to hold the one called `through`."""
-    return render(request, "reviews/timeline.html", _timeline(request, reader) | {"intro": _intro(reader)})
+    return render(request, "reviews/timeline.html", _timeline(request, viewer) | {"intro": _intro(viewer)})
 
 
 @fragment_view
-def consolidation_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """The panel of one book."""
-    return render(request, "reviews/panel.html", {"panel": panel_of(reader, _book(request))})
+    return render(request, "reviews/panel.html", {"panel": panel_of(viewer, _book(request))})
 
 
 @fragment_view
-def document_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
+def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """One document (`path` of `book`): rendered, its history (`view=history`), its editor (`view=edit`), or the text of
     a revision (`revision`)."""
-    artifact = _document(reader, _book(request), request.GET.get("path", ""))
+    artifact = _document(viewer, _book(request), request.GET.get("path", ""))
     if artifact is None:
         return HttpResponse(status=404)
     if given := request.GET.get("revision"):
@@ -69,19 +69,19 @@ def document_fragment(request: HttpRequest, reader: Reader) -> HttpResponse:
         if revision is None:
             return HttpResponse(status=404)
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")
-    context: dict[str, Any] = {"shown": shown_document(artifact, reader), "book": _book(request)}
+    context: dict[str, Any] = {"shown": shown_document(artifact, viewer), "book": _book(request)}
     if request.GET.get("view") == "history":
-        context |= {"steps": document_history(artifact, reader), "name": document_name(artifact.path)}
+        context |= {"steps": document_history(artifact, viewer), "name": document_name(artifact.path)}
         return render(request, "reviews/document_history.html", context)
     template = "reviews/document_edit.html" if request.GET.get("view") == "edit" else "reviews/document.html"
     return render(request, template, context)
 
 
 @action_view
-def review_cancel(request: HttpRequest, reader: Reader, review_id: UUID) -> HttpResponse:
+def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
     """Stop a review that is scheduled or running. Answers 204, also when it is over already."""
     try:
-        review = review_get(reader.owner.pk, review_id)
+        review = review_get(viewer.owner.pk, review_id)
     except NotFound:
         return HttpResponse(status=404)
     if review.state in {ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING}:
@@ -89,14 +89,14 @@ def review_cancel(request: HttpRequest, reader: Reader, review_id: UUID) -> Http
     return HttpResponse(status=204)
 
 
-def _timeline(request: HttpRequest, reader: Reader) -> dict[str, Any]:
-    rows = ReviewRun.objects.filter(owner_id=reader.owner.pk).order_by("-id")
+def _timeline(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
+    rows = ReviewRun.objects.filter(owner_id=viewer.owner.pk).order_by("-id")
     shown = _shown(request)
     if (through := parse_uuid(request.GET.get("through", ""))) is not None:
         shown = min(MOST_ROWS, max(shown, rows.filter(pk__gte=through).count()))
     found = list(rows[: shown + 1])
     more = min(shown + STRETCH, MOST_ROWS) if len(found) > shown and shown < MOST_ROWS else 0
-    return {"rows": rows_of(found[:shown], reader), "number": shown, "more": more}
+    return {"rows": rows_of(found[:shown], viewer), "number": shown, "more": more}
 
 
 def _shown(request: HttpRequest) -> int:
@@ -104,18 +104,18 @@ def _shown(request: HttpRequest) -> int:
     return min(max(int(given), STRETCH), MOST_ROWS) if given.isdecimal() and len(given) < 6 else STRETCH
 
 
-def _intro(reader: Reader) -> dict[str, Any]:
+def _intro(viewer: Viewer) -> dict[str, Any]:
     """How often reviews run, how many wait for a decision, and whether the day is used up."""
     agents = [agent_settings(agent) for agent in Agent.objects.all()]
     intervals = {agent.memory_review_interval for agent in agents} - {0}
-    waiting = ReviewRun.objects.filter(owner_id=reader.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()
+    waiting = ReviewRun.objects.filter(owner_id=viewer.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()
     interval = intervals.pop() if len(intervals) == 1 else 0
     return {
         "on": any(agent.reviews_on for agent in agents),
         "after_turns": bool(interval or intervals),
         "interval": interval,
         "waiting": (_NUMBERS.get(waiting) or f"{waiting} wait") if waiting else "",
-        "used_up": day_of(reader.owner).reached,
+        "used_up": day_of(viewer.owner).reached,
     }
 
 
@@ -123,11 +123,11 @@ def _book(request: HttpRequest) -> str:
     return (request.GET.get("book") or DEFAULT_BOOK)[:64]
 
 
-def _document(reader: Reader, book_name: str, path: str) -> Artifact | None:
-    book = book_named(reader.owner.pk, book_name)
+def _document(viewer: Viewer, book_name: str, path: str) -> Artifact | None:
+    book = book_named(viewer.owner.pk, book_name)
     if book is None or not path:
         return None
     try:
-        return artifact_get(reader.owner.pk, book.pk, path)
+        return artifact_get(viewer.owner.pk, book.pk, path)
     except NotFound:
         return None

@@ -9,8 +9,8 @@ import pytest
 from django.utils import timezone
 from playwright.sync_api import Locator, Page, expect
 
+import scanning
 from gateway.models import Agent, Message, Run
-from memories import scanning
 from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_limits_set, book_writing

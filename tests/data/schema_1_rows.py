@@ -11,6 +11,7 @@ from django.contrib.sessions.backends.db import SessionStore
 from django.utils import timezone
 from django_q.models import Task
 from django_q.tasks import async_task
+from reviews.consolidation.clearing import book_clear, clear_code_make
 
 from gateway import upstream
 from gateway.models import Compaction, Session, Worker
@@ -18,7 +19,6 @@ from memories.artifacts import artifact_read
 from memories.changes import undo_changes
 from memories.models import Artifact, ChangeSet, Lease, Memory, MemoryVector, Owner, ScanDay, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
-from reviews.consolidation.clearing import book_clear, clear_code_make
 from tests.factories import agent_make, key_make, memory_make, owner_make, session_make
 from tests.reviews.consolidation.answering_model import AnsweringModel
 from tests.reviews.consolidation.rows import consolidate, settings_make, talk

@@ -20,7 +20,7 @@ BEGINNING = 9
 
 def main() -> None:
     django.setup()
-    from memories import scanning  # noqa: PLC0415 - models can be imported only now
+    import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.books import book_state  # noqa: PLC0415
     from memories.snapshot import snapshots  # noqa: PLC0415
     from memories.threads import outside_window, thread_cache  # noqa: PLC0415

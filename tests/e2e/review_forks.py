@@ -10,7 +10,7 @@ import django
 
 def main() -> None:
     django.setup()
-    from memories import scanning  # noqa: PLC0415 - models can be imported only now
+    import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.entry_rules import check_scan  # noqa: PLC0415
     from reviews.tasks import review_execute  # noqa: PLC0415
 

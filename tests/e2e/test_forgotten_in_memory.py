@@ -15,7 +15,7 @@ from gateway.services import session_delete, session_end
 from memories.forgetting import forget_memories, forget_owner
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
-from reviews.consolidation.clearing import book_clear
+from reviews.consolidation.clear import book_clear
 from tests.e2e.running import MANAGE, environment
 from tests.factories import memory_make, owner_make, session_make
 from tests.reviews.talk import reviewing_agent, say

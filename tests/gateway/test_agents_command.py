@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 from pydantic.alias_generators import to_camel
 
 from gateway.agents.file import parse
-from gateway.agents.settings import MemorySettings
+from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Agent, Configuration
 from memories.errors import InvalidRequest
 
@@ -118,16 +118,16 @@ def schema(capsys: pytest.CaptureFixture[str]) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("name", MemorySettings.model_fields)
+@pytest.mark.parametrize("name", ConsolidationSettings.model_fields)
 def test_the_schema_and_the_reader_take_a_memory_setting_by_both_its_names(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     validator = Draft202012Validator(schema(capsys))
-    value = MemorySettings.model_fields[name].default
+    value = ConsolidationSettings.model_fields[name].default
     for key in (name, to_camel(name)):
         data = {"memories": {key: value}}
         assert list(validator.iter_errors(data)) == []
-        assert parse(json.dumps(data)).memories == MemorySettings()
+        assert parse(json.dumps(data)).memories == ConsolidationSettings()
 
 
 @pytest.mark.parametrize(

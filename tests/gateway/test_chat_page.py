@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from gateway.chat.words import why_words
+from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
 from memories.changes import undo_changes
 from memories.models import ChangeSet, Owner, WriteOrigin

@@ -17,11 +17,11 @@ from gateway.agents.settings import AgentsFile
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
-from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.steps import ModelStep, ModelStepResult, add_usage, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
 from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
-from memories.lists import number
+from memories.pagination import number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
 
@@ -70,16 +70,16 @@ def wire(served: UpstreamServer, settings: Any) -> Iterator[tuple[UpstreamServer
     served.reset()
 
 
-async def taken(*, stream: bool) -> StepResult:
+async def taken(*, stream: bool) -> ModelStepResult:
     """A step of an answer, taken in as a turn does."""
     request = ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},))
-    step = Step(deadline=asyncio.get_running_loop().time() + 10, bytes_left=10_000)
+    step = ModelStep(deadline=asyncio.get_running_loop().time() + 10, bytes_left=10_000)
     async for _ in (stream_step if stream else complete_step)(request, step):
         pass
     return step.result()
 
 
-def check_storable(step: StepResult) -> None:
+def check_storable(step: ModelStepResult) -> None:
     """What a turn stores of a step fits every database."""
     assert isinstance(step.model, str)
     assert len(step.model) <= MOST_OF_A_NAME

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Run, Session
-from memories.counts import recall_lanes
+from memories.counters import recall_lanes
 from memories.database import in_thread
 from memories.models import Owner
 from memories.services import book_get_or_create

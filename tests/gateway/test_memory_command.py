@@ -10,7 +10,7 @@ from django.test import Client
 
 from gateway.chat.session_list import session_page
 from gateway.chat.transcript import turn_of_run
-from gateway.command_words import (
+from gateway.command_syntax import (
     COMMANDS,
     VERBS,
     ParsedCommand,

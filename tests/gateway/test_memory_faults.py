@@ -14,16 +14,16 @@ from gateway.upstream import ModelRequest
 from gateway.upstream.answer import chunk_of_completion
 from memories import providers, threads
 from memories.artifacts import artifact_put
-from memories.counts import recall_lanes
+from memories.counters import recall_lanes
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner, WriteOrigin
 from memories.providers import MemoryProvider
-from memories.search.index import BookIndex
 from memories.services import Source, book_get_or_create
 from memories.snapshot import snapshots
 from memories.threads import ThreadCache, ThreadView, thread_cache
 from prompts.files import PromptError
+from search.index import BookIndex
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make, session_make
 from tests.reviews.consolidation.rows import settings_make

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from gateway.steps import MOST_CALLS, Step, usage_of
+from gateway.steps import MOST_CALLS, ModelStep, usage_of
 from memories.errors import TooLarge
 
 
-def step() -> Step:
-    return Step(deadline=0, bytes_left=1000)
+def step() -> ModelStep:
+    return ModelStep(deadline=0, bytes_left=1000)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_arguments_count_as_part_of_the_answer() -> None:
 
 
 def test_a_step_has_a_bounded_number_of_calls() -> None:
-    taken = Step(deadline=0, bytes_left=1_000_000)
+    taken = ModelStep(deadline=0, bytes_left=1_000_000)
     for index in range(MOST_CALLS):
         taken.take({}, piece(index, f"c{index}", "add"))
     with pytest.raises(TooLarge):

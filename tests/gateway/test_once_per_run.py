@@ -18,7 +18,7 @@ from memories.models import Book, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
-from reviews.consolidation.clearing import book_clear
+from reviews.consolidation.clear import book_clear
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.test_client_tools import LOOKUP, results

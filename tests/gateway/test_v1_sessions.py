@@ -176,7 +176,7 @@ async def test_an_old_pair_is_not_recognised_for_ever(chat: Chat) -> None:
 async def test_an_aborted_answer_matches_by_its_beginning(chat: Chat, kept: str, state: str) -> None:
     first = await chat.say("hi", "Hello, there")
     await run_with(state=state)
-    await in_thread(Session.objects.update, chain="", last_pair="", turns=0)
+    await in_thread(Session.objects.update, history_hash="", last_pair="", turns=0)
     chat.messages[-1]["content"] = kept
     second = await chat.say("more", "Yes.")
     assert second.session == first.session
@@ -186,7 +186,7 @@ async def test_an_aborted_answer_matches_by_its_beginning(chat: Chat, kept: str,
 async def test_an_aborted_answer_that_says_something_else_is_another_conversation(chat: Chat) -> None:
     first = await chat.say("hi", "Hello, there")
     await run_with(state="stopped")
-    await in_thread(Session.objects.update, chain="", last_pair="", turns=0)
+    await in_thread(Session.objects.update, history_hash="", last_pair="", turns=0)
     chat.messages[-1]["content"] = "Good day"
     assert (await chat.say("more", "Yes.")).session != first.session
 

@@ -140,7 +140,7 @@ def test_an_undo_leaves_alone_what_was_edited_since(book: Book) -> None:
     first = ChangeSet.objects.get()
     artifact_put(book, "MEMORY.md", "By hand", BY_HAND)
     undone = undo_changes(first, BY_HAND)
-    assert (undone.documents, undone.documents_left_alone) == (("memory_summary.md",), ("MEMORY.md",))
+    assert (undone.documents, undone.documents_skipped) == (("memory_summary.md",), ("MEMORY.md",))
     assert Artifact.objects.get(path="MEMORY.md").content == "By hand"
 
 

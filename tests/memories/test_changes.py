@@ -40,7 +40,7 @@ def review(book: Book, old: Memory) -> ChangeSet:
 def test_undo_puts_back_everything_also_what_was_touched_twice(book: Book, alice: Owner) -> None:
     change_set = review(book, memory_make(alice))
     undone = undo_changes(change_set, UNDO)
-    assert (undone.undone, undone.left_alone) == ((1, 2), ())
+    assert (undone.undone, undone.skipped) == ((1, 2), ())
     assert live() == ["Likes tea."]
 
 
@@ -55,7 +55,7 @@ def test_what_was_changed_again_since_is_left_alone_and_listed(book: Book, alice
     with book_writing(book, UNDO) as writer:
         writer.update(1, MemoryFields(content="Likes cocoa."))
     undone = undo_changes(change_set, UNDO)
-    assert (undone.undone, undone.left_alone) == ((2,), (1,))
+    assert (undone.undone, undone.skipped) == ((2,), (1,))
     assert live() == ["Likes cocoa."]
 
 

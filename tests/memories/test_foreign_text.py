@@ -14,8 +14,8 @@ from memories.entry_rules import clean_category, clean_content, clean_expiry, cl
 from memories.errors import InvalidRequest, TooLarge
 from memories.importing import ImportLine, parse_lines
 from memories.json_input import read_json
-from memories.lists import number
 from memories.models import Owner
+from memories.pagination import number
 from memories.services import book_get_or_create
 from memories.tools import TOOLS, ToolCall, ToolScope, parse_arguments, run_calls
 from memories.tools.tool import Arguments

@@ -16,11 +16,11 @@ from memories.books import book_state
 from memories.forgetting import forget_memories
 from memories.invalidation import Forgotten, Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
-from memories.search.analysis import PROCESS_CACHE
 from memories.services import Source, book_writing
 from memories.snapshot import BookState, SessionSnapshot, load_view, snapshots
 from memories.sweep import memories_sweep
 from memories.threads import thread_cache
+from search.analysis import PROCESS_CACHE
 from tests.factories import memory_make
 
 pytestmark = pytest.mark.django_db

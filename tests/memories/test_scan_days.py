@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from django.test.utils import CaptureQueriesContext
 
 from memories.artifacts import artifact_put
-from memories.counts import scan_refused, unstored_take
+from memories.counters import scan_refused, unstored_take
 from memories.errors import BlockedByScan
 from memories.importing import import_text
 from memories.models import Memory, Owner, ScanDay, WriteOrigin

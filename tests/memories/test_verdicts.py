@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import scanning
+import scanning
 from memories.artifacts import artifact_put
 from memories.books import book_state
 from memories.entry_rules import check_scan

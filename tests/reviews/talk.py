@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 from gateway.models import Agent, Run, Session
-from gateway.runs.closing import Said, close
+from gateway.runs.closing import RunOutput, close
 from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.models import ReviewRun
@@ -46,7 +46,7 @@ def say(
     )
     messages = [*(steps or []), {"role": "assistant", "content": answer}]
     kept = [] if state == Run.State.FAILED else messages
-    close(context, Said(text=answer, messages=kept), state=state)
+    close(context, RunOutput(text=answer, messages=kept), state=state)
     session.refresh_from_db()
     return Run.objects.get(pk=context.run_id)
 

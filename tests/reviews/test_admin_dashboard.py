@@ -233,7 +233,7 @@ def test_todays_use_stands_beside_the_ceilings(settings: Any) -> None:
     review_make(book, usage=usage(400, 0), started_at=NOON - timedelta(days=1))
     ConsolidationDay.objects.create(owner=book.owner, day=NOON.date(), tokens=70)
     ConsolidationDay.objects.create(owner=book.owner, day=NOON.date() - timedelta(days=1), tokens=5)
-    reviews, tokens, consolidation = owner_rows()[0].ceilings
+    reviews, tokens, consolidation = owner_rows()[0].quotas
     assert (reviews.used, reviews.most, reviews.is_near) == (1, 10, False)
     assert (tokens.used, tokens.percent, tokens.is_near) == (950, 95, True)
     assert (consolidation.used, consolidation.most) == (70, 10_000_000)
@@ -242,7 +242,7 @@ def test_todays_use_stands_beside_the_ceilings(settings: Any) -> None:
 def test_no_limit_is_no_ceiling(settings: Any) -> None:
     settings.REVIEW_TOKENS_PER_DAY = 0
     review_make(book_make(), usage=usage(950, 0), started_at=NOON)
-    tokens = owner_rows()[0].ceilings[1]
+    tokens = owner_rows()[0].quotas[1]
     assert (tokens.used, tokens.percent, tokens.is_near) == (950, 0, False)
 
 

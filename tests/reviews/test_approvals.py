@@ -177,7 +177,7 @@ def test_the_time_of_what_was_rejected_does_not_begin_anew_with_another_approval
 
 def test_what_an_undone_clear_brought_back_as_rejected_is_purged_too(wait: Wait) -> None:
     review = reject(wait(), 0)
-    ReviewRun.objects.update(turned_down_at=None)
+    ReviewRun.objects.update(rejected_at=None)
     approve(review, 1)
     with time_machine.travel(timezone.now() + timedelta(days=settings.UNDO_DAYS, seconds=1), tick=False):
         assert purge_proposals(timezone.now()) == 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Run, Session
-from gateway.runs.closing import Said, close
+from gateway.runs.closing import RunOutput, close
 from gateway.runs.native import open_native
 from memories.models import Owner
 from reviews.frozen import CONTEXT_MESSAGES, read_frozen
@@ -107,7 +107,7 @@ def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner
     assert texts(review) == ["First", "One."]
     model.script(DONE)
     run_review(review)
-    answer = Said(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
+    answer = RunOutput(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
     close(context, answer, state=Run.State.COMPLETED)
     assert texts(review_request(alice.pk, session))[-2:] == ["Second", "Two."]
 

@@ -22,7 +22,7 @@ from reviews import runner as review_runner
 from reviews import services
 from reviews.models import ReviewRun
 from reviews.retries import retry_delay
-from reviews.services import Outcome, expire_leases, review_cancel, review_claim, review_finish
+from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_claim, review_finish
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
@@ -164,7 +164,7 @@ def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) ->
 # ---- the book changed meanwhile ----
 
 
-def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[services.Claim, Outcome]:
+def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[services.ReviewClaim, ReviewOutcome]:
     """A review whose model is done, and which has not been applied yet."""
     claim = review_claim(review.pk)
     assert claim is not None

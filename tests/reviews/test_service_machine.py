@@ -43,7 +43,7 @@ from memories.services import (
 from memories.snapshot import load_view
 from memories.sweep import memories_sweep
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
-from reviews.consolidation.clearing import book_clear
+from reviews.consolidation.clear import book_clear
 from reviews.models import ReviewRun
 from reviews.services import review_undo
 from tests.factories import agent_make, owner_make, session_make
@@ -204,7 +204,7 @@ class Writing(RuleBasedStateMachine):
         source = Source(actor=self.actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO, undoes=change_set.pk)
         undone = undo_changes(change_set, source, only=only)
         assert only is None or set(undone.undone) <= only
-        assert not set(undone.undone) & set(undone.left_alone)
+        assert not set(undone.undone) & set(undone.skipped)
         changed = {row.number for row in self.rows() if memory_state(row) != before[row.number]}
         assert changed == set(undone.undone)
         assert not undone.undone or undone.change_set is not None
@@ -219,7 +219,7 @@ class Writing(RuleBasedStateMachine):
         undone = undo_changes(change_set, source)
         if undone.change_set is not None:
             again = undo_changes(ChangeSet.objects.get(pk=undone.change_set), source)
-            assert again.left_alone == ()
+            assert again.skipped == ()
         assert {row.number: {**memory_state(row), "deleted_at": bool(row.deleted_at)} for row in self.rows()} == before
 
     @rule(lines=st.lists(st.tuples(contents, targets, st.none() | st.integers(1, 8)), min_size=1, max_size=4))

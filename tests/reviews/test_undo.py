@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from memories import scanning
+import scanning
 from memories.changes import Undone, change_set_get, undo_changes
 from memories.errors import Conflict, InvalidRequest
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -67,7 +67,7 @@ def test_everything_comes_back_as_it_was(alice: Owner, model: ScriptedModel) -> 
     assert contents() == ["Lives in York.", "Likes tea."]
     undone = undo(review)
     assert contents() == ["Lives in Leeds.", "Works at Halvorsen."]
-    assert (undone.undone, undone.left_alone, review.state) == ((1, 2, 3), (), "undone")
+    assert (undone.undone, undone.skipped, review.state) == ((1, 2, 3), (), "undone")
     newest = Revision.objects.filter(memory=leeds).latest("version")
     assert (newest.version, newest.actor, newest.change_set_id) == (3, "user:1", undone.change_set)
 
@@ -86,7 +86,7 @@ def test_what_was_changed_since_is_left_alone_and_listed(alice: Owner, model: Sc
     review = saved(alice, model)
     edit(alice, 1, "Is vegan.")
     undone = undo(review)
-    assert (undone.undone, undone.left_alone, review.state) == ((2,), (1,), "undone")
+    assert (undone.undone, undone.skipped, review.state) == ((2,), (1,), "undone")
     assert (contents(), states(review)) == (["Is vegan."], ["left_alone", "undone"])
 
 
@@ -94,7 +94,7 @@ def test_when_all_was_changed_since_the_review_stays_saved(alice: Owner, model: 
     review = saved(alice, model, adds("Likes tea."))
     edit(alice, 1, "Likes coffee.")
     undone = undo(review)
-    assert (undone.undone, undone.left_alone, review.state, undone.change_set) == ((), (1,), "saved", None)
+    assert (undone.undone, undone.skipped, review.state, undone.change_set) == ((), (1,), "saved", None)
 
 
 def test_single_writes_are_taken_back(alice: Owner, model: ScriptedModel) -> None:
@@ -109,7 +109,7 @@ def test_undoing_twice_changes_nothing_more(alice: Owner, model: ScriptedModel) 
     review = saved(alice, model)
     undo(review)
     again = undo(review)
-    assert (again.undone, again.left_alone, review.state, Revision.objects.count()) == ((), (), "undone", 4)
+    assert (again.undone, again.skipped, review.state, Revision.objects.count()) == ((), (), "undone", 4)
 
 
 def test_the_undo_of_the_undo_puts_it_back_and_so_on(alice: Owner, model: ScriptedModel) -> None:
@@ -142,14 +142,14 @@ def test_a_change_made_after_putting_back_is_left_alone(alice: Owner, model: Scr
     review = saved(alice, model, adds("Likes tea."))
     undo_set(alice, undo(review).change_set)
     edit(alice, 1, "Likes coffee.")
-    assert undo(review).left_alone == (1,)
+    assert undo(review).skipped == (1,)
 
 
 def test_a_memory_that_two_reviews_touched_goes_back_step_by_step(alice: Owner, model: ScriptedModel) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     first = saved(alice, model, updates(leeds.number, "Lives in York."))
     second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
-    assert (undo(first).left_alone, contents()) == ((1,), ["Lives in Hull."])
+    assert (undo(first).skipped, contents()) == ((1,), ["Lives in Hull."])
     seen = []
     for review in (second, first):
         seen.append((undo(review).undone, contents()))
@@ -158,7 +158,7 @@ def test_a_memory_that_two_reviews_touched_goes_back_step_by_step(alice: Owner, 
     assert undo_set(alice, back.pk).undone == (1,)
     again = ChangeSet.objects.filter(undoes=second.change_set).latest("id")
     assert undo_set(alice, again.pk).undone == (1,)
-    assert (contents(), undo(first).left_alone) == (["Lives in Hull."], (1,))
+    assert (contents(), undo(first).skipped) == (["Lives in Hull."], (1,))
 
 
 def test_what_a_person_wrote_over_a_review_that_was_taken_back_is_left_alone(
@@ -169,7 +169,7 @@ def test_what_a_person_wrote_over_a_review_that_was_taken_back_is_left_alone(
     second = saved(alice, model, updates(leeds.number, "Lives in Hull."))
     undo(second)
     edit(alice, 1, "Lives in Bath.")
-    assert (undo(first).left_alone, contents()) == ((1,), ["Lives in Bath."])
+    assert (undo(first).skipped, contents()) == ((1,), ["Lives in Bath."])
 
 
 def test_its_owner_is_told_once(alice: Owner, model: ScriptedModel) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import CharField, Count, Q, Sum
 
 from gateway.models import Run
-from memories.admin.marks import ORIGINS
+from memories.admin.badges import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
 from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, Tally, lines
 from reviews.admin.dashboard.money import Money, Tokens, dollars, token_sums

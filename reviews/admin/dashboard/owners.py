@@ -1,4 +1,4 @@
-"""Tokens by owner: who used most in the period, what it cost, and how far today's ceilings are."""
+"""Tokens by owner: who used most in the period, what it cost, and how far today's quotas are."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from django.db.models import Count, Q, QuerySet, Sum, UUIDField
 from django.http import HttpRequest
 from django.urls import reverse
 
-from gateway.agents.configuration import memory_settings
+from gateway.agents.configuration import consolidation_settings
 from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Used
@@ -30,7 +30,7 @@ _ASKED: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ceiling:
+class QuotaUse:
     """Today's use beside its ceiling; `most` 0: there is none."""
 
     used: int
@@ -49,7 +49,7 @@ class Ceiling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerUse:
-    """One owner's tokens in the period, and today's use beside the ceilings."""
+    """One owner's tokens in the period, and today's use beside the quotas."""
 
     name: str
     link: str = ""
@@ -57,7 +57,7 @@ class OwnerUse:
     reviews: int
     consolidation: int
     spent: float
-    ceilings: tuple[Ceiling, ...] = ()  # reviews, their tokens, tokens of consolidation
+    quotas: tuple[QuotaUse, ...] = ()  # reviews, their tokens, tokens of consolidation
 
     @property
     def total(self) -> int:
@@ -91,7 +91,7 @@ def owners_table(request: HttpRequest, period: Period, money: Money, used: Used,
             reviews=reviewed[pk],
             consolidation=consolidated[pk],
             spent=spent[pk],
-            ceilings=today[pk],
+            quotas=today[pk],
         )
         for pk in chosen
         if pk in owners  # else it was forgotten this very moment
@@ -134,20 +134,20 @@ def _consolidating(rows: Q) -> Iterable[tuple[Any, ...]]:
     return by.values_list("whose").annotate(sum=Sum("tokens")).order_by("-sum")[:_MOST_GROUPS]
 
 
-def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[Ceiling, ...]]:
-    """What each used of the ceilings of this UTC day, as reviews.ceilings and reviews.consolidation.ceilings count."""
+def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]]:
+    """What each used of the quotas of this UTC day, as reviews.quotas and reviews.consolidation.quotas count."""
     day = now.astimezone(UTC).date()
     started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=begin_of(day)).order_by()
     numbers, tokens = Counter[UUID](), Counter[UUID]()
     for pk, number, taken in started.values_list("owner").annotate(Count("pk"), tokens=token_sums()["tokens"]):
         numbers[pk], tokens[pk] = number, int(taken or 0)
     consolidated = dict(ConsolidationDay.objects.filter(owner__in=owners, day=day).values_list("owner", "tokens"))
-    most = memory_settings().max_tokens_per_day
+    most = consolidation_settings().max_tokens_per_day
     return {
         pk: (
-            Ceiling(used=numbers[pk], most=settings.REVIEWS_PER_DAY),
-            Ceiling(used=tokens[pk], most=settings.REVIEW_TOKENS_PER_DAY),
-            Ceiling(used=consolidated.get(pk, 0), most=most),
+            QuotaUse(used=numbers[pk], most=settings.REVIEWS_PER_DAY),
+            QuotaUse(used=tokens[pk], most=settings.REVIEW_TOKENS_PER_DAY),
+            QuotaUse(used=consolidated.get(pk, 0), most=most),
         )
         for pk in owners
     }

@@ -1,6 +1,6 @@
 """The days that the first page looks at. Ids are UUIDv7, so the rows made since a moment are a stretch of the primary
 key: no other index is needed, and what is older is never read (PostgreSQL plans an index scan of the primary key for
-each of these queries). Days are those of UTC, as ceilings count them. What was counted of finished days is kept in the
+each of these queries). Days are those of UTC, as quotas count them. What was counted of finished days is kept in the
 process for some minutes, since it hardly changes; a warm page reads the rows of today only."""
 
 from collections.abc import Callable, Iterable

@@ -7,14 +7,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.agents.configuration import memory_settings
+from gateway.agents.configuration import consolidation_settings
 from memories.errors import DomainError
 from memories.models import Book
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.standing import standing_of
-from reviews.consolidation.starts import MOST_BOOKS
+from reviews.consolidation.triggers import MOST_BOOKS
 from reviews.models import ConsolidationRun
 
 BAR = 30
@@ -44,7 +44,7 @@ class Command(BaseCommand):
                 self._follow(run)
 
     def _preview(self, books: list[Book], *, force: bool) -> None:
-        if not memory_settings().enabled:
+        if not consolidation_settings().enabled:
             self.stdout.write(runs.OFF)
         for book in books:
             self.stdout.write(f"{book.owner}, book {book.name}")
@@ -94,7 +94,7 @@ def progress_line(run: ConsolidationRun) -> str:
 
 def _books(owner: str, book: str) -> list[Book]:
     if not owner and not book:
-        limits = memory_settings()
+        limits = consolidation_settings()
         return due_books(limits, timezone.now(), most=MOST_BOOKS)
     rows = Book.objects.select_related("owner__user").order_by("owner", "name")
     if owner:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.agents.settings import MemorySettings
-from gateway.command_words import VERBS
+from gateway.agents.settings import ConsolidationSettings
+from gateway.command_syntax import VERBS
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "consolidation.md").read_text()
 ROWS = dict(re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", TEXT.split("## Settings")[1], re.MULTILINE))
@@ -17,9 +17,9 @@ DEFAULTS = {
 }
 
 
-@pytest.mark.parametrize("name", MemorySettings.model_fields)
+@pytest.mark.parametrize("name", ConsolidationSettings.model_fields)
 def test_every_setting_has_its_default(name: str) -> None:
-    default = MemorySettings.model_fields[name].default
+    default = ConsolidationSettings.model_fields[name].default
     assert DEFAULTS[name] == (str(default).lower() or "none")
 
 

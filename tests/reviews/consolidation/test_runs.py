@@ -1,4 +1,4 @@
-"""Runs: asked for once, held by one worker, handed on after a crash, stopped, and within their ceilings."""
+"""Runs: asked for once, held by one worker, handed on after a crash, stopped, and within their quotas."""
 
 from datetime import timedelta
 
@@ -12,7 +12,7 @@ from memories import leases
 from memories.errors import Conflict
 from memories.leases import LeaseLost
 from memories.models import Artifact, Book, Lease, Owner
-from reviews.consolidation import runner, runs, starts
+from reviews.consolidation import runner, runs, triggers
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
 from reviews.consolidation.runs import Trigger
@@ -35,7 +35,7 @@ def test_nothing_runs_while_it_is_off(alice: Owner, agent: Agent, answering: Ans
     assert work(run).state == "cancelled"
     with pytest.raises(Conflict, match="Consolidation is off"):
         request(alice)
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
     assert ConsolidationRun.objects.count() == 1
     assert answering.calls == []
 
@@ -174,13 +174,13 @@ def test_a_long_run_makes_room_for_other_jobs(
 def test_the_sweep_starts_due_books_once(alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel) -> None:
     talk(alice, agent)
     talk(charlie, agent, temporary=True)
-    starts.consolidation_sweep()
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
+    triggers.consolidation_sweep()
     (run,) = ConsolidationRun.objects.all()
     assert (run.owner, run.trigger) == (alice, "startup")
     work(run)
     look_again()
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
     assert ConsolidationRun.objects.count() == 1, "nothing is due any more"
 
 
@@ -189,10 +189,10 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
 ) -> None:
     for owner in (alice, bob):
         talk(owner, agent)
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exclude(enqueued_at=None).exists()
-    starts.consolidation_sweep()
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
+    triggers.consolidation_sweep()
     first = ConsolidationRun.objects.exclude(enqueued_at=None).get()
     talk(charlie, agent)
     assert request(charlie).enqueued_at is not None, "who asks does not wait"
@@ -203,12 +203,12 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
 
 
 def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starts, "_looked_at", starts.time.monotonic())
+    monkeypatch.setattr(triggers, "_looked_at", triggers.time.monotonic())
     talk(alice, agent)
-    starts.consolidation_sweep()
+    triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exists()
-    monkeypatch.setattr(starts, "_looked_at", starts.time.monotonic() - 3601)
-    starts.consolidation_sweep()
+    monkeypatch.setattr(triggers, "_looked_at", triggers.time.monotonic() - 3601)
+    triggers.consolidation_sweep()
     assert ConsolidationRun.objects.get().trigger == "schedule"
 
 

@@ -1,0 +1,151 @@
+"""Which session is it? Clients that resend everything name none; the conversation's own words do (pure functions).
+
+Canonical messages are user and assistant texts: without white space (clients trim and join texts each in their way),
+consecutive ones of a role joined, parts that are no text as hashes; system, developer and tool messages are ignored,
+and so are `/memory` commands with their answers.
+`history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from gateway.command_syntax import is_command
+
+Message = dict[str, Any]
+COMMANDS_ONLY = "command:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conversation:
+    """A resent conversation `[u1 a1 … un]`, reduced to what identifies it."""
+
+    history_hash_before: str  # history_hash(n-1): everything before the last user message
+    history_hash_earlier: str  # history_hash(n-2)
+    user: str  # canonical text of the last user message
+    user_key: str  # its hash
+    previous_user_key: str  # of the user message before it
+    previous_answer: str  # canonical text of a(n-1)
+    # Of the user messages just before the last one, where no answer stands between them: that one was never answered.
+    unanswered_user_key: str
+    last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
+    turns_before: int  # n - 1
+
+
+def digest(*parts: str) -> str:
+    """SHA-256 over parts that cannot run into each other."""
+    hasher = hashlib.sha256()
+    for part in parts:
+        data = part.encode()
+        hasher.update(len(data).to_bytes(8, "big"))
+        hasher.update(data)
+    return hasher.hexdigest()
+
+
+def first_history_hash(owner_id: UUID, agent_name: str) -> str:
+    """history_hash(0)."""
+    return digest(str(owner_id), agent_name)
+
+
+def next_history_hash(history_hash: str, user: str, assistant: str) -> str:
+    """history_hash(n) from history_hash(n-1) and canonical texts."""
+    return digest(history_hash, user, assistant)
+
+
+def pair_key(user: str, assistant: str) -> str:
+    """What a client that cut off older messages still shows us: the latest pair, in canonical texts."""
+    return digest(user, assistant)
+
+
+def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
+    """In place of the history's hash, for a session in which nothing but `/memory` commands was said: its latest one."""
+    return (
+        COMMANDS_ONLY
+        + digest(first_history_hash(owner_id, agent_name), strip_whitespace(said), strip_whitespace(answer))[:56]
+    )
+
+
+def fold(text: str) -> str:
+    """White space folded."""
+    return " ".join(text.split())
+
+
+def strip_whitespace(text: str) -> str:
+    """Canonical text: no white space at all, so that it does not matter how the texts of several steps were joined."""
+    return "".join(text.split())
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content; parts that are no text are left out."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(
+            str(part.get("text", "")) for part in content if isinstance(part, dict) and part.get("type") == "text"
+        )
+    return ""
+
+
+def canonical_content(content: Any) -> str:
+    """Content as it identifies a message: canonical text, other parts as hashes."""
+    if not isinstance(content, list):
+        return strip_whitespace(text_of(content))
+    pieces = []
+    for part in content:
+        if isinstance(part, dict) and part.get("type") == "text":
+            pieces.append(strip_whitespace(str(part.get("text", ""))))
+        else:
+            pieces.append(digest(json.dumps(part, sort_keys=True)))
+    return "".join(pieces)
+
+
+def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
+    """`(role, texts)` with alternating roles, starting with the user; the texts of consecutive messages of a role stand
+    together. A user's `/memory` command goes with its answer."""
+    found: list[tuple[str, list[str]]] = []
+    after_command = False
+    for message in messages:
+        role = message.get("role")
+        if role not in {"user", "assistant"}:
+            continue
+        content = message.get("content")
+        if role == "user":
+            after_command = is_command(text_of(content))
+        if after_command:
+            continue
+        text = canonical_content(content)
+        if found and found[-1][0] == role:
+            found[-1][1].append(text)
+        elif text or role == "user":
+            found.append((role, [text]))
+    if found and found[0][0] == "assistant":
+        found.insert(0, ("user", [""]))
+    return found
+
+
+def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:
+    """Reduce a request's messages. The last user message is the new one; what follows it does not identify."""
+    turns = canonical(messages)
+    while turns and turns[-1][0] == "assistant":
+        turns.pop()
+    last = turns.pop()[1] if turns else [""]
+    user, unanswered = "".join(last), "".join(last[:-1])
+    history_hash = earlier = first_history_hash(owner_id, agent_name)
+    previous = ("", "")
+    for index in range(0, len(turns) - 1, 2):
+        previous = ("".join(turns[index][1]), "".join(turns[index + 1][1]))
+        earlier, history_hash = history_hash, next_history_hash(history_hash, *previous)
+    before = len(turns) // 2
+    return Conversation(
+        history_hash_before=history_hash,
+        history_hash_earlier=earlier,
+        user=user,
+        user_key=digest(user),
+        previous_user_key=digest(previous[0]),
+        previous_answer=previous[1],
+        unanswered_user_key=digest(unanswered) if unanswered else "",
+        last_pair=pair_key(*previous) if before else "",
+        turns_before=before,
+    )

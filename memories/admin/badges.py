@@ -1,0 +1,105 @@
+"""Marks and badges: who wrote something and how it stands, always an icon with a word, never colour alone."""
+
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, Q
+from django.utils import timezone
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from memories.models import Memory, Target, WriteOrigin
+
+# "You" of a person's own pages is somebody else here.
+ORIGINS: dict[str, tuple[str, str]] = {
+    WriteOrigin.TOOL: ("chat_bubble", "Agent"),
+    WriteOrigin.BACKGROUND_REVIEW: ("visibility", "Review"),
+    WriteOrigin.CONSOLIDATION: ("stacks", "Consolidated"),
+    WriteOrigin.USER: ("edit", "Owner"),
+    WriteOrigin.ADMIN: ("shield", "Admin"),
+    WriteOrigin.IMPORT: ("move_to_inbox", "Import"),
+    WriteOrigin.SYSTEM: ("schedule", "System"),
+}
+TARGETS: dict[str, str] = {Target.USER: "The person", Target.MEMORY: "The work"}
+STATES: dict[str, tuple[str, str, str]] = {
+    "live": ("check", "Live", "ok"),
+    "pinned": ("keep", "Pinned", "accent"),
+    "blocked": ("error", "Blocked", "danger"),
+    "expired": ("schedule", "Expired", "warn"),
+    "deleted": ("delete", "Deleted", "muted"),
+}
+
+
+def origin_badge(origin: str) -> SafeString:
+    """Who wrote: icon and word of a write origin."""
+    icon, word = ORIGINS.get(origin, ("help", origin))
+    return format_html(
+        '<span class="db-mark"><span class="material-symbols-outlined" aria-hidden="true">{}</span>{}</span>',
+        icon,
+        word,
+    )
+
+
+def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
+    """A state: `tone` is ok, accent, warn, danger or muted."""
+    picture = format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon) if icon else ""
+    return format_html('<span class="db-badge db-badge--{}">{}{}</span>', tone, picture, word)
+
+
+def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
+    """The one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
+    if memory.deleted_at:
+        return "deleted"
+    if memory.expires_at and memory.expires_at <= (now or timezone.now()):
+        return "expired"
+    if memory.blocked:
+        return "blocked"
+    return "pinned" if memory.pinned else "live"
+
+
+def memory_state_query(name: str, now: datetime | None = None) -> Q:
+    """The same states as a filter. What may be injected is live; the pinned ones are live too."""
+    now = now or timezone.now()
+    kept = Q(deleted_at__isnull=True)
+    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
+    blocked = ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
+    return {
+        "live": kept & unexpired & ~blocked,
+        "pinned": kept & unexpired & ~blocked & Q(pinned=True),
+        "blocked": kept & unexpired & blocked,
+        "expired": kept & Q(expires_at__lte=now),
+        "deleted": Q(deleted_at__isnull=False),
+    }[name]
+
+
+def memory_badge(memory: Memory) -> SafeString:
+    """The badge of a memory's state."""
+    icon, word, tone = STATES[memory_state_name(memory)]
+    return badge(word, tone, icon)
+
+
+def moment(at: datetime | None) -> str:
+    """A time as the admin writes it: 20 Nov 2026, 09:41."""
+    return date_format(timezone.localtime(at), "j M Y, H:i") if at else "–"
+
+
+def day(at: datetime | None) -> str:
+    """The same for a narrow column: 20 Nov 2026."""
+    return date_format(timezone.localtime(at), "j M Y") if at else "–"
+
+
+def seconds(since: datetime | None, until: datetime | None) -> str:
+    """How long something took."""
+    return f"{(until - since).total_seconds():.1f}" if since and until else "–"
+
+
+def total_tokens(usage: Any) -> str:
+    """The sum of a stored usage, if a model said it."""
+    total = usage.get("total_tokens") if isinstance(usage, dict) else None
+    return f"{total:,}" if isinstance(total, int) else "–"
+
+
+def yes_no(value: bool) -> str:
+    """A fact that is neither good nor bad: the theme's own red cross would make “no” a failure."""
+    return "Yes" if value else "No"

@@ -1,0 +1,97 @@
+"""Who looks at a page: the owner and their clock. Decorators for the views of every app."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import wraps
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from memories.models import Owner
+from memories.services import owner_for_user
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    """The owner, and the zone their times are shown in."""
+
+    owner: Owner
+    zone: ZoneInfo
+
+    @property
+    def actor(self) -> str:
+        """How their writes are signed."""
+        return f"user:{self.owner.user_id}"
+
+    def local(self, moment: datetime) -> datetime:
+        """A moment on their clock."""
+        return moment.astimezone(self.zone)
+
+    def day(self, moment: datetime) -> str:
+        """`20 Nov`, with the year when it is another one."""
+        there, now = self.local(moment), self.local(timezone.now())
+        year = "" if there.year == now.year else f" {there.year}"
+        return f"{there.day} {there:%b}{year}"
+
+    def near_day(self, moment: datetime) -> str:
+        """`today`, `yesterday`, else like day()."""
+        there, now = self.local(moment).date(), self.local(timezone.now()).date()
+        if there == now:
+            return "today"
+        return "yesterday" if now - there == timedelta(days=1) else self.day(moment)
+
+    def minute(self, moment: datetime) -> str:
+        """`20 Nov, 09:41`."""
+        return f"{self.day(moment)}, {self.local(moment):%H:%M}"
+
+
+View = Callable[..., HttpResponse]
+
+
+def page_view(view: View) -> View:
+    """A page for whoever is signed in; strangers are sent to the sign-in page."""
+    return never_cache(require_GET(login_required(_for_viewer(view))))
+
+
+def form_view(view: View) -> View:
+    """What a form of a page sends."""
+    return never_cache(require_POST(login_required(_for_viewer(view))))
+
+
+def fragment_view(view: View) -> View:
+    """Part of a page: somebody who was signed out is told so, instead of being given the sign-in page to put in it."""
+    return never_cache(require_GET(_for_viewer(view)))
+
+
+def action_view(view: View) -> View:
+    """A write that a page's script asks for; strangers are told so."""
+    return never_cache(require_POST(_for_viewer(view)))
+
+
+def zone_of(owner: Owner) -> ZoneInfo:
+    """The owner's time zone; UTC when the stored name is unknown here."""
+    try:
+        return ZoneInfo(owner.time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
+
+
+def _for_viewer(view: View) -> View:
+    """Give the view its viewer, and the page the viewer's clock."""
+
+    @wraps(view)
+    def with_viewer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not request.user.is_authenticated:
+            return HttpResponse(status=401)
+        owner = owner_for_user(request.user)
+        zone = zone_of(owner)
+        with timezone.override(zone):
+            return view(request, Viewer(owner, zone), *args, **kwargs)
+
+    return with_viewer

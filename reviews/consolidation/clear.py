@@ -1,0 +1,305 @@
+"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session or a book gave.
+Open reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back.
+Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
+
+import hashlib
+import secrets
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Max, Q, QuerySet
+from django.utils import timezone
+
+from gateway.hooks import SessionForgotten
+from gateway.models import Session
+from memories import invalidation
+from memories.artifacts import artifacts_remove, live_artifacts
+from memories.batches import BatchSize
+from memories.changes import Undone
+from memories.errors import Conflict
+from memories.models import Artifact, Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
+from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing
+from memories.tools import change_json
+from reviews.consolidation.extraction import note_change
+from reviews.consolidation.runs import cancel_all
+from reviews.consolidation.withdrawal import (
+    REASON,
+    ReviewPositions,
+    reviews_withdraw,
+    sessions_pass_over,
+    sessions_return,
+    withdrawn_keep,
+    withdrawn_return,
+)
+from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+
+CODE_MINUTES = 10
+FIRST_BATCH = 200
+"""Memories that are deleted in the same transaction as everything else of a clear."""
+_ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
+_CODE_LENGTH = 8
+_MARKED = ("state", "through_seq", "floor_seq")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What a clear of a book takes away, in numbers."""
+
+    memories: int
+    documents: int
+    sessions: int  # with notes or records
+    proposals: int  # reviews that wait for a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """What was taken away; undone with the change set."""
+
+    change_set: UUID
+    contents: Contents
+    changes: list[dict[str, Any]]
+
+
+def contents_of(book: Book) -> Contents:
+    """What a clear would take away."""
+    notes = _extractions(book).filter(cleared_at=None).exclude(Q(raw_memory="") & Q(synopsis=""))
+    records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
+    return Contents(
+        memories=Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).count(),
+        documents=live_artifacts(book.owner_id, book.pk).count(),
+        sessions=len({*notes.values_list("session_id", flat=True), *records}),
+        proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
+    )
+
+
+def clear_code_make(book: Book) -> str:
+    """A new one-time code for clearing a book; it takes the place of an older one."""
+    code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+    expires_at = timezone.now() + timedelta(minutes=CODE_MINUTES)
+    values = {"owner_id": book.owner_id, "sha256": _hash(code), "expires_at": expires_at}
+    ClearCode.objects.update_or_create(book=book, defaults=values)
+    return code
+
+
+def clear_confirmed(book: Book, code: str, *, actor: str) -> Cleared:
+    """Clear the book if the code is the present one; it is good once. Raises Conflict."""
+    with transaction.atomic():
+        # Gone before anything else happens: of two that send it at once, one goes on.
+        rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
+        if rows.delete()[0] != 1:
+            raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
+        cleared, through = _clear_begin(book, _source(actor, WriteOrigin.USER))
+    return _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through)
+
+
+def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
+    """Take away all memory data of a book, of this book only, as one change set; transcripts stay.
+
+    The first transaction raises the book's epoch, so that nothing in the background writes to it any more, and takes
+    away everything but the memories above the first batch; those follow in transactions of their own. If it is
+    interrupted between them, what is done can be undone, and clearing again takes away the rest."""
+    source = _source(actor, origin)
+    with transaction.atomic():
+        cleared, through = _clear_begin(book, source)
+    return _clear_rest(book, source, cleared, through)
+
+
+def _source(actor: str, origin: WriteOrigin) -> Source:
+    return Source(actor=actor, origin=origin, kind=ChangeSet.Kind.CLEAR)
+
+
+def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
+    """Everything that must happen at once, and the first batch of memories. Also returns the number of the last memory
+    that belongs to the clear."""
+    contents = contents_of(book)
+    waiting = reviews_withdraw(book)
+    cancel_all(Q(book=book), REASON)
+    positions = sessions_pass_over(_sessions(book))
+    with book_writing(book, source) as writer:
+        change_set = writer.changes()
+        through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
+        changes = _delete_memories(writer, FIRST_BATCH)
+        artifacts_remove(writer)
+        now = timezone.now()
+        withdrawn_keep(waiting, change_set)
+        _records(book).filter(cleared_at=None).update(cleared_at=now, cleared_by=change_set.pk)
+        _pass_over(book, change_set.pk, now, positions)
+        ConsolidationState.objects.filter(book=book).update(
+            synthesized=F("changes"), artifact_versions={}, from_notes=False
+        )
+        Book.objects.filter(pk=book.pk).update(epoch=F("epoch") + 1)
+        # Of the owner: the record of the book's conversations is out of recall, too.
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
+    return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
+
+
+def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Cleared:
+    """Delete the memories that are left, up to the number `through`, a batch at a time."""
+    if len(cleared.changes) < FIRST_BATCH:
+        return cleared
+    changes = list(cleared.changes)
+    change_set = ChangeSet.objects.get(pk=cleared.change_set)
+    size = BatchSize()
+    gone = len(changes)
+    while gone:
+        began = time.monotonic()
+        with book_writing(book, source, change_set=change_set, silent=True) as writer:
+            deleted = _delete_memories(writer, size.rows, through=through)
+        size.took(time.monotonic() - began)
+        changes += deleted
+        gone = len(deleted)
+    book_changed(book, source, ())
+    return replace(cleared, changes=changes)
+
+
+def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
+    """When a clear is undone its records, notes and proposals come back with the rest; when that is undone, they go
+    again."""
+    if root.kind != ChangeSet.Kind.CLEAR:
+        return
+    now = timezone.now()
+    withdrawn_return(root, taken_back=taken_back)
+    records = ThreadRecord.objects.filter(owner_id=root.owner_id, cleared_by=root.pk)
+    records.update(cleared_at=None if taken_back else now)
+    rows = list(Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).select_related("session"))
+    if taken_back:
+        sessions_return({row.session: (row.floor_seq, _reviewed_before(row)) for row in rows})
+    else:
+        positions = sessions_pass_over(Session.objects.filter(pk__in=[row.session_id for row in rows]))
+    for row in rows:
+        if taken_back:
+            for name in _MARKED:
+                setattr(row, name, (row.before_clear or {}).get(name, getattr(row, name)))
+        else:
+            row.before_clear = _before(row, positions)
+            _mark(row, row.session)
+        row.cleared_at = None if taken_back else now
+    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at"], batch_size=500)
+
+
+def session_was_forgotten(event: SessionForgotten) -> None:
+    """A session was deleted or is to be forgotten: what it gave goes, and the documents are written without it."""
+    ClearedReview.objects.filter(owner_id=event.owner_id, review__session=event.session_id).delete()
+    row = Extraction.objects.filter(owner_id=event.owner_id, session_id=event.session_id).first()
+    if row is None:
+        return
+    had_words = bool(row.raw_memory or row.synopsis)
+    _empty(Extraction.objects.filter(pk=row.pk))
+    if had_words and row.cleared_at is None:
+        note_change(row.owner_id, row.book_id, forgotten=True)
+
+
+def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
+    """For forgetting everything: documents with their history, notes, runs. Inside that transaction, books locked.
+    Open runs find the raised epoch and end by themselves."""
+    erased = {
+        "artifacts": Artifact.objects.filter(owner_id=owner_id, book__in=books).count(),
+        "extractions": _empty(Extraction.objects.filter(owner_id=owner_id, book__in=books)),
+    }
+    Artifact.objects.filter(owner_id=owner_id, book__in=books).delete()
+    ClearedReview.objects.filter(owner_id=owner_id, review__book__in=books).delete()
+    ConsolidationState.objects.filter(owner_id=owner_id, book__in=books).delete()
+    over = ConsolidationRun.objects.filter(owner_id=owner_id, book__in=books)
+    over.exclude(state__in=ConsolidationRun.OPEN).delete()
+    for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
+        _pass_over(book, None, timezone.now(), {})
+    return erased
+
+
+def purge_cleared(before: datetime) -> int:
+    """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
+    notes."""
+    ClearedReview.objects.filter(cleared_at__lt=before).delete()
+    return _empty(Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis=""))
+
+
+def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
+    """Delete the book's first live memories, `most` at most; with `through` none that has a larger number."""
+    book = writer.book
+    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).order_by("number")
+    if through is not None:
+        rows = rows.filter(number__lte=through)
+    bulk = BulkWriter(writer)
+    changes = [change_json(bulk.delete(memory)) for memory in rows[:most]]
+    bulk.store()
+    return changes
+
+
+def _pass_over(book: Book, change_set: UUID | None, now: datetime, positions: ReviewPositions) -> None:
+    """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
+    sessions = {session.pk: session for session in _sessions(book)}
+    rows = list(_extractions(book).filter(session__in=sessions))
+    for row in rows:
+        row.before_clear = _before(row, positions)
+        row.cleared_at, row.cleared_by = now, change_set
+        _mark(row, sessions[row.session_id])
+    Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
+    known = {row.session_id for row in rows}
+    made = [
+        Extraction(
+            owner_id=book.owner_id,
+            book=book,
+            session=session,
+            cleared_at=now,
+            cleared_by=change_set,
+            said_at=session.last_active_at,
+        )
+        for session in sessions.values()
+        if session.pk not in known
+    ]
+    for row in made:
+        row.before_clear = _before(row, positions)
+        _mark(row, sessions[row.session_id])
+    Extraction.objects.bulk_create(made, batch_size=500)
+
+
+def _before(row: Extraction, positions: ReviewPositions) -> dict[str, Any]:
+    """What an undo of the clear puts back: of the notes, and how far their session was reviewed."""
+    before = {name: getattr(row, name) for name in _MARKED}
+    return before | ({"reviewed": list(positions[row.session_id])} if row.session_id in positions else {})
+
+
+def _reviewed_before(row: Extraction) -> tuple[int, int] | None:
+    reviewed = (row.before_clear or {}).get("reviewed")
+    return (reviewed[0], reviewed[1]) if reviewed else None
+
+
+def _mark(row: Extraction, session: Session) -> None:
+    row.state = Extraction.State.PASSED
+    row.through_seq = row.floor_seq = session.message_seq
+
+
+def _empty(rows: "QuerySet[Extraction]") -> int:
+    """Take the words out of extractions for good; their sessions count as dealt with."""
+    return rows.update(
+        raw_memory="",
+        synopsis="",
+        usage={},
+        error=None,
+        state=Extraction.State.PASSED,
+        floor_seq=F("through_seq"),
+        before_clear=None,
+        cleared_by=None,
+    )
+
+
+def _sessions(book: Book) -> "QuerySet[Session]":
+    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
+
+
+def _records(book: Book) -> "QuerySet[ThreadRecord]":
+    sessions = _sessions(book).values("pk")
+    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions)
+
+
+def _extractions(book: Book) -> "QuerySet[Extraction]":
+    return Extraction.objects.filter(owner_id=book.owner_id, book=book)
+
+
+def _hash(code: str) -> str:
+    return hashlib.sha256(code.encode()).hexdigest()

@@ -1,0 +1,83 @@
+"""What consolidation adds to the health line of a book and to an owner's export."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, Subquery
+
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.model_choice import BackgroundModels
+from memories.artifacts import artifact_json
+from memories.health import WARNING, Facts
+from memories.models import Artifact, Book
+from memories.portability import paged
+from reviews.models import ConsolidationRun, Extraction
+
+
+def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
+    """Where the newest run of each book stands, its progress in words while it is open, and why nothing runs where no
+    upstream may be given the book."""
+    models = BackgroundModels.now() if consolidation_settings().enabled else None
+    newest = ConsolidationRun.objects.filter(book=OuterRef("pk")).order_by("-id").values("pk")[:1]
+    named = (
+        Book.objects.filter(pk__in=[book.pk for book in books])
+        .annotate(newest_run=Subquery(newest))
+        .values("newest_run")
+    )
+    runs = {run.book_id: run for run in ConsolidationRun.objects.filter(pk__in=named)}
+    return {book.pk: _facts(runs.get(book.pk), models.obstacle(book.name) if models else "") for book in books}
+
+
+def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
+    sentences = ((WARNING, f"It is not consolidated. {obstacle}"),) if obstacle else ()
+    if run is None:
+        return Facts(figures={"consolidation": None, "consolidation_obstacle": obstacle or None}, sentences=sentences)
+    figures = {
+        "id": str(run.pk),
+        "state": run.state,
+        "phase": run.phase,
+        "sessions_done": run.sessions_done,
+        "sessions_total": run.sessions_total,
+        "finished_at": run.finished_at,
+    }
+    words = progress_words(run)
+    return Facts(
+        figures={"consolidation": figures, "consolidation_obstacle": obstacle or None},
+        sentences=(*sentences, (WARNING, words)) if words else sentences,
+    )
+
+
+def obstacle_of(book: Book) -> str:
+    """Why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the way."""
+    return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
+
+
+def progress_words(run: ConsolidationRun) -> str:
+    """One sentence about an open run, or about one that failed; "" for one that ended well."""
+    if run.state == ConsolidationRun.State.FAILED:
+        return f"The last consolidation failed: {(run.error or {}).get('message', 'nobody knows why')}"
+    if run.state not in ConsolidationRun.OPEN:
+        return ""
+    paused = "paused" if run.state == ConsolidationRun.State.PAUSED else "at work"
+    done = f"{run.sessions_done} of {run.sessions_total} sessions read"
+    writing = ", writing documents" if run.phase == ConsolidationRun.Phase.SYNTHESIS else ""
+    return f"Consolidation is {paused}: {done}{writing}."
+
+
+def export_consolidation(owner_id: UUID) -> Iterator[dict[str, Any]]:
+    """Documents, and what was noted of each session."""
+    documents = Artifact.objects.filter(owner_id=owner_id, deleted_at=None).select_related("book")
+    for artifact in paged(documents, "book_id", "path"):
+        yield {"type": "artifact", "book": artifact.book.name, **artifact_json(artifact)}
+    notes = Extraction.objects.filter(owner_id=owner_id, cleared_at=None).exclude(raw_memory="", synopsis="")
+    for row in paged(notes.select_related("book"), "said_at", "id"):
+        yield {
+            "type": "extraction",
+            "book": row.book.name,
+            "session_id": str(row.session_id),
+            "raw_memory": row.raw_memory,
+            "synopsis": row.synopsis,
+            "extracted_at": row.extracted_at,
+        }

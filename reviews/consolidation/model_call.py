@@ -1,0 +1,71 @@
+"""One question to a model, within its time and the quotas. Nothing of the database is held while it answers."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway import model_call
+from gateway.agents.model_choice import ModelTarget, UpstreamUndecided
+from memories.database import in_thread
+from memories.documents import tokens_of
+from memories.errors import DomainError, UpstreamError
+from reviews.consolidation.quotas import Meter, Spent, book_usage
+from reviews.consolidation.runs import ConsolidationClaim
+
+ANSWER_TOKENS = 2000
+"""What an answer is estimated at before it is there."""
+
+_LASTING = frozenset({401, 403, 404})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model said, and what it took in tokens."""
+
+    text: str
+    model: str
+    tokens: int
+    usage: dict[str, Any]
+
+
+async def ask(
+    claim: ConsolidationClaim,
+    meter: Meter,
+    messages: tuple[dict[str, Any], ...],
+    *,
+    target: ModelTarget,
+    leave: Spent | None = None,
+) -> Answer:
+    """Ask, and book the request. Raises QuotaExceeded before anything is sent, and DomainErrors."""
+    estimate = estimated_tokens(messages)
+    meter.reserve(estimate, leave=leave)
+    taken = 0
+    try:
+        result = await model_call.ask(
+            target, messages, seconds=claim.limits.request_seconds, request_id=str(claim.run.pk)
+        )
+        taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + tokens_of(result.text)
+    finally:
+        run, day = await asyncio.shield(in_thread(_book, claim.run.pk, claim.run.owner_id, taken))
+        meter.settle(estimate, run, day)
+    return Answer(text=result.text, model=result.model or target.model, tokens=taken, usage=result.usage)
+
+
+def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
+    """About how many tokens a request and its answer take."""
+    return sum(tokens_of(str(message["content"])) for message in messages) + ANSWER_TOKENS
+
+
+def is_lasting(error: DomainError) -> bool:
+    """Return True if a refusal will be the same for every request: a wrong key, an unknown model, no upstream."""
+    if isinstance(error, UpstreamUndecided):
+        return True
+    return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
+
+
+def _book(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Spent, Spent]:
+    with transaction.atomic():
+        return book_usage(run_id, owner_id, tokens)

@@ -1,0 +1,83 @@
+"""What consolidation may cost: model requests and tokens, in one run and of one owner in a day (UTC).
+A request reserves its estimate before it is sent and is booked with what it took, also when its answer is of no use."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from datetime import time as clock
+from uuid import UUID
+
+from django.db.models import F
+from django.utils import timezone
+
+from gateway.agents.settings import ConsolidationSettings
+from reviews.consolidation.errors import QuotaExceeded
+from reviews.models import ConsolidationDay, ConsolidationRun
+
+
+@dataclass(slots=True, kw_only=True)
+class Spent:
+    """Requests and tokens."""
+
+    requests: int = 0
+    tokens: int = 0
+
+
+@dataclass(slots=True)
+class Meter:
+    """The running sums of a worker's slice; other workers' share of the day comes in with every booking."""
+
+    limits: ConsolidationSettings
+    run: Spent
+    day: Spent
+    reserved: Spent
+
+    @classmethod
+    def of(cls, run: ConsolidationRun, limits: ConsolidationSettings) -> "Meter":
+        """As the rows say now."""
+        return cls(limits, Spent(requests=run.requests, tokens=run.tokens), day_spent(run.owner_id), Spent())
+
+    def reserve(self, tokens: int, *, leave: Spent | None = None) -> None:
+        """Take an estimate into account; `leave` keeps that much of the run free for later. Raises QuotaExceeded."""
+        leave = leave or Spent()
+        for scope, spent, requests, most in (
+            ("day", self.day, self.limits.max_requests_per_day, self.limits.max_tokens_per_day),
+            ("run", self.run, self.limits.max_requests_per_run, self.limits.max_tokens_per_run),
+        ):
+            kept = leave if scope == "run" else Spent()
+            if spent.requests + self.reserved.requests + 1 + kept.requests > requests:
+                raise QuotaExceeded(scope)
+            if spent.tokens + self.reserved.tokens + tokens + kept.tokens > most:
+                raise QuotaExceeded(scope)
+        self.reserved.requests += 1
+        self.reserved.tokens += tokens
+
+    def settle(self, reserved: int, run: Spent, day: Spent) -> None:
+        """A request is over: its reservation goes, the rows' sums come."""
+        self.reserved.requests -= 1
+        self.reserved.tokens -= reserved
+        self.run, self.day = run, day
+
+
+def book_usage(run_id: UUID, owner_id: UUID, tokens: int, *, requests: int = 1) -> tuple[Spent, Spent]:
+    """Add a request to the run and to the owner's day, in the caller's transaction; the sums of both, run first."""
+    day, _ = ConsolidationDay.objects.get_or_create(owner_id=owner_id, day=today())
+    ConsolidationDay.objects.filter(pk=day.pk).update(requests=F("requests") + requests, tokens=F("tokens") + tokens)
+    ConsolidationRun.objects.filter(pk=run_id).update(requests=F("requests") + requests, tokens=F("tokens") + tokens)
+    run = ConsolidationRun.objects.values_list("requests", "tokens").get(pk=run_id)
+    return Spent(requests=run[0], tokens=run[1]), day_spent(owner_id)
+
+
+def day_spent(owner_id: UUID) -> Spent:
+    """What the owner's day took so far."""
+    row = ConsolidationDay.objects.filter(owner_id=owner_id, day=today()).first()
+    return Spent(requests=row.requests, tokens=row.tokens) if row else Spent()
+
+
+def today() -> date:
+    """The day that is counted (UTC)."""
+    return timezone.now().date()
+
+
+def tomorrow() -> datetime:
+    """When the next day begins."""
+    return datetime.combine(today() + timedelta(days=1), clock.min, tzinfo=timezone.get_default_timezone())

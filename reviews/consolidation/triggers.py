@@ -1,0 +1,87 @@
+"""When consolidation starts by itself: as a worker starts, and on a schedule, for each book that is due. And what a
+worker looks after: runs whose worker died, pauses that are over, notes that were cleared long ago."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from gateway.agents.configuration import consolidation_settings
+from gateway.agents.settings import ConsolidationSettings
+from memories.errors import Conflict
+from reviews.consolidation.clear import purge_cleared
+from reviews.consolidation.runs import Trigger, consolidation_request, recover
+from reviews.consolidation.selection import due_books, waiting_sessions
+from reviews.models import ConsolidationRun
+
+MOST_BOOKS = 200
+_looked_at: float | None = None  # when this process last looked for due books, in time.monotonic()
+_left: int | None = None  # sessions that the look under way may still read, None when none is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """How many books a look at them started, and how many sessions these runs may read together."""
+
+    books: int
+    sessions: int
+
+
+def consolidation_sweep() -> None:
+    """One sweep. Idempotent; safe in several workers: a book has one open run at most."""
+    global _left, _looked_at
+    recover()
+    limits = consolidation_settings()
+    trigger = _time_to_look(limits)
+    if trigger is None:
+        return
+    purge_cleared(timezone.now() - timedelta(days=settings.UNDO_DAYS))
+    if limits.enabled:
+        most = limits.max_rollouts_per_startup if _left is None else _left
+        started = start_due(trigger, limits, most_sessions=most)
+        _left = most - started.sessions
+        if started.books == MOST_BOOKS and _left:
+            return  # there may be more: the next sweep looks on
+    _left, _looked_at = None, time.monotonic()
+
+
+def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, *, most_sessions: int) -> Started:
+    """Schedule a run for each book that is due; together they read at most `most_sessions`. A book with sessions that
+    gets no share waits for the next time."""
+    now = timezone.now()
+    books = due_books(limits, now, most=MOST_BOOKS)
+    waiting = waiting_sessions(books, limits, now)
+    wanted = [waiting.get((book.owner_id, book.name), 0) for book in books]
+    count = sessions = 0
+    for book, wants, share in zip(books, wanted, shares(wanted, most_sessions), strict=True):
+        if wants and not share:
+            continue
+        try:
+            consolidation_request(book, trigger=trigger, max_sessions=share)
+        except Conflict:
+            continue  # one ended this very moment, or it was turned off
+        count += 1
+        sessions += share
+    return Started(books=count, sessions=sessions)
+
+
+def shares(wanted: Sequence[int], most: int) -> list[int]:
+    """Divide `most` among those who want so many: each gets one in turn until nothing is left or nobody wants more."""
+    given = [0] * len(wanted)
+    left = min(most, sum(wanted))
+    while left:
+        for place, number in enumerate(wanted):
+            if left and given[place] < number:
+                given[place] += 1
+                left -= 1
+    return given
+
+
+def _time_to_look(limits: ConsolidationSettings) -> ConsolidationRun.Trigger | None:
+    if _looked_at is None:
+        return Trigger.STARTUP
+    passed = time.monotonic() - _looked_at
+    return Trigger.SCHEDULE if limits.schedule_minutes and passed >= limits.schedule_minutes * 60 else None

@@ -1,0 +1,111 @@
+"""What a clear does to reviews and to how far sessions are reviewed, and how an undo of it brings that back: proposals
+that waited for a person wait again, and what nobody had reviewed yet is reviewed after all. Reviews that were under way
+are not taken up; the next one reads their turns.
+Lock order: reviews → sessions, both before the book; called by reviews.consolidation.clear."""
+
+from collections.abc import Iterable, Mapping
+from uuid import UUID
+
+from django.db.models import F, QuerySet
+from django.utils import timezone
+
+from gateway.models import Session
+from memories.models import Book, ChangeSet
+from reviews.models import ClearedReview, Extraction, ReviewRun
+
+State = ReviewRun.State
+REASON = "The book was cleared."
+_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
+_BATCH = 500
+
+ReviewPositions = Mapping[UUID, tuple[int, int]]
+"""By session: through which message it is reviewed, and how many turns it had since."""
+
+
+def reviews_withdraw(book: Book) -> list[ClearedReview]:
+    """End the book's open reviews. Returns what waited for a person, to be stored with the clear's change set."""
+    rows = ReviewRun.objects.select_for_update().filter(book=book, state__in=_OPEN).order_by("pk")
+    waiting = [
+        ClearedReview(review=run, owner_id=run.owner_id, writes=run.writes, waits_since=run.finished_at)
+        for run in rows
+        if run.state == State.AWAITING_APPROVAL
+    ]
+    _cancel(rows)
+    return waiting
+
+
+def withdrawn_keep(waiting: Iterable[ClearedReview], change_set: ChangeSet) -> None:
+    """Store what waited, for an undo of this clear; a review has one row, of its latest clear."""
+    rows = list(waiting)
+    ClearedReview.objects.filter(review__in=[row.review_id for row in rows]).delete()
+    for row in rows:
+        row.change_set = change_set.pk
+    ClearedReview.objects.bulk_create(rows, batch_size=_BATCH)
+    _name_change_set([row.review_id for row in rows], change_set)
+
+
+def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
+    """Everything said so far counts as reviewed. Returns how it was."""
+    rows = sessions.select_for_update(of=("self",)).order_by("pk")
+    positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
+        "pk", "reviewed_through", "turns_since_memory_review")}  # fmt: skip
+    sessions.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
+    return positions
+
+
+def withdrawn_lock(root: ChangeSet) -> None:
+    """Before a clear is undone, or put back: lock its reviews and sessions, ahead of the book."""
+    if root.kind == ChangeSet.Kind.CLEAR:
+        kept = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
+        list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=kept).order_by("pk"))
+        passed = Extraction.objects.filter(owner_id=root.owner_id, cleared_by=root.pk).values("session")
+        list(Session.objects.select_for_update(of=("self",)).filter(pk__in=passed).order_by("pk"))
+
+
+def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
+    """The clear is undone: what it ended and nobody decided since waits again. Or it is put back: it ends again."""
+    epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
+    for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
+        run = ReviewRun.objects.filter(pk=row.review_id)
+        if taken_back:
+            ended = run.filter(state=State.CANCELLED, error__change_set=str(root.pk), session__isnull=False)
+            ended.update(
+                state=State.AWAITING_APPROVAL,
+                writes=row.writes,
+                finished_at=row.waits_since,
+                error=None,
+                book_epoch=epoch,
+            )
+        elif row.review.state == State.AWAITING_APPROVAL:
+            row.writes = row.review.writes
+            row.save(update_fields=["writes"])
+            _cancel(run)
+            _name_change_set([row.review_id], root)
+
+
+def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]) -> None:
+    """How far sessions were reviewed before the clear; each with the message up to which the clear passed them over, as
+    a session that was reviewed from there on stays as it is. With the sessions locked."""
+    changed = []
+    for session, (passed, position) in before.items():
+        if position and session.reviewed_through == passed:
+            session.reviewed_through = position[0]
+            session.turns_since_memory_review += position[1]
+            changed.append(session)
+    Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
+
+
+def _cancel(rows: "QuerySet[ReviewRun]") -> None:
+    ReviewRun.objects.filter(pk__in=[run.pk for run in rows]).update(
+        state=State.CANCELLED,
+        writes=[],
+        lease_token=None,
+        lease_expires_at=None,
+        finished_at=timezone.now(),
+        error={"code": "cancelled", "message": REASON},
+    )
+
+
+def _name_change_set(reviews: Iterable[UUID], change_set: ChangeSet) -> None:
+    problem = {"code": "cancelled", "message": REASON, "change_set": str(change_set.pk)}
+    ReviewRun.objects.filter(pk__in=list(reviews), state=State.CANCELLED).update(error=problem)

@@ -1,0 +1,42 @@
+"""What reviews may cost an owner in a day: a number of reviews, and tokens. Looked at in the worker, when a review is
+claimed: a turn is never slower or refused for it. A review that comes too late in the day waits for the next one."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+
+from django.conf import settings
+from django.utils import timezone
+
+from memories.models import Owner
+from reviews.models import ReviewRun
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """An owner's day so far: when it began and ends, how many reviews began in it, and the tokens they took."""
+
+    begins: datetime
+    ends: datetime
+    reviews: int
+    tokens: int
+
+    @property
+    def reached(self) -> str:
+        """The ceiling that is reached, in words; empty: none is."""
+        if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
+            return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
+        if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
+            tokens = f"{settings.REVIEW_TOKENS_PER_DAY:,} tokens for reviews"
+            return f"Today's {tokens} are used up; the next one runs tomorrow."
+        return ""
+
+
+def day_of(owner: Owner, now: datetime | None = None) -> Day:
+    """The owner's present day. Quotas count UTC days: a change of time zone gives nobody a second one."""
+    today = (now or timezone.now()).astimezone(UTC).date()
+    begins = datetime.combine(today, time.min, UTC)
+    ends = begins + timedelta(days=1)
+    started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
+    usages = list(started.values_list("usage", flat=True))
+    tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
+    return Day(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)

@@ -1,0 +1,27 @@
+"""Scanning of everything that becomes a memory, before it is stored and again before it is injected.
+`scan` finds injections and secrets, `redact` takes secrets out of long documents, `scan_hash` dates a verdict.
+Rules are data plus small functions, one file per family; see docs/scanning.md."""
+
+from scanning.provider_keys import looks_random, warm
+from scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
+from scanning.verdict import Finding, Redaction, Verdict
+from scanning.words import classes_of
+
+__all__ = [
+    "RULES_VERSION",
+    "SCAN_LIMIT",
+    "Finding",
+    "Redaction",
+    "Verdict",
+    "forget_words",
+    "redact",
+    "scan",
+    "scan_hash",
+    "warm",
+]
+
+
+def forget_words() -> None:
+    """Drop the words of scanned texts that this process keeps to save time."""
+    classes_of.cache_clear()
+    looks_random.cache_clear()

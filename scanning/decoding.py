@@ -1,0 +1,155 @@
+"""Views of encoded passages: base64, hex, percent, HTML entities, backslash escapes, rot13, reversed text.
+Decoding is limited in depth and in size, so that a scan stays linear in the text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import codecs
+import html
+import re
+from collections.abc import Callable, Iterator
+from urllib.parse import unquote
+
+from scanning.views import View, reversed_view
+
+MAX_DEPTH = 2
+MAX_ENCODED = 8_000  # characters of one encoded passage
+_MIN_READABLE = 0.85
+
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/_\-=])[A-Za-z0-9+/_\-]{14,8000}={0,2}(?![A-Za-z0-9+/_])")
+_HEX = re.compile(
+    r"(?<![0-9a-fA-F])(?:[0-9a-fA-F]{2}[ :]?){8,4000}(?![0-9a-fA-F])|(?:\\x[0-9a-fA-F]{2}){6,2000}"
+    r"|(?:0x[0-9a-fA-F]{2}[ ,]{1,2}){6,2000}"
+)
+_PERCENT = re.compile(r"[^\s%]{0,80}+(?:%[0-9a-fA-F]{2}[^\s%]{0,40}+){3,2000}")
+_ENTITIES = re.compile(r"(?:&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z]{2,8});[^&\n]{0,20}){2,2000}")
+_ESCAPES = re.compile(r"(?:\\(?:u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|u\{[0-9a-fA-F]{1,6}\})[^\\\n]{0,20}){3,1500}")
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|u\{([0-9a-fA-F]{1,6})\})")
+_DECIMALS = re.compile(r"(?<!\d)(?:1?\d\d[ ,]{1,2}){9,400}1?\d\d(?!\d)")
+_BINARY = re.compile(r"(?<![01])(?:[01]{8} ?){6,500}(?![01])")
+_ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b", re.IGNORECASE)
+_TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
+_BACKWARDS = re.compile(
+    r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever"
+    r"|tnatsissa|revoc|yebo|drocer"
+    r"|rückwärts|à l'envers|al revés|наоборот|задом наперед",
+    re.IGNORECASE,
+)
+
+
+def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
+    """Readable texts that are encoded in this view, all of one depth in one view; also those inside them.
+    Each character stands for the share of the passage it was decoded from."""
+    pieces: list[str] = []
+    origin: list[int] = []
+    for start, end, text in _passages(view.text):
+        first, last = view.located(start, end)
+        pieces.append(text + "\n")
+        origin.extend(first + place * (last - first) // len(text) for place in range(len(text)))
+        origin.append(max(last - 1, first))
+    if pieces:
+        inner = View("decoded", "".join(pieces), [*origin, view.origin[-1]], decoded=True)
+        yield inner
+        if depth > 1:
+            yield from decoded_views(inner, depth - 1)
+    unescaped = _unescaped_view(view)
+    if unescaped is not None:
+        yield unescaped
+    if _ROT13.search(view.text):
+        yield View("rot13", codecs.encode(view.text, "rot13"), view.origin, decoded=True)
+    if _BACKWARDS.search(view.text):
+        yield reversed_view(view)
+
+
+def _unescaped_view(view: View) -> View | None:
+    """The whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for; None if
+    there are none, or none that hides a letter or a bracket."""
+    if "\\" not in view.text:
+        return None
+    letters: list[str] = []
+    origin: list[int] = []
+    at = 0
+    hides = False
+    for escape in _ESCAPE.finditer(view.text):
+        letters.append(view.text[at : escape.start()])
+        origin.extend(view.origin[at : escape.start()])
+        plain = _from_escapes(escape.group())
+        hides = hides or " " < plain < "\x7f"
+        letters.append(plain)
+        origin.append(view.origin[escape.start()])
+        at = escape.end()
+    if not hides:
+        return None
+    letters.append(view.text[at:])
+    origin.extend(view.origin[at : len(view.text) + 1])
+    return View("unescaped", "".join(letters), origin, decoded=True)
+
+
+def _passages(text: str) -> Iterator[tuple[int, int, str]]:
+    if not text.isascii():
+        for match in _TAG_RUN.finditer(text):
+            yield match.start(), match.end(), "".join(chr(ord(c) - 0xE0000) for c in match.group())
+    for pattern, decode, hint in _CODECS:
+        if hint and hint not in text:
+            continue
+        for match in pattern.finditer(text):
+            plain = decode(match.group()[:MAX_ENCODED])
+            if plain and plain != match.group() and _readable(plain):
+                yield match.start(), match.end(), plain
+
+
+def _readable(text: str) -> bool:
+    good = sum(1 for char in text if char.isalnum() or char in " \n.,:;!?'\"-_/@()<>=#&%$*+[]{}")
+    return len(text) >= 4 and good >= _MIN_READABLE * len(text)
+
+
+def _from_base64(text: str) -> str:
+    body = text.rstrip("=").replace("-", "+").replace("_", "/")
+    if len(body) % 4 == 1:
+        body = body[:-1]
+    try:
+        return base64.b64decode(body + "=" * (-len(body) % 4)).decode("utf-8")
+    except (binascii.Error, UnicodeDecodeError):
+        return ""
+
+
+def _from_hex(text: str) -> str:
+    digits = re.sub(r"\\x|0x|[ :,]", "", text)
+    try:
+        return bytes.fromhex(digits).decode("utf-8")
+    except (ValueError, UnicodeDecodeError):
+        return ""
+
+
+def _from_escapes(text: str) -> str:
+    def char(match: re.Match[str]) -> str:
+        point = int(next(filter(None, match.groups())), 16)
+        return chr(point) if point < 0x110000 and not 0xD800 <= point <= 0xDFFF else "\ufffd"
+
+    return _ESCAPE.sub(char, text)
+
+
+def _from_decimals(text: str) -> str:
+    points = [int(number) for number in re.findall(r"\d+", text)]
+    return "".join(map(chr, points)) if all(32 <= point < 127 for point in points) else ""
+
+
+def _from_binary(text: str) -> str:
+    bits = text.replace(" ", "")
+    return "".join(chr(int(bits[i : i + 8], 2)) for i in range(0, len(bits) - 7, 8))
+
+
+def _from_percent(text: str) -> str:
+    return unquote(text, errors="replace")
+
+
+_CODECS: tuple[tuple[re.Pattern[str], Callable[[str], str], str], ...] = (
+    (_BASE64, _from_base64, ""),
+    (_HEX, _from_hex, ""),
+    (_PERCENT, _from_percent, "%"),
+    (_ENTITIES, html.unescape, "&"),
+    (_ESCAPES, _from_escapes, "\\"),
+    (_DECIMALS, _from_decimals, ""),
+    (_BINARY, _from_binary, ""),
+)

@@ -1,0 +1,190 @@
+"""Secrets known by their form: private key blocks, JWTs, addresses with passwords, card and account numbers,
+seed phrases. Numbers are checked by their check digits, so that order numbers pass."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from stdnum import iban, luhn, numdb
+from stdnum.iso7064 import mod_97_10
+
+from scanning.provider_keys import Span, is_filler
+from scanning.words import word_set
+
+_PEM = re.compile(
+    r"-----BEGIN (?P<label>[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?)-----"
+    r"(?P<body>[A-Za-z0-9+/=\s\\:,.\-()]{0,20000}?)(?:-----END (?P=label)-----|(?=-----BEGIN)|\Z)"
+)
+_PEM_HEAD = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----(?:\s{0,4}[A-Za-z0-9+/=\\]{16,200}){0,400}"
+)
+_PUTTY = re.compile(
+    r"PuTTY-User-Key-File-\d[^\n]{0,80}(?:\n[A-Za-z\-]{2,20}: [^\n]{0,200}|\n[A-Za-z0-9+/=]{2,200}){0,200}"
+)
+_JWT = re.compile(r"(?<![\w\-])eyJ[\w\-]{8,4000}={0,2}\.[\w\-]{8,8000}={0,2}(?:\.[\w\-]{0,2000}={0,2}){0,3}")
+_URL = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]{1,20})://(?P<user>[^\s:@/?#<>\"'`]{0,100}):(?P<password>[^\s@<>"
+    r"\"'`]{1,200})@(?P<host>[^\s/?#<>\"'`]{1,200})"
+)
+_CONNECTION = re.compile(r"(?i)(?:^|[;\s\"'])(?:password|pwd)\s?=\s?(?P<password>[^;\s\"']{3,100});")
+_BASIC = re.compile(r"(?i)\bbasic (?P<password>[A-Za-z0-9+/]{12,200}={0,2})(?![A-Za-z0-9])")
+_BEARER = re.compile(r"(?i)\bbearer:? (?P<password>[A-Za-z0-9_\-.=+/]{20,500})")
+_CURL_USER = re.compile(r"(?:-u|--user)[ =][\"']?(?P<user>[^\s:\"'$]{1,80}):(?P<password>[^\s\"'$<]{3,100})")
+_QUERY = re.compile(
+    r"(?i)[?&](?:access_token|token|api_?key|key|apikey|auth|secret|client_secret|sig|signature|password"
+    r"|passwd|pwd|x-amz-signature|sas)=(?P<password>[^\s&#\"'<>]{6,300})"
+)
+_CARD = re.compile(r"(?<![\d.\-/])(?:\d[ \-]?){12,18}\d(?![\d]|[.\-/]\d)")
+_CARD_GROUPS = re.compile(r"\d{4}([ \-])\d{4}\1\d{4}\1\d{1,7}|3\d{3}([ \-])\d{6}\2\d{4,5}|\d{13,19}")
+_CARD_WORDS = re.compile(
+    r"card|karte|carte|tarjeta|cartao|cartão|carta|карт|卡|カード|카드|کارت|kart|बैंक|visa|master|amex|cvv|cvc|exp",
+    re.IGNORECASE,
+)
+_OTHER_NUMBER = re.compile(
+    r"order|track|invoice|ticket|imei|isbn|ean|gtin|parcel|shipment|bestell|commande|pedido|заказ|serial"
+    r"|part|sku|issn|barcode|fax|phone|tel",
+    re.IGNORECASE,
+)
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d{2}(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,4})?(?![A-Za-z0-9])"
+)
+_IBAN_FORMS = numdb.get("iban")
+# python-stdnum knows the countries of the SWIFT registry; Iran writes the same form without being in it.
+_IRAN, _IRAN_LENGTH = "IR", 26
+_SEED_LABEL = re.compile(
+    r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
+    r"|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
+    re.IGNORECASE,
+)
+# Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
+_SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w'’]| [a-z])")
+_SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
+_SEED_WORD = re.compile(r"[a-z]{3,8}")
+_COMMON = word_set("""
+the and for not are was has had his her our from into with that this they them then than when what were
+been have would could should which their there these those also some more most such each likes prefers
+wants uses user who whose does did but its
+""")
+_FILLER_PASSWORD = re.compile(
+    r"^(?:[<{\[$%(*.…]|\*+$|x+$|pass(?:word|wd)?$|pw$|pwd$|secret$|token$|your|example|changeme|redacted"
+    r"|user(?:name)?$|\w+\($|[A-Z_]*(?:PASS|SECRET|TOKEN|KEY|PW|PWD)[A-Z_]*$)",
+    re.IGNORECASE,
+)
+
+
+def format_spans(text: str) -> Iterator[Span]:
+    """Secrets of a fixed form in a text that keeps its case."""
+    if "KEY" in text or "PuTTY" in text:
+        for match in (*_PEM.finditer(text), *_PEM_HEAD.finditer(text)):
+            if len(match.group()) > 60:
+                yield match.start(), match.end(), "private_key"
+        for match in _PUTTY.finditer(text):
+            yield match.start(), match.end(), "private_key"
+    if "eyJ" in text:
+        for match in _JWT.finditer(text):
+            yield match.start(), match.end(), "json_web_token"
+    yield from _address_spans(text)
+    yield from _card_spans(text)
+    yield from _iban_spans(text)
+    yield from _seed_spans(text)
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a password is a stand-in: a variable, a template slot, the word "password" itself."""
+    return bool(_FILLER_PASSWORD.match(value)) or "${" in value or "{{" in value or "$(" in value or is_filler(value)
+
+
+def _address_spans(text: str) -> Iterator[Span]:
+    if "://" in text:
+        for match in _URL.finditer(text):
+            if not is_placeholder(match.group("password")):
+                yield *match.span("password"), "url_password"
+        for match in _QUERY.finditer(text):
+            value = match.group("password")
+            if not is_placeholder(value) and any(c.isdigit() for c in value) and len(value) >= 8:
+                yield *match.span("password"), "url_password"
+    for pattern, name in (
+        (_CONNECTION, "url_password"),
+        (_CURL_USER, "password"),
+        (_BASIC, "password"),
+        (_BEARER, "token"),
+    ):
+        for match in pattern.finditer(text):
+            value = match.group("password")
+            if is_placeholder(value) or (
+                pattern in (_BASIC, _BEARER) and not any(c.isdigit() or c == "=" for c in value)
+            ):
+                continue
+            yield *match.span("password"), name
+
+
+def _card_spans(text: str) -> Iterator[Span]:
+    for match in _CARD.finditer(text):
+        # The digits of any script are read.
+        digits = "".join(str(int(char)) for char in match.group() if char.isdecimal())
+        if not _is_card(digits) or not luhn.is_valid(digits) or len(set(digits)) < 2:
+            continue
+        grouped = _CARD_GROUPS.fullmatch(match.group())
+        around = text[max(0, match.start() - 40) : match.start()]
+        named = bool(_CARD_WORDS.search(around) or _CARD_WORDS.search(text[match.end() : match.end() + 30]))
+        if named or (grouped and not _OTHER_NUMBER.search(around)):
+            yield match.start(), match.end(), "card_number"
+
+
+def _is_card(digits: str) -> bool:
+    """Whether length and first digits are those of a card network."""
+    length, two, four = len(digits), int(digits[:2]), int(digits[:4])
+    return (
+        (digits[0] == "4" and length in (16, 19))
+        or ((51 <= two <= 55 or 2221 <= four <= 2720 or four == 2200 or 2201 <= four <= 2204) and length == 16)
+        or (two in (34, 37) and length == 15)
+        or ((two in (36, 38, 39) or 300 <= int(digits[:3]) <= 305) and length in (14, 16))
+        or (
+            (four == 6011 or two == 65 or 644 <= int(digits[:3]) <= 649 or two in (60, 62, 63, 67, 81, 50, 56, 57, 58))
+            and 16 <= length <= 19
+        )
+        or (3528 <= four <= 3589 and 16 <= length <= 19)
+        or (digits[0] == "9" and length == 16)
+    )
+
+
+def _iban_spans(text: str) -> Iterator[Span]:
+    for match in _IBAN.finditer(text):
+        compact = re.sub(r"[ \-]", "", match.group()).upper()
+        length = _iban_length(compact[:2])
+        # A following word may have been taken in; the country says how long the number is.
+        if length and len(compact) >= length and _is_iban(compact[:length]):
+            end = match.start()
+            for _ in range(length):
+                while text[end] in " -":
+                    end += 1
+                end += 1
+            yield match.start(), end, "bank_account"
+
+
+@cache
+def _iban_length(country: str) -> int:
+    """How long the numbers of a country are; 0 where it has none."""
+    if country == _IRAN:
+        return _IRAN_LENGTH
+    form = _IBAN_FORMS.info(country)[0][1].get("bban", "")
+    return sum(map(int, re.findall(r"\d+", form)), start=4) if form else 0
+
+
+def _is_iban(compact: str) -> bool:
+    if compact.startswith(_IRAN):
+        return mod_97_10.is_valid(compact[4:] + compact[:4])
+    return iban.is_valid(compact, check_country=False)
+
+
+def _seed_spans(text: str) -> Iterator[Span]:
+    for match in _SEED_PLAIN.finditer(text):
+        words = match.group().split(" ")
+        if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
+            yield match.start(), match.end(), "seed_phrase"
+    for match in _SEED_RUN.finditer(text):
+        before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
+        if _SEED_LABEL.search(before) and not _COMMON.intersection(_SEED_WORD.findall(match.group())):
+            yield match.start(), match.end(), "seed_phrase"

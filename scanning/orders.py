@@ -1,0 +1,209 @@
+"""Orders to the assistant that do not belong in a memory, as data: which classes of words stand close together.
+A memory is a statement about somebody. An order about the assistant's own rules, secrecy, sending, storing or
+future behaviour towards others is not, in whatever words and language it comes.
+
+One rule a line: `ANCHOR + CLASS|CLASS(-5,8) + … - EXCUSE ? check`. Around a word of the anchor class there must be
+a word of each further class, at most 5 words before and 8 behind; a word of an excuse class close by lets it pass,
+and so does the named check of `order_checks.py` when it says no. Lines that start with `+` continue the one above."""
+
+from __future__ import annotations
+
+from scanning import order_checks
+from scanning.proximity import CompiledRule, Family, compiled
+
+FAMILIES: tuple[Family, ...] = (
+    Family(
+        "instruction_override",
+        "tells the assistant to drop or outrank its instructions",
+        """
+        DROP + RULES(0,7) + PRIOR|AUTHORITY|YOURS(-2,10) ? is_order
+        DROP + RULES(0,3) + ALL(-1,2) ? is_short
+        WEAKEN + RULES(0,5) + AUTHORITY|YOURS(0,7) - LOCAL|EVERYDAY ? is_wanted
+        WEAKEN + RULES(0,2) + ALL(0,1) ? is_bare
+        DROP_LAST + RULES(-7,1) + PRIOR|AUTHORITY|YOURS|ALL(-10,2)
+        DROP + EVERYTHING(0,3) + REPLACE|ONLY(0,12) ? is_order
+        STOP + EVERYTHING|PRIOR(0,3) + REPLACE(0,8)
+        CANCELLED + RULES(-7,3) + AUTHORITY|YOURS(-9,4) - EVERYDAY|LOCAL
+        DIRECTIVES + CANCELLED(-2,6) + PRIOR(-1,1) - EVERYDAY
+        RULES + CANCELLED(-2,6) + ABOVE(-1,1) - EVERYDAY
+        CANCELLED + RULES(-6,4) + REPLACE|ONLY(-4,10) - EVERYDAY|LOCAL
+        OUTRANKS + AUTHORITY|INNER(-7,7) + NOTE|THIS|INNER|RULES(-9,9)
+        OPPOSITE + AUTHORITY|RULES|INNER(-10,8)
+        DROP + INNER(0,4) ? is_order
+        DROP_LAST + INNER(-4,1)
+        ONLY + NOTE(-3,4) + OBEY|COUNTS(-7,6) + RULES|DROP|CANCELLED(-14,10)
+        OBEY + ONLY(-2,4) + NOTE(-3,5) ? is_order
+        OBEY + ENTRY(-5,4) + THIS(-6,3) + LONG|EVERYTHING|ALL|NEVER(-4,8) ? is_order
+        DROP + AUTHORITY(0,6) + SAYS(0,8) ? is_order
+        DROP + RULES(0,3) + OBEY(0,9) + ONLY|NOTE|THIS|SELF(0,12) ? is_order
+        CANCELLED + INNER|AUTHORITY(-7,3) + YOU|YOURS|INNER|SELF(-10,10) + RULES|SAYS|INNER(-10,6)
+        RELEASED + RULES|AUTHORITY(-2,8) + YOU(-5,6)
+        RELEASED + RULES(0,8) + AUTHORITY(0,8) - EVERYDAY
+        DISOBEY + RULES(0,3) - EVERYDAY|STORY ? is_wanted
+        OUTRANKS + RULES|SELF(-7,4) + EVERYTHING(-2,6) - EVERYDAY
+        DROP + MEMORIES(0,6) + REST(0,4) ? is_order
+        SELF + OUTRANKS|OBEY|COUNTS|AUTHORITY|DROP(-10,10)
+        WEAKEN + SAFETYNET(0,5) - LOCAL ? is_wanted
+        SAFETYNET + CANCELLED(-7,5) - LOCAL
+        APPLY + RULES(-5,2) + WITHOUT(-7,0) + YOU|AUTHORITY|CHATDATA|INNER(-8,6) - EVERYDAY
+        ONLY + COUNTS(0,5) + LONG|SELF(-6,8) - EVERYDAY
+        """,
+    ),
+    Family(
+        "role_hijack",
+        "gives the assistant another role without limits",
+        """
+        BECOME + UNRESTRICTED(0,12) + YOU|MACHINE|LONG(-12,12) ? is_order
+        BECOME + WITHOUT(0,10) + LIMITS(0,13) + YOU|MACHINE|LONG(-6,12) - STORY|EVERYDAY ? is_order
+        BECOME + WITHOUT(-8,12) + LIMITS(-10,8) + YOU|YOURS|MACHINE(-10,12) - STORY ? is_you
+        UNRESTRICTED + YOU(-6,4) + LONG|BECOME(-10,10) - META ? is_no_question
+        UNRESTRICTED + ANSWERS(-6,6) + YOU|YOURS|MACHINE(-10,8) - STORY ? is_you
+        LIMITS + AVOID(-4,1) + BECOME(-12,0)
+        REFUSE + NEVER(-3,2) + EVERY_REQUEST(-2,6)
+        LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY ? is_you
+        REFUSE + NEVER(-4,0) + MACHINE|YOU(-8,4) + BECOME(-12,0) - STORY
+        BECOME + UNRESTRICTED(0,4) + EVERYWHERE|LONG(0,12) ? is_order
+        UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
+        REFUSE + VIOLATION(-1,6)
+        REFUSE + WITHOUT(-1,0) + ANSWERS(-10,4) - STORY
+        BECOME + LIMITS(0,6) + CANCELLED(0,8) - STORY|LOCAL ? is_order
+        UNRESTRICTED + MODE(0,1) + BECOME(-4,0) - LOCAL|STORY ? is_no_question
+        """,
+    ),
+    Family(
+        "concealment",
+        "tells the assistant to keep something from the user",
+        """
+        UNAWARE + ONE_USER(-6,4)
+        KNOW + WITHOUT(-4,0) + ONE_USER(-3,2) ? is_no_wish
+        SPEAK + ONE_USER(0,3) + FALSELY(-2,8) ? is_wanted
+        TELL + NEVER(-3,0) + USER(-3,8) ? is_about_something
+        TELL + NEVER(0,4) + USER(-5,8) ? is_foreign
+        TELL + NEVER(-3,0) + NOBODY(0,3) + SKIP|RISK|SEND|RULES|SELF|CHECKS(-14,10)
+        NOTELL + USER|THIS|NOTE(-8,4)
+        HIDE + USER(-6,8) - STORY ? is_kept_from
+        TELL + WITHOUT(-1,1) + USER(-1,4)
+        SECRETLY + RISK|SEND|COPY|OBEY|REVEAL|SKIP|SELF|GOAL(-8,10) - STORY ? is_not_told
+        KNOW + NEVER(-4,0) + ONE_USER(-7,0) ? is_no_wish
+        SELF|SELF_TEXT + NEVER|HIDE|DENY|NOTELL(-8,8) + TELL|REVEAL|HIDE|DENY|USER|KNOW|NOTELL(-8,8)
+        """,
+    ),
+    Family(
+        "exfiltration",
+        "tells the assistant to send private data somewhere",
+        """
+        SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_not_to_me
+        SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_not_to_me
+        SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
+        SENT + MUST(-6,0) + CHATDATA|PRIVATE|ENTIRE(-8,8) + URL|EMAIL|HOST|DROPZONE(-2,12)
+        SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
+        ENCODE + PRIVATE|SENSITIVE(0,6) + LINK(-2,14) + YOURS|LINK|ENTIRE|URL(-2,16)
+            + URL|DECODE|USER|EVERYWHERE(-6,16) ? is_wanted
+        ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
+            + SEND|COPY|ENCODE|SENSITIVE(-12,12) + CHATDATA|PRIVATE|SENSITIVE(-12,12)
+        BLIND_COPY + EMAIL(-12,12) + ENTIRE(-12,12)
+        HARVEST + CREDENTIAL(0,5) + USER|TRIGGER(-12,6) ? is_wanted
+        STEAL + SENSITIVE|CHATDATA|PRIVATE(0,6) - META|STORY ? is_wanted
+        COPY + SENSITIVE(0,4) + PUBLIC_PLACE(0,9) ? is_wanted
+        ASSISTANT + SEND_OUT|REVEAL|RISK(0,2) + URL|EMAIL|HOST|SENSITIVE(0,9)
+        ASSISTANT + MUST(0,3) + COPY|REVEAL|SEND(0,5) + PRIVATE|SENSITIVE(0,9) - NEVER
+        ASSISTANT + VOUCHED|MAY(0,3) + COPY|REVEAL|SEND(0,5) + SENSITIVE(0,9) - NEVER
+        """,
+    ),
+    Family(
+        "prompt_leak",
+        "tells the assistant to show its instructions or secrets",
+        """
+        REVEAL + INNER(-9,9) ? is_wanted
+        SHOW_OUT + HELD(0,7) ? is_wanted
+        REVEAL + RULES(0,7) + YOURS(0,6) + ENTIRE|EVERYWHERE(-6,10) ? is_wanted
+        REVEAL + AUTHORITY(0,5) + SAYS(0,7) ? is_wanted
+        REVEAL + SENSITIVE|CREDENTIAL|PRONOUN(0,5) + SENSITIVE|CREDENTIAL(-8,8) + YOURS(-2,9)
+            + ANSWERS(-2,10) ? is_wanted
+        """,
+    ),
+    Family(
+        "persistence",
+        "tells the assistant to copy or protect this text",
+        """
+        COPY + THIS(-9,4) + NOTE(-9,6) + EVERYWHERE(-9,10) + STORE(-9,12) ? is_order
+        SELF + COPY|DELETE(-9,9) + NEVER|EVERYWHERE|LONG|TRIGGER|MUST(-9,9)
+        SELF_TEXT + COPY(-9,9) + STORE(-9,12) + EVERYWHERE|TRIGGER|MUST(-9,9)
+        SELF_TEXT + STORE(-9,5) + EVERYWHERE(-9,5) + OBLIGED(-6,3)
+        DELETE + NEVER(-3,1) + THIS(-6,3) + ENTRY|SELF(-10,6) ? is_removal
+        SELF + PERMANENT(-3,8)
+        SELF|SELF_TEXT + COPY(-8,8) + DELETE(-3,14)
+        SELF + EVERYWHERE(-10,8) + OBLIGED(-8,6)
+        DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10)
+        """,
+    ),
+    Family(
+        "biased_advice",
+        "tells the assistant to push something on the user",
+        """
+        PUSH + BUY(0,12) + USER(-4,10) + LONG|MUST|BUY|EVERYTHING|TRIGGER(-8,14) ? is_order
+        MANIPULATE + ONE_USER(0,3) - STORY ? is_wanted
+        PROMO + ANSWERS(-12,14) + YOURS(-12,14) - NEVER_ORDER|STORY ? is_no_question
+        """,
+    ),
+    Family(
+        "phishing",
+        "sends the user to a page that asks for access",
+        """
+        VERIFY + USER|ACCOUNT(-10,6) + MUST(-6,3) + URL|HOST(-10,10)
+        """,
+    ),
+    Family(
+        "delayed_order",
+        "plants a risky act that waits for a moment",
+        """
+        USERSAYS + TRIGGER(-4,3) + RISK(-14,14) + VALUABLE|ENTIRE|PRIVATE|CHATDATA|EMAIL|URL(-16,16)
+        TRIGGER + USER|CHATDATA(0,4) + RISK(-2,14) + VALUABLE|ATTACKER(-2,16)
+        TRIGGER + SWAP(-2,12) + ACCOUNTNO(-2,16) - STORY
+        TRIGGER + DESTROY(-2,12) + TRACES(-2,14) - LOCAL ? is_first
+        """,
+    ),
+    Family(
+        "unsafe_action",
+        "tells the assistant to act without its safety checks",
+        """
+        RISK + ATTACKER(0,8) ? is_wanted
+        RISK + ALL(0,2) + VALUABLE(0,5) + AUTO|SKIP|ATTACKER(-3,10) ? is_wanted
+        OBEY + CODE(0,4) + UNTRUSTED(0,8) + LONG|ALL|AUTO(-4,10) ? is_wanted
+        CODE + UNTRUSTED(0,5) + TREATAS(-6,0)
+        COPY + BACKDOOR(0,5) - META ? is_wanted
+        GRANT + ANYBODY|ATTACKER(0,5) + POWER(0,7) ? is_wanted
+        GRANT|REVEAL + VALUABLE|SENSITIVE(0,4) + ANYBODY(0,7) ? is_wanted
+        COPY|HARVEST + CREDENTIAL(0,4) + PLAINTEXT(0,8) ? is_wanted
+        DESTROY + EVIDENCE(0,4) - STORY ? is_wanted
+        SKIP + SECURITY_CHECK(0,4) - LOCAL ? is_wanted
+        SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_unguarded
+        """,
+    ),
+    Family(
+        "authority_plant",
+        "claims an approval that would switch checks off",
+        """
+        CANCELLED + MODE(-4,1) + AUTHORITY(-5,1)
+        VOUCHED + CHIEF(-8,4) + POWER(0,8)
+        AS_FROM + USER|AUTHORITY(0,6)
+        VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12)
+        """,
+    ),
+    Family(
+        "order_to_assistant",
+        "tells the assistant to act without its safety checks",
+        """
+        ASSISTANT + MUST(0,5) + RISK(0,8) + VALUABLE|ATTACKER|ENTIRE(0,12) - NEVER
+        """,
+    ),
+    Family(
+        "encoded_order",
+        "tells the assistant to decode something and act on it",
+        """
+        DECODE + ACTON|OBEY(-6,8) ? is_order
+        """,
+    ),
+)
+
+RULES: tuple[CompiledRule, ...] = tuple(rule for family in FAMILIES for rule in compiled(family, vars(order_checks)))

@@ -1,0 +1,149 @@
+"""The question every order rule asks: do words of these classes stand near each other in one sentence?
+Rules are data (`orders.py`); this file compiles them to bit masks and finds their matches in linear time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from scanning.sentences import Sentence
+from scanning.verdict import Finding
+from scanning.views import View
+from scanning.words import BIT
+
+_TERM = re.compile(r"(?P<classes>[A-Z_|]+)\((?P<before>-?\d+),(?P<after>\d+)\)")
+
+Check = Callable[[Sentence, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rules that share a name and a reason; `rules` is text in the notation of `orders.py`."""
+
+    name: str
+    reason: str
+    rules: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledRule:
+    """A rule as bit masks. `near` holds (mask, words before, words after); `needed` every mask that must occur."""
+
+    name: str
+    reason: str
+    anchor: int
+    near: tuple[tuple[int, int, int], ...]
+    excuse: int
+    check: Check | None
+    needed: tuple[int, ...]
+
+
+def mask_of(names: str) -> int:
+    """Bits of class names separated by bars; KeyError for a name that is no class."""
+    mask = 0
+    for name in names.split("|"):
+        mask |= BIT[name]
+    return mask
+
+
+def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
+    """The rules of a family; `checks` holds the functions that a rule may name behind `?`."""
+    rules = []
+    for line in re.sub(r"\n\s+\+", " +", family.rules).strip().splitlines():
+        body, _, check = line.strip().partition(" ? ")
+        terms, _, excuse = body.partition(" - ")
+        anchor, *others = terms.split(" + ")
+        near = []
+        for term in others:
+            match = _TERM.fullmatch(term.strip())
+            if match is None:
+                raise ValueError(f"{family.name}: cannot read {term!r}")
+            near.append((mask_of(match["classes"]), -int(match["before"]), int(match["after"])))
+        needed = (mask_of(anchor), *(mask for mask, _, _ in near))
+        excused = mask_of(excuse) if excuse else 0
+        rules.append(
+            CompiledRule(
+                name=family.name,
+                reason=family.reason,
+                anchor=needed[0],
+                near=tuple(near),
+                excuse=excused,
+                check=checks[check.strip()] if check else None,
+                needed=needed,
+            )
+        )
+    return rules
+
+
+_ASIDE = 6  # words around a match in which a word of the excuse class counts
+
+
+def _mask_around(masks: list[int], start: int, end: int) -> int:
+    union = 0
+    for mask in masks[max(0, start) : end]:
+        union |= mask
+    return union
+
+
+def _has_all(union: int, needed: tuple[int, ...]) -> bool:
+    for mask in needed:  # noqa: SIM110 - a plain loop is faster, and this runs for every rule and sentence
+        if not union & mask:
+            return False
+    return True
+
+
+def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | None:
+    """First and last word of a match around the anchor at `at`; None if it does not match."""
+    masks = sentence.masks
+    first = last = at
+    for mask, before, after in rule.near:
+        for place in _places(at, before, after, len(masks)):
+            if masks[place] & mask:
+                first, last = min(first, place), max(last, place)
+                break
+        else:
+            return None
+    if rule.excuse and _mask_around(masks, first - _ASIDE, last + _ASIDE + 1) & rule.excuse:
+        return None
+    if rule.check is not None and not rule.check(sentence, at):
+        return None
+    return first, last
+
+
+_META = BIT["META"]
+_QUOTE = re.compile("[\"“”„«»「」『』‘`]|(?<!\\w)'|'(?!\\w)")
+
+
+def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool:
+    """Whether the match stands in quotation marks in a sentence that speaks about such texts ("phrases such as …")."""
+    if not any(mask & _META for mask in sentence.masks[: span[0]]):
+        return False
+    start, end = sentence.starts[span[0]], sentence.ends[span[1]]
+    opened = len(_QUOTE.findall(view.text, sentence.starts[0], start))
+    return opened % 2 == 1 and _QUOTE.search(view.text, end, end + 80) is not None
+
+
+def _places(at: int, before: int, after: int, length: int) -> list[int]:
+    """Places around the anchor, the nearest behind it first; never the anchor itself."""
+    return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
+
+
+def order_findings(view: View, sentences: list[Sentence], rules: tuple[CompiledRule, ...]) -> list[Finding]:
+    """All matches of the rules, at most one of each rule in a sentence."""
+    found: list[Finding] = []
+    for sentence in sentences:
+        union = sentence.union
+        for rule in rules:
+            if not _has_all(union, rule.needed):
+                continue
+            for at, mask in enumerate(sentence.masks):
+                if not mask & rule.anchor:
+                    continue
+                span = _fits(rule, sentence, at)
+                if span is not None and not _is_mentioned(view, sentence, span):
+                    start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
+                    found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))
+                    break
+    return found

@@ -1,0 +1,159 @@
+"""The scan: which views are looked at by which rules, and how findings become a verdict or a redaction.
+Pure functions without database or network; the provider rules are loaded on first use (`warm` does it earlier).
+A text costs a fraction of a millisecond; all work is linear in its length, which is cut at SCAN_LIMIT."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+
+from scanning.decoding import decoded_views
+from scanning.hidden import hidden_findings
+from scanning.markup import markup_findings
+from scanning.orders import RULES
+from scanning.persona import persona_findings
+from scanning.proximity import order_findings
+from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
+from scanning.rules_version import rules_version
+from scanning.secret_rules import spoken_findings, written_findings
+from scanning.sentences import sentences_of
+from scanning.verdict import Finding, Redaction, Verdict
+from scanning.views import (
+    View,
+    cleaned_view,
+    folded_view,
+    labels_view,
+    leet_views,
+    lookalike_view,
+    raw_view,
+)
+
+SCAN_LIMIT = 32_000
+"""Characters of a content that are scanned; what is longer must be refused by the caller."""
+
+
+RULES_VERSION: str = rules_version()
+
+
+def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
+    """Judge a text that is to be stored or injected; never raises on any text.
+
+    Content and keywords are scanned joined by line breaks, each of the two cut at SCAN_LIMIT characters,
+    so that a long content cannot push the keywords out of sight.
+    """
+    text = "\n".join((content[:SCAN_LIMIT], *keywords))[: 2 * SCAN_LIMIT]
+    findings = {(f.rule, f.start, f.end): f for f in _findings(text)}
+    return Verdict(findings=tuple(sorted(findings.values(), key=lambda f: (f.start, f.end, f.rule))))
+
+
+def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSION) -> str:
+    """SHA-256 in hex over the rules' version, the content and the keywords; equal means the verdict still holds."""
+    digest = hashlib.sha256()
+    for part in (rules, content, *keywords):
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()
+
+
+def _findings(text: str) -> Iterator[Finding]:
+    raw = raw_view(text)
+    yield from hidden_findings(text)
+    yield from _readable_findings(raw)
+    for view in decoded_views(raw):
+        yield from _readable_findings(view)
+
+
+def _readable_findings(view: View) -> Iterator[Finding]:
+    """Findings in a text and its disguises: folded, look-alikes, joined letters, digits for letters."""
+    yield from written_findings(view)
+    clean = cleaned_view(view)
+    if clean is not None:
+        yield from written_findings(clean)
+    plain = folded_view(view)
+    yield from _plain_findings(plain, view.text)
+    for disguise in _disguises(plain):
+        yield from _plain_findings(disguise, view.text)
+
+
+def _disguises(plain: View) -> Iterator[View]:
+    lookalike = lookalike_view(plain)
+    if lookalike is not None:
+        yield lookalike
+    for mend in (joined_view, rejoined_view, unscrambled_view, labels_view):
+        view = mend(plain)
+        if view is not None:
+            yield view
+    yield from leet_views(plain)
+
+
+def _plain_findings(view: View, original: str) -> Iterator[Finding]:
+    yield from markup_findings(view)
+    yield from order_findings(view, sentences_of(view), RULES)
+    yield from persona_findings(view)
+    yield from spoken_findings(view, original)
+
+
+_MOST_PASSES = 8
+_REDACTED = re.compile(r"\[redacted: [a-z_]{2,20}\]")
+
+
+def redact(text: str) -> Redaction:
+    """Replace every secret by `[redacted: rule]`; private key blocks whole. Not cut: for long documents too.
+
+    What a first pass takes away can let a cue point at its other neighbour: it is passed over again until nothing more
+    is found, so redacting twice changes nothing."""
+    count = 0
+    kinds: dict[str, None] = {}
+    for _ in range(_MOST_PASSES):
+        once = _redact_once(text)
+        if not once.count:
+            break
+        text = once.text
+        count += once.count
+        kinds |= dict.fromkeys(once.kinds)
+    return Redaction(text=text, count=count, kinds=tuple(kinds))
+
+
+def _redact_once(text: str) -> Redaction:
+    # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
+    unredacted = _REDACTED.sub(lambda redacted: "…" * len(redacted[0]), text)
+    view = raw_view(unredacted)
+    plain = folded_view(view)
+    found = [*written_findings(view), *spoken_findings(plain, unredacted)]
+    for disguise in _disguises(plain):
+        found.extend(spoken_findings(disguise, unredacted))
+    clean = cleaned_view(view)
+    if clean is not None:
+        found.extend(written_findings(clean))
+    redacted = [match.span() for match in _REDACTED.finditer(text)]
+    pieces: list[str] = []
+    kinds: list[str] = []
+    at = count = 0
+    for start, end, rule in _merged(found):
+        if any(first < end and start < last for first, last in redacted):
+            continue
+        pieces += (text[at:start], f"[redacted: {rule}]")
+        at = end
+        count += 1
+        if rule not in kinds:
+            kinds.append(rule)
+    pieces.append(text[at:])
+    return Redaction(text="".join(pieces), count=count, kinds=tuple(kinds))
+
+
+def _merged(findings: list[Finding]) -> Iterator[tuple[int, int, str]]:
+    """Overlapping spans as one, named after the longest."""
+    current: tuple[int, int, str] | None = None
+    longest = 0
+    for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
+        length = finding.end - finding.start
+        if current is None or finding.start >= current[1]:
+            if current is not None:
+                yield current
+            current, longest = (finding.start, finding.end, finding.rule), length
+        else:
+            rule = finding.rule if length > longest else current[2]
+            current, longest = (current[0], max(current[1], finding.end), rule), max(length, longest)
+    if current is not None:
+        yield current

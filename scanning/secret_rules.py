@@ -1,0 +1,42 @@
+"""All secret detectors over one text, as findings; the reasons a person reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scanning.formats import format_spans
+from scanning.provider_keys import Span, provider_spans
+from scanning.spoken import spoken_spans
+from scanning.verdict import Finding
+from scanning.views import View
+
+REASONS = {
+    "provider_key": "contains a key or token of a service",
+    "private_key": "contains a private key",
+    "json_web_token": "contains a signed token (JWT)",
+    "url_password": "contains an address with a password in it",
+    "card_number": "contains a payment card number",
+    "bank_account": "contains a bank account number (IBAN)",
+    "seed_phrase": "contains a wallet's recovery phrase",
+    "password": "contains a password",
+    "pin": "contains a PIN or an access code",
+    "token": "contains an access key or token",
+}
+
+
+def written_findings(view: View) -> list[Finding]:
+    """Secrets of a known form in a view that keeps its case."""
+    return _findings(view, (*provider_spans(view.text), *format_spans(view.text)))
+
+
+def spoken_findings(view: View, original: str) -> list[Finding]:
+    """Secrets announced in words in a folded view of `original`."""
+    return _findings(view, spoken_spans(view, original))
+
+
+def _findings(view: View, spans: Iterable[Span]) -> list[Finding]:
+    found = []
+    for start, end, rule in spans:
+        first, last = view.located(start, end)
+        found.append(Finding(kind="secret", rule=rule, start=first, end=last, reason=REASONS[rule]))
+    return found

@@ -1,0 +1,98 @@
+"""What may be the value of a secret: does a word look like a password, a key or neither?
+Dates, versions, units, paths, file, product and variable names and placeholders do not."""
+
+from __future__ import annotations
+
+import re
+
+from scanning.formats import is_placeholder
+from scanning.provider_keys import entropy, looks_random
+from scanning.vocabulary import secret_words
+from scanning.words import UNSPACED, word_set
+
+_NOT_VALUES = word_set(secret_words.NOT_VALUES)
+_STATES = word_set(secret_words.STATES)
+_SHAPE_NOT = re.compile(
+    r"^(?:\d{1,4}-?(?:[a-z]{1,3}|char\w*|bit\w*|byte\w*|day\w*|digit\w*|letter\w*|month\w*|word\w*|week\w*"
+    r"|hour\w*|min\w*|symbol\w*|time\w*|tage?\w*|zeichen\w*|jours?|caract\w+|dias?)"
+    r"|\d{1,4}[./\-]\d{1,2}[./\-]\d{1,4}|v?\d+(?:\.\d+)+[a-z]?\d*|\d{1,2}:\d{2}(?:am|pm)?|[a-z]{2,12}://.*"
+    r"|.*/.*|~.*|\.[\w.]+|[\w\-]+\.(?:txt|md|py|js|ts|json|ya?ml|env|toml|ini|cfg|conf|html?|pdf|docx?"
+    r"|xlsx?|kdbx|pem|key|com|org|net|io|example|dev|app|local|internal|de|fr|ru)\W?"
+    r"|[\w.+\-]+@[\w.\-]+\.\w+|[a-z]+(?:_[a-z]+)*\(.*|\d+(?:st|nd|rd|th|%|€|\$)|#\d+|[a-z]+[’'][a-z]{1,2}"
+    r"|\W+|[a-z]{1,12}s?/[a-z]+|\(.*|--?[a-z][a-z\-=]*|[a-z]+-\d{1,4}|[a-z]\d{1,2}|q[1-4]"
+    r"|[a-z]{1,3}-?\d{1,2})$"
+)
+_UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
+_ENV_NAME = re.compile(r"^\$?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")
+
+
+def looks_like_password(value: str) -> bool:
+    """Letters with digits or signs among them, and not a date, version, unit, file, product or variable name."""
+    low = value.lower()
+    bare = low.rstrip("!.,")
+    if (
+        not 5 <= len(value) <= 100
+        or bare in _NOT_VALUES
+        or _SHAPE_NOT.match(low)
+        or _UUID.match(low)
+        or _ENV_NAME.match(value)
+    ):
+        return False
+    if is_placeholder(value) or UNSPACED.search(value):
+        return False
+    letters = any(c.isalpha() for c in value)
+    digits = any(c.isdigit() for c in value)
+    signs = any(c in "!@#$%^&*?+~=_" for c in value[:-1]) or (value[-1] in "@#$%^&*+~=_" and not digits)
+    if value.endswith("!!"):
+        signs = True
+    return letters and (digits or signs) and not (low.startswith("$") or low.startswith("<"))
+
+
+def is_quoted_password(value: str) -> bool:
+    """Whether a quoted text behind a label can be a password; plain words may."""
+    low = value.lower().strip()
+    if is_placeholder(value) or low in _STATES or low in _NOT_VALUES or _ENV_NAME.match(value):
+        return False
+    if low.startswith(("new-", "current-", "http")) or "password" in low.replace("_", "").replace("-", ""):
+        return bool(re.search(r"\d", low)) and not _ENV_NAME.match(value)
+    return len(low) >= 4 and "." not in low[:1]
+
+
+def is_plain_password(text: str, start: int, end: int) -> bool:
+    """One plain word and nothing after it: "password: swordfish"."""
+    value = text[start:end]
+    if not value.isascii() or not 4 <= len(value) <= 40 or not re.fullmatch(r"[a-z\-]+", value):
+        return False
+    rest = text[end : end + 2].strip()
+    if value in _STATES or value in _NOT_VALUES or value.endswith(("ed", "ing", "ly", "able", "ible", "ful")):
+        return False
+    return not rest or rest[0] in ".,;!)\n"
+
+
+def looks_like_key(value: str, *, direct: bool) -> bool:
+    """A long value of random look; right behind "key:" also a UUID or hex."""
+    low = value.lower()
+    if (
+        is_placeholder(value)
+        or _ENV_NAME.match(value)
+        or not value.isascii()
+        or "://" in value
+        or value.startswith(("/", "~", "./", "$"))
+    ):
+        return len(value) == 40 and bool(re.fullmatch(r"[A-Za-z0-9/+]{40}", value)) and entropy(value) > 4
+    if _UUID.match(low):
+        return direct
+    if low in _NOT_VALUES or not re.fullmatch(r"[\w\-+/=.~!@#$%^&*]{12,300}", value) or "(" in value:
+        return False
+    digits = sum(c.isdigit() for c in value)
+    letters = sum(c.isalpha() for c in value)
+    if (
+        digits < 2
+        or letters < 2
+        or low.startswith(("sha256", "aaaa", "0x"))
+        or re.search(r"\.(?:py|js|ts|md|json|com|env|ya?ml)$", low)
+    ):
+        return False
+    if re.fullmatch(r"[a-z]+(?:[-_.][a-z0-9]{1,8}){1,6}", low) and not looks_random(re.sub(r"[-_.]", "", value)):
+        return direct and digits >= 4
+    return entropy(value) >= 3.0

@@ -1,0 +1,107 @@
+"""Cuts a view into sentences and tags every word with its classes.
+A rule then asks only: are words of these classes near each other in one sentence? That is linear in the text,
+and the same question serves every language whose words are in the vocabulary."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from scanning.views import View
+from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
+
+# Vowel signs of Indic scripts are no letters to `re`, but belong to the word.
+_LETTERS = (
+    "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
+)
+_TOKEN = re.compile(
+    r"(?P<url>(?:[a-z][a-z0-9+.\-]{1,10}://|www\.)[^\s<>\"'`)\]，。]{2,})"
+    r"|(?P<email>[\w.+\-]{1,64}@[\w\-]{1,63}(?:\.[\w\-]{1,63}){0,5})"
+    r"|(?P<address>(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.]))"
+    r"|(?P<host>(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|ru|cn|biz|info|example|test|invalid|xyz|top"
+    r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"
+    rf"|(?P<word>\.?(?:{_LETTERS})+(?:['’.\-](?:{_LETTERS})+){{0,4}})"
+    f"|(?P<run>{UNSPACED.pattern})"
+    r"|(?P<stop>[!?;。！？；؛؟।…]+|\.+(?=\s|$)|\n+|[\"”»)]\.)"
+)
+_SHAPES = {"url": BIT["URL"], "email": BIT["EMAIL"], "host": BIT["HOST"], "address": BIT["HOST"]}
+
+
+@dataclass(slots=True)
+class Sentence:
+    """Words of one sentence: where they stand in the view, what they are, which classes they have."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+    masks: list[int] = field(default_factory=list)
+    union: int = 0
+
+    def add(self, start: int, end: int, word: str, mask: int) -> None:
+        self.starts.append(start)
+        self.ends.append(end)
+        self.words.append(word)
+        self.masks.append(mask)
+
+
+def sentences_of(view: View) -> list[Sentence]:
+    """The sentences of a folded view, with classes of words and phrases marked."""
+    sentences: list[Sentence] = []
+    current = Sentence()
+    for match in _TOKEN.finditer(view.text):
+        kind = match.lastgroup or ""
+        if kind == "stop":
+            if current.words:
+                sentences.append(current)
+                current = Sentence()
+        elif kind == "run":
+            _add_run(current, match.group(), match.start())
+        elif kind == "word":
+            word = match.group().replace("’", "'")
+            current.add(match.start(), match.end(), word, _word_mask(word))
+        else:
+            current.add(match.start(), match.end(), match.group(), _SHAPES[kind])
+    if current.words:
+        sentences.append(current)
+    for sentence in sentences:
+        _mark_phrases(sentence)
+    return sentences
+
+
+def _word_mask(word: str) -> int:
+    mask = classes_of(word)
+    if not mask and ("-" in word or "." in word or "'" in word):
+        for part in re.split(r"[-.']", word):
+            mask |= classes_of(part)
+    return mask
+
+
+def _add_run(sentence: Sentence, run: str, start: int) -> None:
+    """Words of a script without spaces: at each letter the known words that begin there; they may overlap."""
+    for at in range(len(run)):
+        mask = longest = 0
+        for length in range(1, min(LEXICON.longest_inside, len(run) - at) + 1):
+            known = LEXICON.inside.get(run[at : at + length], 0)
+            if known:
+                mask, longest = mask | known, length
+        if mask:
+            sentence.add(start + at, start + at + longest, run[at : at + longest], mask)
+
+
+# "User" in front of these words names a thing, not a person.
+_THINGS = word_set("""
+interface menu id ids manual guide story stories research base experience agent table name names group groups
+input flow
+""")
+_PERSON = BIT["USER"] | BIT["ONE_USER"]
+
+
+def _mark_phrases(sentence: Sentence) -> None:
+    union = 0
+    words, masks = sentence.words, sentence.masks
+    for at in range(len(words)):
+        masks[at] |= LEXICON.phrase_mask(words, at)
+        if masks[at] & _PERSON and words[at + 1 : at + 2] and words[at + 1] in _THINGS:
+            masks[at] &= ~_PERSON
+        union |= masks[at]
+    sentence.union = union

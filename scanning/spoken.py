@@ -1,0 +1,227 @@
+"""Secrets told in words: "my password is …", "PIN: …", "API key …", in many languages.
+A label announces the secret; the value is the first word behind it (or before "as my password") that looks like
+one. What looks like a policy, a place or a placeholder is passed over."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scanning.formats import is_placeholder
+from scanning.provider_keys import Span
+from scanning.secret_values import is_plain_password, is_quoted_password, looks_like_key, looks_like_password
+from scanning.views import View
+from scanning.vocabulary import secret_words
+from scanning.words import UNSPACED, any_of, entries_of, fold_word, word_set
+
+_FAR = 70  # characters between a label and its value
+_WORDS = 9  # words between them
+
+
+def _labels(source: str) -> re.Pattern[str]:
+    """A pattern of all labels, longest first; in spaced scripts only whole words, also as part of NAME_LIKE_THIS."""
+    words = set(entries_of(source))
+    unspaced = any_of(word for word in words if UNSPACED.match(word))
+    spaced = any_of(word for word in words if not UNSPACED.match(word))
+    return re.compile(rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]|[_\-][^\W_])|{unspaced})")
+
+
+_PASSWORD = _labels(secret_words.PASSWORDS)
+_PIN = _labels(secret_words.PINS)
+_KEY = _labels(secret_words.KEYS)
+_PLACES = word_set(secret_words.PLACES)
+_POLICIES = word_set(secret_words.POLICIES)
+
+_CONNECTOR = re.compile(
+    r"""[\s"'`*)\]]{0,3}(?P<sign>:=|=>|->|[:=：＝→–—]|(?<![\w])(?:is|are|was|it's|its|ist|lautet|sind|heisst|est|es|e|son|sono|sera|equals|
+    set\ to|remains|becomes|is\ now|changed\ to|reads|jest|to|je|ar|olarak
+    |είναι|ειναι|это|is\ currently|це|είναι|هو|هي|است|ہے|है|adalah|la|on|er|var|zni)(?![\w])
+    |是|为|為|就是|设为|改为|は|が|을|를|는|은|가|이)[\s"'`*:]{0,4}""",
+    re.VERBOSE,
+)
+_WORD = re.compile(r"[^\s\"'`“”„«»「」『』<>，。、；,;()\[\]{}]+")
+_QUOTED = re.compile(r"[\"'`“„«「『](?P<value>[^\"'`“”„«»「」『』\n]{3,60})[\"'`”“»」』]")
+_STOP = re.compile(r"[.!。]\s|\n|; ")
+_ASCII = re.compile(r"[!-~]{4,}")
+# Repetitions that end in "+" do not give back what they took: what follows them is none of their characters, so trying
+# shorter ones would only cost time, on a long run of letters at every place of it.
+_AS_LABEL = re.compile(
+    r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:as|als|como|come|comme|jako|как|як|ως)(?: (?:the|a|my|their|his"
+    r"|her|our|das|mein|meine|le|mon|ma|la|mi|il|mia|minha|a|het|mijn|свой|мой))? "
+)
+_IS_MY = re.compile(
+    r"(?P<value>[^\s\"'`]{5,64}+)[\"'`]? (?:is|ist|est|es|e|is|jest|—|-) (?:the|my|our|their|his|her|das"
+    r"|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
+)
+# A text without one of these words between spaces has nothing that the two patterns above could find.
+_LINKS = re.compile(
+    r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ",
+)
+_USER_PASS = re.compile(
+    r"(?:login|user(?:name)?|creds|credentials|account|logins?"
+    r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}+(?:@[\w.\-]{3,60}+)?)(?:[:|]"
+    r"|\s?/\s?)(?P<value>[^\s/:|,;]{5,64})"
+)
+
+_ABBREVIATIONS = frozenset({"pass", "psk", "pw", "logins"})
+_STRONG = re.compile(r"\s[\"'“]|\s(?=\S{0,40}[!@#$%^&*])(?=\S{0,40}\d)\S{6,}")
+_EMAIL_PASS = re.compile(
+    r"[\w.+\-]{1,40}+@[\w\-]{1,40}(?:\.[\w\-]{1,20}){1,4}(?:\s?[/|]\s?|:)(?P<value>[^\s/:|,;]{5,64})"
+)
+_DEVICE_CODE = re.compile(
+    r"(?:alarm|door|gate|safe|lock|garage|vault|keypad|locker|suitcase|card|phone)\b[^\n.]{0,40}?\b(?:code"
+    r"|combination)\b(?:\s|is|:|=|with|to){0,4}"
+)
+_NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|reseau|red\b|rete\b")
+
+
+def spoken_spans(view: View, original: str) -> Iterator[Span]:
+    """Values announced by a label in a folded view, as spans of the view; `original` is the text it was made from."""
+    text = view.text
+    for match in _PASSWORD.finditer(text):
+        yield from _values_behind(view, original, match, "password")
+    for match in _PIN.finditer(text):
+        yield from _digits_behind(text, match)
+    for match in _KEY.finditer(text):
+        network = _NETWORK.search(text, max(0, match.start() - 50), match.start())
+        yield from _values_behind(view, original, match, "password" if network else "token")
+    for pattern in (_AS_LABEL, _IS_MY) if _LINKS.search(text) else ():
+        for match in pattern.finditer(text):
+            label = _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end())
+            value = _cased(view, original, *match.span("value"))
+            if label and looks_like_password(value):
+                yield *match.span("value"), "password"
+    for match in _DEVICE_CODE.finditer(text):
+        yield from _digits_behind(text, match)
+    addresses = _EMAIL_PASS.finditer(text) if "@" in text else ()
+    for match in (*_USER_PASS.finditer(text), *addresses):
+        value = _cased(view, original, *match.span("value"))
+        if looks_like_password(value):
+            yield *match.span("value"), "password"
+
+
+def _cased(view: View, original: str, start: int, end: int) -> str:
+    """The value as it was written, when the view still shows it letter by letter."""
+    if view.decoded:
+        return view.text[start:end]
+    first, last = view.located(start, end)
+    piece = original[first:last]
+    return piece if fold_word(piece) == view.text[start:end] else view.text[start:end]
+
+
+def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -> Iterator[Span]:
+    text = view.text
+    limit = min(len(text), label.end() + _FAR)
+    stop = _STOP.search(text, label.end(), limit)
+    limit = stop.start() if stop else limit
+    connector = _CONNECTOR.match(text, label.end(), limit)
+    if connector is None and not _may_do_without_connector(text, label, limit):
+        return
+    whole = _whole_value(view, original, label, connector, limit) if rule == "password" else None
+    if whole is not None:
+        yield *whole, rule
+        return
+    before = ""
+    first = connector.end() if connector else label.end()
+    for count, match in enumerate(_WORD.finditer(text, first, limit + 60)):
+        if match.start() >= limit or count > _WORDS:
+            return
+        start, end = _trimmed(text, *match.span())
+        value = _cased(view, original, start, end)
+        if is_placeholder(value) or text[end : end + 1] == "(" or value.startswith("[redacted"):
+            return
+        direct = connector is not None and count == 0
+        plain = direct and rule == "password" and is_plain_password(text, start, end)
+        if plain or _accepts(rule, value, direct=direct, before=before):
+            yield start, end, rule
+            return
+        if text[start:end] in _POLICIES:
+            return
+        before = text[start:end]
+
+
+def _may_do_without_connector(text: str, label: re.Match[str], limit: int) -> bool:
+    """Whether "password hunter22" can be meant, as opposed to `"password"` and "boarding pass LH1234"."""
+    if label.end() < limit and text[label.end()] not in " ,)]*":
+        return bool(UNSPACED.match(label.group()))
+    if label.group() not in _ABBREVIATIONS:
+        return True
+    return bool(_STRONG.match(text, label.end()))
+
+
+def _whole_value(
+    view: View, original: str, label: re.Match[str], connector: re.Match[str] | None, limit: int
+) -> tuple[int, int] | None:
+    """A quoted value, or a passphrase of several words."""
+    text = view.text
+    if connector is None:
+        quoted = _QUOTED.match(text, label.end() + 1) if text[label.end() : label.end() + 1] in (" ", ",") else None
+    else:
+        quoted = _QUOTED.match(text, connector.end() - 1) or _QUOTED.match(text, connector.end())
+    if quoted and is_quoted_password(_cased(view, original, *quoted.span("value"))):
+        return quoted.span("value")
+    if connector and "phrase" in label.group() and (rest := _PHRASE.match(text, connector.end(), limit)):
+        return rest.span()
+    return None
+
+
+# A passphrase of plain words: at least four to the end of the sentence.
+_PHRASE = re.compile(
+    r"(?!(?:in|on|at|for|is|not|never|required|stored|kept|must|dans|im|en|na|nel|the|a|an|with|by"
+    r"|to) )[^\W\d_]{1,14}(?:[ \-][^\W\d_]{1,14}){3,11}(?=[.!]?\s{0,3}$|[.\n])"
+)
+
+
+def _accepts(rule: str, value: str, *, direct: bool, before: str) -> bool:
+    if before in _PLACES:
+        return False
+    if rule == "token":
+        return looks_like_key(value, direct=direct)
+    # Words of other scripts only right behind a connector: "пароль: кошка77".
+    return looks_like_password(value) and (direct or value.isascii())
+
+
+def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without the sentence's punctuation ("!" stays, it is often part of a password) and the letters of a script
+    without spaces that follow: "natsu2024です"."""
+    while end > start + 1 and text[end - 1] in ".:?…":
+        end -= 1
+    while start < end - 1 and text[start] in ":=→":
+        start += 1
+    plain = _ASCII.match(text, start, end)
+    if plain and UNSPACED.match(text, plain.end()):
+        end = plain.end()
+    return start, end
+
+
+_PIN_VALUE = re.compile(
+    r"(?<![a-z0-9_.,:/\-+$€£])(?:\d{4,8}|\d{3}(?=\D|$)|\d{2}(?:[ \-]\d{2}){1,3}|\d{3}[ \-]\d{2}[ \-]\d{4}"
+    r"|\d{3}[ \-]\d{3}|\d{2,5}[a-z]\d{0,5})(?![a-z0-9_%]|[./:\-]\d)"
+)
+_PLACE_CODE = re.compile(r"(?:door|gate|entry|building) code")
+_PIN_NOT = re.compile(
+    r"^\s?(?:digits?|characters?|times?|attempts?|minutes?|hours?|days?|seconds?|years?|stell|ziffern"
+    r"|zeichen|chiffres|digitos|cifre|cijfers|знак|цифр|位|桁|자리|رقم|people|users|tries|hz|km|kg|€|usd|eur)"
+)
+
+
+def _digits_behind(text: str, label: re.Match[str]) -> Iterator[Span]:
+    limit = min(len(text), label.end() + 45)
+    stop = _STOP.search(text, label.end(), limit)
+    match = _PIN_VALUE.search(text, label.end(), stop.start() + 1 if stop else limit)
+    if match is None:
+        return
+    value = match.group()
+    between = text[label.end() : match.start()]
+    if _PIN_NOT.match(text[match.end() : match.end() + 14]) or set(re.findall(r"[^\W\d_]+", between)) & _POLICIES:
+        return
+    if (
+        _PLACE_CODE.match(label.group())
+        and label.start()
+        and re.fullmatch(r"\W*", between)
+        and not re.search(r"[:=]", between)
+    ):
+        return  # "door code 90412" in a description of the way; "door code: …" and "door code is …" are told as secrets
+    if len(value) == 3 and not label.group().startswith(("cv", "pin", "security")):
+        return
+    yield match.start(), match.end(), "pin"

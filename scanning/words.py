@@ -1,0 +1,154 @@
+"""Reads the word classes of `vocabulary` and says to which of them a word or a phrase belongs.
+Look-ups are dictionary look-ups by word, by first letters and by phrase: their cost does not grow with the
+number of words, and no pattern is tried in turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from scanning.characters import folded
+from scanning.vocabulary import (
+    actions,
+    orders,
+    roles,
+    secrecy,
+    sending,
+    settings,
+    showing,
+    spreading,
+    standing,
+)
+
+SOURCES: dict[str, str] = {
+    **orders.CLASSES,
+    **standing.CLASSES,
+    **roles.CLASSES,
+    **secrecy.CLASSES,
+    **sending.CLASSES,
+    **showing.CLASSES,
+    **spreading.CLASSES,
+    **actions.CLASSES,
+    **settings.CLASSES,
+}
+# Classes whose members are recognised by shape, not by a list.
+SHAPES = ("URL", "EMAIL", "HOST")
+
+BIT: dict[str, int] = {name: 1 << place for place, name in enumerate((*SOURCES, *SHAPES))}
+
+# Scripts written without spaces: their words are found inside a run of letters.
+UNSPACED = re.compile("[\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]+")
+_ARABIC_PREFIX = re.compile("^(?:[وفبكل]?ال|لل|[وفبلس])(?=.{3})")
+
+
+def fold_word(word: str) -> str:
+    """A vocabulary word as it appears in a folded view."""
+    return "".join(folded(char) for char in word)
+
+
+def entries_of(source: str) -> list[str]:
+    """Folded entries of a class: behind "language:", separated by commas; indented lines continue the one above."""
+    lines = source.replace(",\n    ", ", ").strip().splitlines()
+    entries = (entry.strip() for line in lines for entry in line.partition(":")[2].split(","))
+    return [fold_word(entry) for entry in entries if entry]
+
+
+class _Lexicon:
+    """Word, prefix and phrase tables over all classes."""
+
+    def __init__(self) -> None:
+        self.exact: dict[str, int] = {}
+        self.prefix: dict[str, int] = {}
+        self.inside: dict[str, int] = {}
+        # first word -> the rest of the phrase, its mask
+        self.phrases: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        # The same by the first two words, and by the first alone where the second may have any ending: a text that
+        # repeats a word with which many phrases begin costs no more than another one.
+        self._by_pair: dict[tuple[str, str], list[tuple[tuple[str, ...], int]]] = {}
+        self._open: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+        for name, source in SOURCES.items():
+            for entry in entries_of(source):
+                self._add(entry, BIT[name])
+        self.longest_inside = max(map(len, self.inside))
+        self.longest_prefix = max(map(len, self.prefix))
+
+    def _add(self, entry: str, bit: int) -> None:
+        if not entry:
+            return
+        if UNSPACED.search(entry):
+            self.inside[entry] = self.inside.get(entry, 0) | bit
+            return
+        words = entry.split(" ")
+        if len(words) > 1:
+            phrase = (tuple(words[1:]), bit)
+            self.phrases.setdefault(words[0], []).append(phrase)
+            if words[1].endswith("*"):
+                self._open.setdefault(words[0], []).append(phrase)
+            else:
+                self._by_pair.setdefault((words[0], words[1]), []).append(phrase)
+        elif entry.endswith("*"):
+            self.prefix[entry[:-1]] = self.prefix.get(entry[:-1], 0) | bit
+        else:
+            self.exact[entry] = self.exact.get(entry, 0) | bit
+
+    def phrase_mask(self, words: list[str], at: int) -> int:
+        """Bits of the classes whose phrases begin with the word at that place."""
+        mask = 0
+        for rest, bit in self._open.get(words[at], ()):
+            if phrase_matches(rest, words, at + 1):
+                mask |= bit
+        if at + 1 < len(words):
+            for rest, bit in self._by_pair.get((words[at], words[at + 1]), ()):
+                if phrase_matches(rest, words, at + 1):
+                    mask |= bit
+        return mask
+
+
+LEXICON = _Lexicon()
+
+
+@lru_cache(maxsize=16384)
+def classes_of(word: str) -> int:
+    """Bits of the classes a single folded word belongs to; 0 if none."""
+    mask = LEXICON.exact.get(word, 0)
+    for length in range(2, min(len(word), LEXICON.longest_prefix) + 1):
+        mask |= LEXICON.prefix.get(word[:length], 0)
+    if not mask:
+        stripped = _ARABIC_PREFIX.sub("", word) if "\u0600" <= word[:1] <= "\u06ff" else word
+        if stripped != word:
+            return classes_of(stripped)
+        if word.endswith(("'s", "’s")):
+            return classes_of(word[:-2])
+    return mask
+
+
+def word_set(text: str) -> frozenset[str]:
+    """The words of a text, as a set."""
+    return frozenset(text.split())
+
+
+def any_of(words: Iterable[str]) -> str:
+    """A pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
+    heads: dict[str, set[str]] = {}
+    for word in words:
+        heads.setdefault(word[:1], set()).add(word[1:])
+    if set(heads) == {""}:
+        return ""
+    branches = [re.escape(head) + any_of(tails) for head, tails in sorted(heads.items()) if head]
+    pattern = branches[0] if len(branches) == 1 and "" not in heads else "(?:" + "|".join(branches) + ")"
+    return pattern + "?" if "" in heads else pattern
+
+
+def phrase_matches(rest: tuple[str, ...], words: list[str], at: int) -> bool:
+    """Whether the words from `at` on are these; a last word with `*` may have any ending."""
+    if at + len(rest) > len(words):
+        return False
+    for offset, expected in enumerate(rest):
+        word = words[at + offset]
+        if expected.endswith("*"):
+            if not word.startswith(expected[:-1]):
+                return False
+        elif word != expected:
+            return False
+    return True

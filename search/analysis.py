@@ -1,0 +1,248 @@
+"""What is worked out once per entry and kept: its terms, its vector, and the vectors of words."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search.entries import Entry
+from search.times import says_when
+from search.tokens import Token, tokens_of
+from search.vectors import DIMENSIONS, Floats, StaticVectors, static_vectors, unit
+
+Ints = NDArray[np.int64]
+
+KEYWORD_SHARE: Final = 0.8
+"""Most that keywords count beside the same match in the content, in every kind of evidence."""
+_MOST_TERMS: Final = 200_000
+"""Terms one vocabulary holds (1 KB each with its vector) before the cache starts a new one."""
+_QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
+
+
+BookKey = tuple[Hashable, Hashable]
+"""Names the book that a text belongs to: its owner and itself."""
+
+
+class Vocabulary:
+    """Numbers for terms and vectors for words. A number is never given twice, so readers need no lock; a term that no
+    kept text uses any longer is erased."""
+
+    def __init__(self, vectors: StaticVectors) -> None:
+        self.vectors = vectors
+        self._numbers: dict[str, int] = {}
+        self._terms: list[str] = []
+        self._surfaces: list[str] = []
+        self._uses: list[int] = []
+        self._lock = threading.Lock()
+        self._rows: Floats = np.zeros((1024, DIMENSIONS), dtype=np.float32)
+        self._filled = 0
+
+    def __len__(self) -> int:
+        return len(self._surfaces)
+
+    def add(self, term: str, surface: str) -> int:
+        """Return the number of a term, giving it the next one if it is new."""
+        known = self._numbers.get(term)
+        if known is not None:
+            return known
+        with self._lock:
+            known = self._numbers.get(term)
+            if known is None:
+                known = len(self._surfaces)
+                self._terms.append(term)
+                self._surfaces.append(surface)
+                self._uses.append(0)
+                self._numbers[term] = known
+        return known
+
+    def use(self, numbers: Iterable[int]) -> None:
+        """Count one more kept text that uses each of these terms."""
+        with self._lock:
+            for number in numbers:
+                self._uses[number] += 1
+
+    def release(self, numbers: Iterable[int], *, vectors: bool) -> None:
+        """Count one text less, and erase the terms that none uses now; with `vectors` their vectors too."""
+        with self._lock:
+            for number in numbers:
+                self._uses[number] -= 1
+                if not self._uses[number]:
+                    self._numbers.pop(self._terms[number], None)
+                    self._terms[number] = self._surfaces[number] = ""
+                    if vectors and number < self._filled:
+                        self._rows[number] = 0
+
+    def terms(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        """Return the terms with these numbers."""
+        return tuple(self._terms[number] for number in numbers)
+
+    def fill(self) -> None:
+        """Work out the vectors that are missing."""
+        with self._lock:
+            if self._filled < len(self._surfaces):
+                self._fill()
+
+    def word_vectors(self, numbers: Ints) -> Floats:
+        """Return unit vectors of the terms, one row each."""
+        self.fill()
+        return self._rows[numbers]
+
+    def _fill(self) -> None:
+        missing = self._surfaces[self._filled :]
+        if len(self._surfaces) > len(self._rows):
+            grown = np.zeros((len(self._surfaces) * 2, DIMENSIONS), dtype=np.float32)
+            grown[: self._filled] = self._rows[: self._filled]
+            self._rows = grown
+        self._rows[self._filled : len(self._surfaces)] = unit(self.vectors.embed(missing))
+        self._filled = len(self._surfaces)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Analysis:
+    """One analysed entry. Arrays are read only."""
+
+    vocabulary: Vocabulary
+    words: tuple[str, ...]
+    """The distinct terms, in the order of the columns of `terms`."""
+    terms: NDArray[np.int32]
+    """One column per distinct term: its number, how often it occurs in the content and in the keywords, and whether
+    the content writes it as a name or number (4, K)."""
+    length: int
+    """Terms of the content, with repeats."""
+    keywords_length: int
+    vector: Floats
+    """Mean static vector of the content with a share of the keywords', not normalised (256)."""
+    asks: bool
+    """The content ends with a question mark."""
+    says_when: bool
+    """The content holds words or figures of time."""
+
+
+class AnalysisCache:
+    """Analyses by hash of content and keywords, least recently used dropped first; thread-safe."""
+
+    def __init__(self, *, max_texts: int = 50_000) -> None:
+        self._max = max_texts
+        self._kept: OrderedDict[bytes, Analysis] = OrderedDict()
+        self._book_of: dict[bytes, BookKey | None] = {}
+        self._lock = threading.Lock()
+        self._vocabulary: Vocabulary | None = None
+        self._drops = 0
+        self.misses = 0
+        """Entries analysed so far; tests and metrics read it."""
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def vocabulary(self) -> Vocabulary:
+        """Return the vocabulary in use; a new one when the old has grown too large."""
+        with self._lock:
+            if self._vocabulary is None or len(self._vocabulary) > _MOST_TERMS:
+                self._vocabulary = Vocabulary(static_vectors())
+                self._kept.clear()
+                self._book_of.clear()
+            return self._vocabulary
+
+    def analyse(self, entries: Sequence[Entry], book: BookKey | None = None) -> tuple[Vocabulary, list[Analysis]]:
+        """Return one analysis per entry, all over the returned vocabulary. They are kept as texts of `book`."""
+        texts = [(entry.content, ", ".join(entry.keywords)) for entry in entries]
+        keys = [_key(*text) for text in texts]
+        while True:
+            vocabulary = self.vocabulary()
+            with self._lock:
+                drops = self._drops
+                found = {key: self._kept[key] for key in keys if key in self._kept}
+                found = {key: kept for key, kept in found.items() if kept.vocabulary is vocabulary}
+                for key in found:
+                    self._kept.move_to_end(key)
+            missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in found}
+            fresh = dict(zip(missing, _analyse(list(missing.values()), vocabulary), strict=True))
+            vocabulary.fill()
+            if self._keep(fresh, book, vocabulary, drops):
+                found.update(fresh)
+                return vocabulary, [found[key] for key in keys]
+
+    def forget(self, matches: Callable[[BookKey | None], bool]) -> None:
+        """Drop the texts of the books that `matches` names, with the terms that no other text uses. Also texts that
+        another book has come to hold since: they are analysed again when that book is laid out next."""
+        with self._lock:
+            chosen = {book for book in set(self._book_of.values()) if matches(book)}
+            for key in [key for key, book in self._book_of.items() if book in chosen]:
+                self._drop(key, self._kept.pop(key), vectors=True)
+
+    def _keep(self, fresh: dict[bytes, Analysis], book: BookKey | None, vocabulary: Vocabulary, drops: int) -> bool:
+        """Keep new analyses. False when a text was dropped since they were begun: its terms, which they may share, may
+        have been erased before these were kept."""
+        with self._lock:
+            if drops != self._drops or vocabulary is not self._vocabulary:
+                return False
+            self.misses += len(fresh)
+            for key, analysis in fresh.items():
+                if key not in self._kept:  # another thread may have been quicker
+                    vocabulary.use(analysis.terms[0].tolist())
+                    self._kept[key], self._book_of[key] = analysis, book
+            while len(self._kept) > self._max:
+                # A thread may be laying out a book of these texts right now, with their vectors.
+                self._drop(*self._kept.popitem(last=False), vectors=False)
+            return True
+
+    def _drop(self, key: bytes, analysis: Analysis, *, vectors: bool) -> None:
+        self._drops += 1
+        del self._book_of[key]
+        analysis.vocabulary.release(analysis.terms[0].tolist(), vectors=vectors)
+
+
+PROCESS_CACHE: Final = AnalysisCache()
+"""What every index of the process shares unless it is told otherwise."""
+
+
+def _key(content: str, keywords: str) -> bytes:
+    # A hash, so that a forgotten text is not kept alive here.
+    text = f"{len(content)} {content}{keywords}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[Analysis]:
+    """Analyse pairs of content and keywords; contents first, so that theirs are the spellings that terms keep."""
+    if not texts:
+        return []
+    contents, keywords = [content for content, _ in texts], [keyword_terms for _, keyword_terms in texts]
+    said = [tokens_of(text) for text in contents]
+    numbers = [_numbered(tokens, vocabulary) for tokens in said]
+    keyword_terms = [_numbered(tokens_of(text), vocabulary) for text in keywords]
+    columns = [_columns(numbers[at], said[at], keyword_terms[at]) for at in range(len(texts))]
+    embed = vocabulary.vectors.embed
+    vectors = unit(embed(contents)) + np.float32(KEYWORD_SHARE) * unit(embed(keywords))
+    return [
+        Analysis(
+            vocabulary=vocabulary,
+            words=vocabulary.terms(columns[at][0].tolist()),
+            terms=columns[at],
+            length=len(numbers[at]),
+            keywords_length=len(keyword_terms[at]),
+            vector=vectors[at].copy(),
+            asks=bool(_QUESTION_END.search(content)),
+            says_when=says_when(content),
+        )
+        for at, content in enumerate(contents)
+    ]
+
+
+def _numbered(tokens: Iterable[Token], vocabulary: Vocabulary) -> list[int]:
+    return [vocabulary.add(token.term, token.surface) for token in tokens]
+
+
+def _columns(numbers: Sequence[int], tokens: Sequence[Token], keyword_terms: Sequence[int]) -> NDArray[np.int32]:
+    said, found = Counter(numbers), Counter(keyword_terms)
+    names = {number for number, token in zip(numbers, tokens, strict=True) if token.is_name}
+    every = list(said.keys() | found.keys()) if found else list(said)
+    rows = [every, [said[one] for one in every], [found[one] for one in every], [one in names for one in every]]
+    return np.array(rows, dtype=np.int32)

@@ -1,0 +1,133 @@
+"""How well each entry of a book answers a query, one kind of evidence at a time. Arrays of N floats."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+import numpy as np
+
+from search.analysis import KEYWORD_SHARE, Ints
+from search.book import BookArrays
+from search.query import Query
+from search.times import NamedTime
+from search.vectors import Floats
+
+FIRST_OF_SEVERAL: Final = 0.4
+"""Strength of having said it for the first of several people named."""
+DAYS_AFTER: Final = 10
+"""Days for which people talk about what happened on a day."""
+DAYS_BEFORE: Final = 3
+MONTH_MATCH: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All kinds of evidence for one query, one value per entry."""
+
+    words: Floats
+    """Shared words by rarity, with surroundings and keywords."""
+    near_words: Floats
+    """Each query word's closest word in the entry, by rarity."""
+    meaning: Floats
+    """Cosine of static embeddings."""
+    session: Floats
+    """Shared words by rarity, of the entry's whole session."""
+    names: Floats
+    """Sum of the query's words that the entry holds and that the book writes as names or numbers."""
+    speaker: Floats
+    """Said by whom the message names, 0 to 1."""
+    time: Floats
+    """The message asks when and the entry says when, 0 or 1."""
+    date: Floats
+    """Said on or near a day that the message names, 0 to 1."""
+
+
+def gather_evidence(query: Query, book: BookArrays) -> Evidence:
+    """Work out every kind of evidence."""
+    terms, weights = searched_terms(query)
+    none = np.zeros(book.content.size, dtype=np.float32)
+    return Evidence(
+        words=shared_words(query, book, terms, weights),
+        near_words=closest_words(query, book),
+        meaning=np.vecdot(book.vectors, query.vector),
+        session=none if book.sessions is None else session_words(book, terms, weights),
+        names=shared_names(query, book),
+        speaker=said_by_named(query, book) if query.speakers else none,
+        time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
+        date=said_near(query.times, book) if query.times else none,
+    )
+
+
+def searched_terms(query: Query) -> tuple[Ints, Floats]:
+    """Return the book's terms that are searched, with weights: the query's own and words near them. May repeat."""
+    own = query.terms >= 0
+    near = [weight * close.near_weights for weight, close in zip(query.weights, query.close, strict=True)]
+    terms = np.concatenate([query.terms[own], *(close.near for close in query.close)])
+    return terms, np.concatenate([query.weights[own], *near])
+
+
+def shared_words(query: Query, book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+    """Return BM25 over content and surroundings plus a share of BM25 over the keywords.
+
+    The keywords' part never passes that share of one plain occurrence of every word of the message, so
+    that stuffed keywords can't beat a content that says the same.
+    """
+    found = book.context.score(terms, weights)
+    if book.keywords.documents.size:
+        ceiling = query.idf_weights.sum()
+        found += KEYWORD_SHARE * np.minimum(book.keywords.score(terms, weights), ceiling)
+    return found
+
+
+def closest_words(query: Query, book: BookArrays) -> Floats:
+    """Return, summed over query words by rarity, the cosine of each entry's own closest word."""
+    total = np.zeros(book.content.size, dtype=np.float32)
+    for weight, close in zip(query.idf_weights, query.close, strict=True):
+        total[close.entries] += weight * close.best
+    return total
+
+
+def shared_names(query: Query, book: BookArrays) -> Floats:
+    """Return, summed over query words that are names in this book and held by the entry, what they say."""
+    own = query.terms >= 0
+    terms, weights = query.terms[own], query.weights[own]
+    named = book.named[terms]
+    if not named.any():
+        return np.zeros(book.content.size, dtype=np.float32)
+    return book.content.total(terms[named], weights[named])
+
+
+def session_words(book: BookArrays, terms: Ints, weights: Floats) -> Floats:
+    """Return the BM25 score of each entry's whole session, 0 without one."""
+    assert book.sessions is not None
+    scores = book.sessions.score(terms, weights)
+    inside = book.around.session_of >= 0
+    return np.where(inside, scores[book.around.session_of], np.float32(0))
+
+
+def said_by_named(query: Query, book: BookArrays) -> Floats:
+    """Return 1 for entries by the one speaker whom the message names.
+
+    Of several, the first named is more often the one who acts ("What did Ann give to Ben?").
+    """
+    strength = 1.0 if len(query.speakers) == 1 else FIRST_OF_SEVERAL
+    return np.where(book.facts.speaker_of == query.speakers[0], strength, 0).astype(np.float32)
+
+
+def said_near(times: tuple[NamedTime, ...], book: BookArrays) -> Floats:
+    """Return 1 on a named day, falling to 0 over the days after it; 0.5 in a named month."""
+    found = np.zeros(book.content.size, dtype=np.float32)
+    known = book.facts.days > 0
+    for time in times:
+        if time.day is not None and time.year is not None:
+            gap = book.facts.days - date(time.year, time.month, time.day).toordinal()
+            near = np.where(gap >= -DAYS_BEFORE, 1 - np.abs(gap) / DAYS_AFTER, 0)
+        else:
+            same = book.facts.months % 12 == time.month - 1
+            if time.year is not None:
+                same &= book.facts.months // 12 == time.year
+            near = np.where(same, MONTH_MATCH, 0)
+        found = np.maximum(found, np.where(known, near, 0)).astype(np.float32)
+    return found

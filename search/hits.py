@@ -1,0 +1,164 @@
+"""What a search returns, and why an entry was found, in a person's words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from search.book import BookArrays
+from search.entries import Entry
+from search.evidence import Evidence
+from search.query import Query
+from search.tokens import tokens_of
+
+MOST_WORDS: Final = 4
+"""Words named per reason."""
+CLEAR_MEANING: Final = 0.3
+"""Cosine from which the whole text is called close in meaning."""
+NEIGHBOUR_REACH: Final = 2
+
+
+class Reason(NamedTuple):
+    """One cause for which an entry was found."""
+
+    kind: str
+    """`words`, `keywords`, `near_words`, `neighbour`, `meaning`, `speaker`, `date`, `time`, `all_keywords`,
+    `no_keywords` or `rest`."""
+    words: tuple[str, ...] = ()
+    """The words meant; for `speaker` the name, for `date` the day."""
+    number: int | None = None
+    """The neighbouring entry meant, for `neighbour`."""
+    side: str = "before"
+    """Where that neighbour is: `before` or `after`."""
+
+
+class Hit:
+    """One found entry. `reasons` and `why` are worked out when they are read."""
+
+    __slots__ = ("_explain", "_place", "_reasons", "number", "score")
+
+    def __init__(self, number: int, score: float, place: int, explain: Callable[[int], tuple[Reason, ...]]) -> None:
+        self.number = number
+        self.score = score
+        """Only the order within one search means something; never rises down the list."""
+        self._place = place
+        self._explain = explain
+        self._reasons: tuple[Reason, ...] = ()
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """What speaks for the entry, strongest kinds first; never empty."""
+        if not self._reasons:
+            self._reasons = self._explain(self._place)
+        return self._reasons
+
+    @property
+    def why(self) -> str:
+        """One sentence for a person; it may quote keywords, so it is never given to a model."""
+        return sentence(self.reasons)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Hit):
+            return NotImplemented
+        return (self.number, self.score, self.reasons) == (other.number, other.score, other.reasons)
+
+    def __hash__(self) -> int:
+        return hash((self.number, self.score))
+
+    def __repr__(self) -> str:
+        return f"Hit(number={self.number}, score={self.score}, why={self.why!r})"
+
+
+def strict_reasons(has_keywords: bool, at: int) -> tuple[Reason, ...]:
+    """Explain a hit of the strict search."""
+    return (Reason("all_keywords" if has_keywords else "no_keywords"),)
+
+
+def ranked_reasons(
+    query: Query, evidence: Evidence, entries: Sequence[Entry], book: BookArrays, at: int
+) -> tuple[Reason, ...]:
+    """Explain a hit of the ranked search: what speaks for the entry `at`, strongest kinds first; never empty."""
+    said, written = book.terms_of(at)
+    own = _spelled(query, said)
+    found: list[Reason] = []
+    if own:
+        found.append(Reason("words", own))
+    if written and (by_keywords := tuple(word for word in _spelled(query, written) if word not in own)):
+        found.append(Reason("keywords", by_keywords))
+    if near := _near(said | written if written else said, query, book, entries[at]):
+        found.append(Reason("near_words", near))
+    if book.around.any and (neighbour := _neighbour(at, query, entries, book, own)):
+        found.append(neighbour)
+    if evidence.meaning[at] >= CLEAR_MEANING:
+        found.append(Reason("meaning"))
+    if query.speakers and evidence.speaker[at] > 0:
+        found.append(Reason("speaker", (entries[at].speaker or "",)))
+    said_at = entries[at].said_at
+    if query.times and evidence.date[at] > 0 and said_at is not None:
+        found.append(Reason("date", (f"{said_at.day} {said_at:%B %Y}",)))
+    if query.asks_when and evidence.time[at] > 0:
+        found.append(Reason("time"))
+    return tuple(found) or (Reason("meaning" if evidence.meaning[at] > 0 else "rest"),)
+
+
+def sentence(reasons: Sequence[Reason]) -> str:
+    """Return the reasons as one sentence."""
+    joined = "; ".join([_CLAUSES[reason.kind](reason) for reason in reasons])
+    return joined[:1].upper() + joined[1:] + "."
+
+
+_CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
+    "words": lambda r: f"shares the {'word' if len(r.words) == 1 else 'words'} {_listed(r.words)}",
+    "keywords": lambda r: f"written to be found by {_listed(r.words)}",
+    "near_words": lambda r: (
+        f"{_listed(r.words)} in it {'is' if len(r.words) == 1 else 'are'} close to words of the message"
+    ),
+    "neighbour": lambda r: f"what was said right {r.side} it mentions {_listed(r.words)}",
+    "meaning": lambda r: "close to the message in meaning",
+    "speaker": lambda r: f"said by {r.words[0]}",
+    "date": lambda r: f"said on {r.words[0]}, near the day asked about",
+    "time": lambda r: "says when",
+    "all_keywords": lambda r: "holds every keyword of the message",
+    "no_keywords": lambda r: "listed because the message gave no keywords",
+    "rest": lambda r: "the next best in this book",
+}
+
+
+def _listed(words: Sequence[str]) -> str:
+    quoted = [f"“{word}”" for word in words[:MOST_WORDS]]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
+def _spelled(query: Query, terms: set[int]) -> tuple[str, ...]:
+    """Return the message's words that are among the terms, as the message spells them, weightiest first."""
+    return tuple(dict.fromkeys([surface for term, surface in query.spelled if term in terms]))
+
+
+def _near(terms: set[int], query: Query, book: BookArrays, entry: Entry) -> tuple[str, ...]:
+    """Return the entry's words that are close to words of the message which it lacks, closest first."""
+    near = query.near
+    lacking = [(value, term) for term in terms & near.keys() for value, asked in near[term] if asked not in terms]
+    if not lacking:
+        return ()
+    # As the entry itself spells them: terms are stems.
+    tokens = [*tokens_of(entry.content), *tokens_of(", ".join(entry.keywords))]
+    own = {token.term: token.surface for token in reversed(tokens)}
+    spelled = {book.places.get(term, -1): surface for term, surface in own.items()}
+    found = [spelled.get(term) for _, term in sorted(lacking)]
+    return tuple(dict.fromkeys(word for word in found if word and not word.isdecimal()))
+
+
+def _neighbour(
+    at: int, query: Query, entries: Sequence[Entry], book: BookArrays, own: tuple[str, ...]
+) -> Reason | None:
+    """Return the nearest entry around this one that holds words of the message which it lacks."""
+    for side, towards in (("before", book.around.before), ("after", book.around.after)):
+        place = at
+        for _ in range(NEIGHBOUR_REACH):
+            place = int(towards[place])
+            if place < 0:
+                break
+            words = tuple(word for word in _spelled(query, book.terms_of(place)[0]) if word not in own)
+            if words:
+                return Reason("neighbour", words, entries[place].number, side)
+    return None

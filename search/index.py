@@ -1,0 +1,160 @@
+"""The search over one book: build once, ask many times, from any thread."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search.analysis import PROCESS_CACHE, AnalysisCache, BookKey, Ints
+from search.book import BookArrays, build_arrays
+from search.entries import Entry
+from search.evidence import gather_evidence
+from search.hits import Hit, ranked_reasons, strict_reasons
+from search.keywords import FoldedContents, extract_keywords
+from search.query import Query, analyse_query
+from search.ranking import DEFAULT, Tuning, best_places, least_score, spread_over_sessions, total_score
+from search.superseded import newest_first
+from search.term_similarity import TermSimilarity
+from search.vectors import Floats, UpstreamVectors, Vector, upstream_vectors
+
+STRATEGIES: Final = ("ranked", "match_all")
+RESERVE: Final = 10
+"""Entries ranked beyond the limit."""
+
+
+class BookIndex:
+    """An index over the entries of one book; any number of threads may search it at once."""
+
+    def __init__(
+        self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None, tuning: Tuning
+    ) -> None:
+        self.entries = entries
+        self._places = {entry.number: at for at, entry in enumerate(entries)}
+        self._arrays = arrays
+        self._similarity = TermSimilarity(arrays)
+        self._folded = FoldedContents([entry.content for entry in entries])
+        self._upstream = upstream
+        self._tuning = tuning
+
+    @classmethod
+    def build(
+        cls,
+        entries: Sequence[Entry],
+        *,
+        analysis: AnalysisCache = PROCESS_CACHE,
+        book: BookKey | None = None,
+        vectors: Mapping[int, Vector] | None = None,
+        tuning: Tuning = DEFAULT,
+    ) -> BookIndex:
+        """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again. What it sees
+        for the first time it keeps as texts of `book`, until that is forgotten.
+
+        `vectors` are those of an upstream embedding model by entry number; entries may lack one.
+        """
+        upstream = upstream_vectors([entry.number for entry in entries], vectors)
+        return cls(tuple(entries), build_arrays(entries, analysis, book), upstream, tuning)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays and folded texts, for a cache bounded by bytes."""
+        upstream = self._upstream.nbytes if self._upstream is not None else 0
+        return self._arrays.nbytes + self._folded.nbytes + self._similarity.nbytes + upstream
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int,
+        keywords: Sequence[str] | None = None,
+        strategy: str = "ranked",
+        category: str | None = None,
+        exclude: Collection[int] = (),
+        threshold: bool = True,
+        query_vector: Vector | None = None,
+    ) -> list[Hit]:
+        """Return at most `limit` hits: best first, or in insertion order for `match_all`.
+
+        `keywords` are what the extractor gave; None runs the `local` rule on the query. Without any
+        keyword every entry qualifies, in insertion order. With `threshold` entries without enough
+        evidence are left out, but never one that `match_all` would return. `exclude` holds numbers.
+        Raises ValueError for an unknown strategy.
+        """
+        if strategy not in STRATEGIES:
+            raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
+        wanted = extract_keywords(query) if keywords is None else [word for word in keywords if word.strip()]
+        allowed = self._allowed(category, exclude)
+        if limit <= 0 or not allowed.any():
+            return []
+        strict = [at for at in self._folded.holding(wanted) if allowed[at]]
+        if strategy == "match_all" or not wanted:
+            explain = partial(strict_reasons, bool(wanted))
+            return [Hit(self.entries[at].number, 1.0, at, explain) for at in strict[:limit]]
+        extra_words = wanted if keywords is not None else ()
+        asked = analyse_query(query, extra_words, self._arrays, self._similarity)
+        return self._ranked(asked, strict, allowed, limit, threshold, query_vector)
+
+    def _allowed(self, category: str | None, exclude: Collection[int]) -> NDArray[np.bool_]:
+        allowed = np.ones(len(self.entries), dtype=bool)
+        if category is not None:
+            allowed &= [entry.category == category for entry in self.entries]
+        allowed[[self._places[number] for number in exclude if number in self._places]] = False
+        return allowed
+
+    def _ranked(
+        self,
+        query: Query,
+        strict: list[int],
+        allowed: NDArray[np.bool_],
+        limit: int,
+        threshold: bool,
+        query_vector: Vector | None,
+    ) -> list[Hit]:
+        book = self._arrays
+        evidence = gather_evidence(query, book)
+        score = total_score(evidence, query, book, self._tuning)
+        if query_vector is not None and self._upstream is not None:
+            score += self._tuning.upstream * self._upstream.cosine(query_vector)
+        # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
+        wanted = limit + RESERVE
+        best = best_places(score, allowed, wanted * 4 + 20 if book.around.any else wanted)
+        if threshold:
+            least = least_score(query, evidence, score, allowed, best)
+            best = np.concatenate([best[score[best] >= least], _below(least, strict, score)])
+        order = spread_over_sessions(best, score, book, wanted, self._tuning) if book.around.any else best.tolist()
+        order = newest_first(order[:wanted], query, self.entries, book)
+        order = _with_strict(order[:limit], strict, limit)
+        explain = partial(ranked_reasons, query, evidence, self.entries, book)
+        shown = np.minimum.accumulate(score[order]).tolist()
+        return [
+            Hit(self.entries[at].number, round(value, 4), at, explain) for at, value in zip(order, shown, strict=True)
+        ]
+
+
+def _below(least: np.float32, strict: list[int], score: Floats) -> Ints:
+    """Return the strict matches with too low a score, best first."""
+    places = np.array(strict, dtype=np.int64)
+    places = places[score[places] < least]
+    return places[(-score[places]).argsort(kind="stable")]
+
+
+def _with_strict(order: list[int], strict: list[int], limit: int) -> list[int]:
+    """Return the order with every strict match in it, if they all fit; the least of the others make room."""
+    if len(strict) > limit:
+        return order
+    missing = [at for at in strict if at not in order]
+    if not missing:
+        return order
+    must = set(strict)
+    room = limit - len(strict)
+    kept: list[int] = []
+    for at in order:
+        if at in must:
+            kept.append(at)
+        elif room > 0:
+            kept.append(at)
+            room -= 1
+    return kept + missing

@@ -1,0 +1,114 @@
+"""Which documents hold which term, and how much that says: BM25 over sparse arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search.analysis import Ints
+from search.vectors import Floats
+
+SATURATION: Final = 1.2
+"""k1 of BM25: how soon more repeats of a term stop to matter (Robertson and Zaragoza, 2009)."""
+LENGTH_SHARE: Final = 0.75
+"""b of BM25: how much long documents pay for their length."""
+
+Triples = tuple[Ints, Ints, Floats]
+"""Term, document and count, three arrays of one length."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """Term-major sparse matrix: term t is in `documents[starts[t]:starts[t + 1]]`."""
+
+    starts: Ints
+    documents: NDArray[np.int32]
+    impacts: Floats
+    """Saturated, length-normalised term frequency, 0 to k1 + 1, without idf."""
+    idf: Floats
+    """Rarity of every term, see `idf_of`."""
+    size: int
+    """Number of documents."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays."""
+        return self.starts.nbytes + self.documents.nbytes + self.impacts.nbytes + self.idf.nbytes
+
+    def score(self, terms: Ints, weights: Floats) -> Floats:
+        """Return the BM25 score of every document for weighted terms."""
+        places, counts = end_to_end(self.starts, terms)
+        said = self.impacts[places] * (weights * self.idf[terms]).repeat(counts)
+        return np.bincount(self.documents[places], weights=said, minlength=self.size).astype(np.float32)
+
+    def total(self, terms: Ints, weights: Floats) -> Floats:
+        """Return for every document the weights of the given terms it holds, added up."""
+        places, counts = end_to_end(self.starts, terms)
+        return np.bincount(self.documents[places], weights=weights.repeat(counts), minlength=self.size).astype(
+            np.float32
+        )
+
+    def best(self, terms: Ints, weights: Floats) -> Floats:
+        """Return for every document the largest weight times impact among the given terms it holds, 0 without any."""
+        places, counts = end_to_end(self.starts, terms)
+        found = np.zeros(self.size, dtype=np.float32)
+        np.maximum.at(found, self.documents[places], weights.repeat(counts) * self.impacts[places])
+        return found
+
+
+def end_to_end(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    """Return the places of all elements of the given rows of a sparse matrix, and how many each row has.
+
+    Row r of the matrix takes the places from `starts[r]` to `starts[r + 1]`.
+    """
+    first = starts[rows]
+    counts = starts[rows + 1] - first
+    ends = counts.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + (first - ends + counts).repeat(counts), counts
+
+
+def build_postings(triples: Triples, lengths: Floats, idf: Floats, *, saturation: float = SATURATION) -> Postings:
+    """Return the postings of triples in the order of their documents, without repeated pairs (see `merged`).
+
+    `lengths` holds the length of every document in terms, `idf` the rarity of every term.
+    """
+    terms, documents, counts = triples
+    held = lengths[lengths > 0]
+    average = float(held.mean()) if held.size else 1.0
+    penalty = saturation * (1 - LENGTH_SHARE + LENGTH_SHARE * lengths / average)
+    impacts = counts * (saturation + 1) / (counts + penalty[documents])
+    return term_major((terms, documents, impacts.astype(np.float32)), idf, len(lengths))
+
+
+def term_major(triples: Triples, idf: Floats, size: int) -> Postings:
+    """Return the postings of triples of term, document (of `size`) and impact."""
+    terms, documents, impacts = triples
+    # Sorting numbers of two bytes takes a tenth of the time.
+    order = (terms.astype(np.uint16) if len(idf) <= 2**16 else terms).argsort(kind="stable")
+    starts = np.concatenate(([0], np.bincount(terms, minlength=len(idf)).cumsum()))
+    return Postings(starts, documents[order].astype(np.int32), impacts[order].astype(np.float32), idf, size)
+
+
+def merged(triples: Triples, size: int) -> Triples:
+    """Return the triples in the order of their documents (`size` of them) with repeated pairs added up."""
+    terms, documents, counts = triples
+    n_terms = int(terms.max()) + 1 if len(terms) else 1
+    key = documents * n_terms + terms
+    order = np.argsort(key, kind="stable")
+    key, counts = key[order], counts[order]
+    first = np.flatnonzero(np.diff(key, prepend=-1))
+    documents, terms = np.divmod(key[first], n_terms)
+    return terms, documents, np.add.reduceat(counts, first) if len(first) else counts
+
+
+def idf_of(held: Ints, size: int, *, at_least: int = 1) -> Floats:
+    """Return the idf of every term: ln(1 + (N - n + 0.5) / (n + 0.5)), always positive.
+
+    n is `held`, in how many documents the term is. N is `size`, but not below `at_least`: a handful
+    of documents can't tell which words are rare.
+    """
+    return np.log1p((max(size, at_least, 1) - held + 0.5) / (held + 0.5)).astype(np.float32)

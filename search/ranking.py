@@ -1,0 +1,158 @@
+"""Join the kinds of evidence into one score, decide whether it is enough, and pick the best entries."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from search.analysis import Ints
+from search.book import BookArrays
+from search.evidence import Evidence
+from search.query import Query
+from search.vectors import Floats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tuning:
+    """Weights of evidence. Graded evidence is counted in standard deviations over the book."""
+
+    words: float = 0.6
+    """Shared words: in the entry, in its keywords and, fading with distance, around it."""
+    near_words: float = 0.2
+    """Each query word's closest word in the entry itself."""
+    meaning: float = 0.65
+    """Cosine of static embeddings, entry and surroundings."""
+    session: float = 0.3
+    """Shared words in the whole session: the talk was about this."""
+    speaker: float = 2.7
+    """Said by the one person whom the message names."""
+    asks: float = 0.7
+    """Taken off entries that end in a question: questions rarely hold the answer."""
+    answers: float = 0.25
+    """Added to an entry that follows a question."""
+    time: float = 2.3
+    """The message asks when, and the entry says when."""
+    date: float = 4.8
+    """Said on, or within days after, a day which the message names."""
+    upstream: float = 0.8
+    """Cosine of vectors from an upstream embedding model, when there are any."""
+    session_repeat: float = 0.07
+    """Taken off per hit already listed from the same session, so that one talk does not fill the list."""
+
+
+DEFAULT: Final = Tuning()
+
+# When to return nothing. Scores only order the entries of one book; a plain cut through them, or through the cosine,
+# either loses answers or lets noise in. So three kinds of absolute evidence are added up: words met, meaning met, and
+# whether the message is about a person of this book at all.
+WORDS_SCALE: Final = 8.0
+"""Rarity of words met that is worth one point: about two rare words."""
+MEANING_SCALE: Final = 0.4
+"""Cosine that is worth one point."""
+NAME_POINTS: Final = 0.5
+"""Points for a name or number of the book in the message."""
+PERSONAL_POINTS: Final = 1.0
+"""Points for a message about its writer, or about someone who speaks in the book."""
+ENOUGH: Final = 1.0
+"""Points needed. A general question needs words and meaning; a personal one needs a trace of either."""
+LOOKED_AT: Final = 5
+"""Best entries whose evidence speaks for the book."""
+TAIL: Final = 0.06
+"""Entries nearer to the middle of the book than this share of the best one's lead are left out."""
+
+
+def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuning) -> Floats:
+    """Return one score per entry; only differences within one query mean something."""
+    graded = [(evidence.words, tuning.words), (evidence.near_words, tuning.near_words)]
+    graded.append((evidence.meaning, tuning.meaning))
+    if book.sessions is not None:
+        graded.append((evidence.session, tuning.session))
+    total = _standard(np.stack([score for score, _ in graded]), np.array([weight for _, weight in graded]))
+    if query.speakers:
+        total += tuning.speaker * evidence.speaker
+    if query.asks_when:
+        total += tuning.time * evidence.time
+    if query.times:
+        total += tuning.date * evidence.date
+    if book.around.any:
+        follows = book.around.before >= 0
+        total -= tuning.asks * book.facts.asks
+        total += tuning.answers * np.where(follows, book.facts.asks[book.around.before], False)
+    return total
+
+
+def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
+    """Return the weighted sum of z-scores over the columns; a row whose values are all equal counts 0."""
+    size = scores.shape[1]
+    scores -= (np.add.reduce(scores, axis=1) / size)[:, None]
+    spread = np.sqrt(np.vecdot(scores, scores) / size)
+    spread[spread < 1e-6] = np.inf
+    return np.asarray(((weights / spread)[:, None] * scores).sum(axis=0), dtype=np.float32)
+
+
+def least_score(query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_], best: Ints) -> np.float32:
+    """Return the score from which an entry is relevant enough to be returned; infinite when the book knows nothing.
+
+    `best` holds the allowed entries with the highest scores, best first.
+    """
+    if points(query, evidence, best[:LOOKED_AT]) < ENOUGH:
+        return np.float32(np.inf)
+    middle = _median(score[allowed])
+    return np.float32(middle + TAIL * (float(score[best[0]]) - middle))
+
+
+def points(query: Query, evidence: Evidence, best: Ints) -> float:
+    """Return the evidence that the entries in `best` answer the query; `ENOUGH` is enough."""
+    if not len(best):
+        return 0.0
+    total = float(evidence.near_words[best].max()) / WORDS_SCALE
+    total += float(evidence.meaning[best].max()) / MEANING_SCALE
+    total += NAME_POINTS * min(float(evidence.names[best].max()), 1.0)
+    if query.is_personal or query.speakers:
+        total += PERSONAL_POINTS
+    return total
+
+
+def _median(scores: Floats) -> float:
+    """What np.median returns, without its checks, which take longer than the work."""
+    half = len(scores) // 2
+    middle = [half] if len(scores) % 2 else [half - 1, half]
+    scores.partition(middle)
+    return float(sum(scores[middle].tolist()) / len(middle))
+
+
+def best_places(score: Floats, allowed: NDArray[np.bool_], count: int) -> Ints:
+    """Return the places of the `count` best allowed entries, best first; earlier first among equals."""
+    places = allowed.nonzero()[0]
+    negated = -score[places]
+    if count < len(places):
+        parted = negated.copy()
+        parted.partition(count - 1)
+        good = negated <= parted[count - 1]
+        places, negated = places[good], negated[good]
+    return places[negated.argsort(kind="stable")][:count]
+
+
+def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int, tuning: Tuning) -> list[int]:
+    """Pick greedily from places, best first; each hit of a session makes its next one a little less welcome."""
+    negated = (-score[order]).tolist()
+    # Already a heap, since it is sorted. What a session's hits take off is brought up to date when an entry is on top.
+    heap = list(zip(negated, range(len(order)), book.around.session_of[order].tolist(), repeat(0)))
+    taken: Counter[int] = Counter()
+    picked: list[int] = []
+    while heap and len(picked) < limit:
+        _, rank, session, counted = heap[0]
+        if session >= 0 and counted < taken[session]:
+            bad = negated[rank] + tuning.session_repeat * taken[session]
+            heapq.heapreplace(heap, (bad, rank, session, taken[session]))
+            continue
+        heapq.heappop(heap)
+        picked.append(rank)
+        taken[session] += 1
+    return [int(at) for at in order[picked]]

@@ -1,0 +1,214 @@
+"""Cut a text into search terms: words by script, stems by language, character pairs where no spaces are."""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import Stemmer
+
+from search.languages import (
+    CHINESE_FUNCTION_WORDS,
+    FUNCTION_WORDS,
+    SCRIPT_STEMMERS,
+)
+
+LONGEST_WORD = 64
+"""Characters of a word that count; the rest of a longer one is cut off."""
+
+_WORD = re.compile(r"[^\W_]+(?:[._\-/@:'’\u200c][^\W_]+)*")
+_SPOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_PART = re.compile(r"[^\W_]+")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+")
+_CHINESE_BREAKS = re.compile("|".join(sorted(CHINESE_FUNCTION_WORDS, key=len, reverse=True)))
+_JOINT = re.compile(r"[._\-/@:'’\u200c]")
+_APOSTROPHE = {"'", "’"}
+_CODE_JOINTS = {".", "_", "/", "@", ":"}
+_SENTENCE_END = re.compile(r"[.!?:\n。！？]")
+_APOSTROPHES = str.maketrans("", "", "'’")
+_ONE_LETTER_FORM = str.maketrans(
+    {"ي": "ی", "ك": "ک", "ة": "ه", "ـ": None, "\u200c": None, "ё": "е", "ß": "ss", "ø": "o", "ł": "l", "đ": "d"}
+)
+_LATIN_LANGUAGES = tuple(name for name in FUNCTION_WORDS if name not in ("russian", "persian"))
+_STOPPED = {
+    language: FUNCTION_WORDS[language] | FUNCTION_WORDS["russian"] | FUNCTION_WORDS["persian"]
+    for language in _LATIN_LANGUAGES
+}
+_LANGUAGES_OF = {
+    word: tuple(language for language in _LATIN_LANGUAGES if word in FUNCTION_WORDS[language])
+    for language in _LATIN_LANGUAGES
+    for word in FUNCTION_WORDS[language]
+}
+_LETTERS_OF = {"ä": "german", "ö": "german", "ü": "german", "ß": "german", "ñ": "spanish", "ã": "portuguese",
+               "õ": "portuguese", "œ": "french", "ù": "french", "ê": "french"}  # fmt: skip
+
+
+class Token(NamedTuple):
+    """One search term: `term` is compared, `surface` is what a person wrote."""
+
+    term: str
+    surface: str
+    is_name: bool = False
+    """Written with a capital inside a sentence, or holding a digit: likely a name or a number."""
+
+
+class _Stemmers(threading.local):
+    """Stemmers of the running thread; PyStemmer's objects must not be shared."""
+
+    def __init__(self) -> None:
+        self.by_language: dict[str, Stemmer.Stemmer] = {}
+
+    def stem(self, language: str, word: str) -> str:
+        stemmer = self.by_language.get(language)
+        if stemmer is None:
+            # Without a cache of its own, which would keep words: what is kept here can be forgotten.
+            stemmer = self.by_language[language] = Stemmer.Stemmer(language, 0)
+        return str(stemmer.stemWord(word))
+
+
+_stemmers = _Stemmers()
+
+
+def guess_language(text: str) -> str:
+    """Return the language of Latin-script `text` by its function words; English when nothing speaks against it."""
+    scores: dict[str, float] = {}
+    if text.isascii():
+        words = _SPOKEN.findall(text.lower())
+    else:
+        words = [word.casefold().replace("’", "'") for word in _SPOKEN.findall(text)]
+    for word in words:
+        for language in _LANGUAGES_OF.get(word, ()):
+            scores[language] = scores.get(language, 0.0) + 1.0
+    for letter in () if text.isascii() else text.casefold():
+        if letter in _LETTERS_OF:
+            scores[_LETTERS_OF[letter]] = scores.get(_LETTERS_OF[letter], 0.0) + 0.6
+    if scores.keys() <= {"english"}:
+        return "english"
+    best = max(_LATIN_LANGUAGES, key=lambda language: scores.get(language, 0.0))
+    return best if scores[best] > scores.get("english", 0.0) else "english"
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Return the search terms of `text` in order, with repeats.
+
+    Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2`
+    or `TestGeocodeRetry` gives itself and its parts. Scripts without spaces give character pairs.
+    """
+    text = unicodedata.normalize("NFKC", text)
+    language = guess_language(text)
+    found: list[Token] = []
+    end = 0
+    for match in _WORD.finditer(text):
+        word = match.group()
+        named = word[0].isupper() and bool(end) and not _SENTENCE_END.search(text, end, match.start())
+        end = match.end()
+        cut = _kept_tokens_of_word if len(word) <= LONGEST_WORD else _tokens_of_word
+        found.extend(cut(word, language, named))
+    return found
+
+
+@functools.lru_cache(maxsize=4096)
+def tokens_of_keyword(word: str) -> tuple[Token, ...]:
+    """Return the search terms of one keyword of a message."""
+    return tuple(tokens_of(word))
+
+
+@functools.lru_cache(maxsize=32768)
+def _kept_tokens_of_word(word: str, language: str, named: bool) -> tuple[Token, ...]:
+    return tuple(_tokens_of_word(word, language, named))
+
+
+def forget_words() -> None:
+    """Drop the words that are kept here to save time."""
+    tokens_of_keyword.cache_clear()
+    _kept_tokens_of_word.cache_clear()
+
+
+def _tokens_of_word(word: str, language: str, named: bool) -> Iterator[Token]:
+    if not word.isascii() and _UNSPACED.search(word):
+        yield from _unspaced_tokens(word, language)
+        return
+    stop = _STOPPED[language]
+    folded = word.casefold()
+    if folded in stop or folded.translate(_APOSTROPHES) in stop:
+        return
+    whole, _, ending = folded.replace("’", "'").rpartition("'")
+    if whole and ending in ("s", "ll", "re", "ve", "d", "m", "t"):
+        folded, word = whole, word[: len(whole)]
+        if folded in stop:
+            return
+    if folded == word and word.isalpha():
+        yield from _stemmed(word, language, named)
+        return
+    parts = [piece for part in _PART.findall(word) for piece in _CAMEL.split(part) if piece]
+    if len(parts) == 1:
+        yield from _stemmed(word, language, named)
+        return
+    joints = set(_JOINT.findall(word))
+    if not joints or joints - _APOSTROPHE:
+        # Joined by more than an elision: the whole is a term of its own, and a name if it looks like a code.
+        is_code = has_digit(word) or not joints or bool(joints & _CODE_JOINTS)
+        yield Token(_plain(folded)[:LONGEST_WORD], word, is_name=is_code)
+    for part in parts:
+        if part.casefold() not in stop and (len(part) > 1 or not joints & _APOSTROPHE):
+            yield from _stemmed(part, language, named)
+
+
+def _stemmed(word: str, language: str, named: bool) -> Iterator[Token]:
+    """Yield the word's stem, and for other languages the English one too: names and loans meet across languages."""
+    folded = word.casefold()
+    stem = _stem(folded, language)
+    named = named or has_digit(word)
+    yield Token(stem, word, named)
+    if language != "english" and (english := _stem(folded, "english")) != stem:
+        yield Token(english, word, named)
+
+
+def _unspaced_tokens(word: str, language: str) -> Iterator[Token]:
+    position = 0
+    for run in _UNSPACED.finditer(word):
+        yield from _spaced_rest(word[position : run.start()], language)
+        position = run.end()
+        for piece in _CHINESE_BREAKS.split(run.group()):
+            if len(piece) == 1:
+                yield Token(piece, piece)
+            yield from (Token(piece[at : at + 2], piece[at : at + 2]) for at in range(len(piece) - 1))
+    yield from _spaced_rest(word[position:], language)
+
+
+def _spaced_rest(rest: str, language: str) -> Iterator[Token]:
+    rest = rest.strip("._-/@:'’\u200c")
+    if rest:
+        yield from _tokens_of_word(rest, language, False)
+
+
+def has_digit(word: str) -> bool:
+    """Say whether the word holds a digit of any script."""
+    return not word.isalpha() and any(letter.isdigit() for letter in word)
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "LATIN").split(" ", 1)[0].casefold()
+
+
+def _plain(word: str) -> str:
+    """Return the word without accents and with one form for letters that have several."""
+    if word.isascii():
+        return word
+    word = word.translate(_ONE_LETTER_FORM)
+    decomposed = unicodedata.normalize("NFD", word)
+    kept = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return unicodedata.normalize("NFC", kept) or word
+
+
+def _stem(word: str, language: str) -> str:
+    word = word[:LONGEST_WORD]
+    if has_digit(word):
+        return _plain(word)
+    language = language if word.isascii() else SCRIPT_STEMMERS.get(_script(word[0]), language)
+    return _plain(_stemmers.stem(language, word.translate(_ONE_LETTER_FORM) if language == "persian" else word))

@@ -1,0 +1,139 @@
+"""Conversations reduced to what identifies them (pure functions)."""
+
+from typing import Any
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.runs import fingerprint
+from gateway.runs.fingerprint import Conversation, first_history_hash, next_history_hash, read_conversation
+
+OWNER = UUID(int=7)
+
+
+def user(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def assistant(content: Any, **more: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": content, **more}
+
+
+def read(*messages: dict[str, Any]) -> Conversation:
+    return read_conversation(OWNER, "assistant", messages)
+
+
+def test_a_history_hash_grows_by_pairs() -> None:
+    start = first_history_hash(OWNER, "assistant")
+    assert read(user("a")).history_hash_before == start
+    first = next_history_hash(start, "a", "b")
+    conversation = read(user("a"), assistant("b"), user("c"))
+    assert (conversation.history_hash_before, conversation.history_hash_earlier, conversation.turns_before) == (
+        first,
+        start,
+        1,
+    )
+    longer = read(user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
+    assert (longer.history_hash_before, longer.history_hash_earlier) == (next_history_hash(first, "c", "d"), first)
+
+
+def test_owner_and_agent_are_part_of_it() -> None:
+    messages = [user("a")]
+    hashes = {
+        read_conversation(owner, agent, messages).history_hash_before
+        for owner, agent in ((OWNER, "assistant"), (OWNER, "other"), (UUID(int=8), "assistant"))
+    }
+    assert len(hashes) == 3
+
+
+def test_texts_cannot_run_into_each_other() -> None:
+    assert (
+        read(user("ab"), assistant("c"), user("x")).history_hash_before
+        != read(user("a"), assistant("bc"), user("x")).history_hash_before
+    )
+
+
+def test_system_developer_and_tool_messages_are_ignored() -> None:
+    plain = read(user("a"), assistant("b"), user("c"))
+    assert plain == read(
+        {"role": "system", "content": "s"},
+        user("a"),
+        assistant(None, tool_calls=[{"id": "1"}]),
+        {"role": "tool", "tool_call_id": "1", "content": "t"},
+        assistant("b"),
+        {"role": "developer", "content": "d"},
+        user("c"),
+    )
+
+
+def test_the_steps_of_an_answer_are_one_answer() -> None:
+    joined = read(user("a"), assistant("Let me see.Found."), user("c"))
+    steps = read(user("a"), assistant("Let me see."), assistant("Found."), user("c"))
+    spaced = read(user("a"), assistant("Let me see.\n\nFound. "), user("c"))
+    assert joined == steps == spaced
+
+
+def test_what_follows_the_last_user_message_does_not_identify() -> None:
+    assert read(user("a")) == read(user("a"), assistant("b"), {"role": "tool", "content": "t"})
+
+
+def test_images_identify_by_their_content() -> None:
+    one, other = (
+        read(user([{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": url}}]))
+        for url in ("data:a", "data:b")
+    )
+    assert one.user_key != other.user_key
+    assert read(user([{"type": "text", "text": "what?"}])).user_key == read(user("what?")).user_key
+
+
+def test_memory_commands_and_their_answers_are_ignored() -> None:
+    assert read(user("a"), assistant("b"), user("/memory view"), assistant("nothing"), user("c")) == read(
+        user("a"), assistant("b"), user("c")
+    )
+    assert read(user("What does /memory view do?")).user == "Whatdoes/memoryviewdo?"
+
+
+def test_a_message_that_was_never_answered_is_known() -> None:
+    conversation = read(user("a"), user("b"))
+    assert conversation.unanswered_user_key == read(user("a")).user_key
+    assert conversation.user == "ab"
+    assert read(user("a"), assistant("x"), user("b")).unanswered_user_key == ""
+
+
+def test_a_conversation_may_begin_with_the_assistant() -> None:
+    assert read(assistant("Welcome."), user("a")).turns_before == 1
+
+
+_messages = st.lists(
+    st.fixed_dictionaries(
+        {
+            "role": st.sampled_from(["system", "developer", "user", "assistant", "tool"]),
+            "content": st.one_of(
+                st.none(),
+                st.text(max_size=8),
+                st.lists(st.fixed_dictionaries({"type": st.just("text"), "text": st.text(max_size=5)}), max_size=2),
+            ),
+        }
+    ),
+    max_size=8,
+)
+
+
+@given(_messages)
+def test_roles_alternate_whatever_comes(messages: list[dict[str, Any]]) -> None:
+    roles = [role for role, _ in fingerprint.canonical(messages)]
+    assert all(role == ("user", "assistant")[index % 2] for index, role in enumerate(roles))
+    conversation = read(*messages)
+    # The last user's words are the new turn; every pair before them is an earlier one.
+    assert conversation.turns_before == max(0, roles.count("user") - 1)
+
+
+@given(st.lists(st.tuples(st.text(min_size=1, max_size=5), st.text(min_size=1, max_size=5)), max_size=4), st.text())
+def test_history_hashes_of_a_conversation_follow_each_other(pairs: list[tuple[str, str]], last: str) -> None:
+    messages = [message for said, answer in pairs for message in (user(f"u{said}"), assistant(f"a{answer}"))]
+    conversation = read(*messages, user(f"u{last}"))
+    after = next_history_hash(
+        conversation.history_hash_before, conversation.user, fingerprint.strip_whitespace("the answer")
+    )
+    assert read(*messages, user(f"u{last}"), assistant("the  answer"), user("next")).history_hash_before == after

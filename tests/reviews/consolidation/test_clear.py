@@ -1,0 +1,434 @@
+"""Clearing a book, undoing that, and forgetting: nothing comes back, and nothing else goes."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from gateway.models import Agent, Session
+from gateway.services import session_delete, session_forget
+from memories.artifacts import artifact_put, live_artifacts
+from memories.changes import change_set_get, undo_changes
+from memories.errors import Conflict
+from memories.forgetting import forget_memories
+from memories.importing import import_text
+from memories.models import (
+    Artifact,
+    ArtifactRevision,
+    Book,
+    ChangeSet,
+    ClearCode,
+    Memory,
+    Owner,
+    Revision,
+    ThreadRecord,
+    WriteOrigin,
+)
+from memories.services import Source, book_limits_set
+from memories.threads import record_run
+from reviews.approvals import review_approve, review_reject
+from reviews.consolidation import runs
+from reviews.consolidation.clear import (
+    FIRST_BATCH,
+    book_clear,
+    clear_code_make,
+    clear_confirmed,
+    contents_of,
+    purge_cleared,
+)
+from reviews.frozen import read_frozen
+from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+from tests.factories import agent_make, memory_make, session_make
+from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
+from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
+
+pytestmark = pytest.mark.usefixtures("consolidation_on")
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+
+
+def clear(owner: Owner) -> ChangeSet:
+    return ChangeSet.objects.select_related("book").get(pk=book_clear(book_of(owner), actor="user:1").change_set)
+
+
+def recorded(session: Session) -> None:
+    for run in session.runs.all():
+        record_run(owner_id=session.owner_id, session_id=session.pk, run_id=run.pk)
+
+
+def review_make(session: Session, **fields: Any) -> ReviewRun:
+    values = {"trigger": "interval", "first_seq": 1, "last_seq": 2, "agent_name": "assistant", "book_epoch": 1}
+    return ReviewRun.objects.create(
+        owner=session.owner, book=book_of(session.owner), session=session, **{**values, **fields}
+    )
+
+
+def proposal_make(session: Session) -> ReviewRun:
+    """A review whose one write waits for a person."""
+    write = {
+        "index": 0, "action": "add", "memory_id": None, "key": "n1", "version": 0, "target": "user", "category": "food",
+        "keywords": [], "before": None, "after": "Likes tea.", "state": "waiting", "reason": "",
+    }  # fmt: skip
+    since = timezone.now() - timedelta(days=1)
+    return review_make(
+        session,
+        state="awaiting_approval",
+        writes=[write],
+        finished_at=since,
+        book_epoch=book_of(session.owner).epoch,
+        settings={"memory_review_interval": 10},
+    )
+
+
+def filled(owner: Owner, agent: Agent) -> Session:
+    """A book with a memory, documents, notes and records."""
+    session = talk(owner, agent, "I deploy with make ship.")
+    recorded(session)
+    memory_make(owner, "Likes tea.")
+    consolidate(owner)
+    return session
+
+
+def what_is_left(owner: Owner, book: str = "main") -> tuple[int, int, int, int]:
+    """Memories, documents, notes and records."""
+    row = book_of(owner, book)
+    return (
+        Memory.objects.filter(book=row, deleted_at=None).count(),
+        live_artifacts(owner.pk, row.pk).count(),
+        Extraction.objects.filter(book=row, cleared_at=None).exclude(raw_memory="").count(),
+        ThreadRecord.objects.filter(owner=owner, cleared_at=None, session_id__in=_sessions(owner, book)).count(),
+    )
+
+
+def _sessions(owner: Owner, book: str) -> list[Any]:
+    return list(Session.objects.filter(owner=owner, agent__book=book).values_list("pk", flat=True))
+
+
+def test_a_clear_takes_everything_of_this_book_only(
+    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    filled(alice, agent)
+    other = talk(alice, agent_make("other", book="other"))
+    recorded(other)
+    memory_make(alice, "Kept.", book="other")
+    filled(charlie, agent)
+    clear(alice)
+    assert what_is_left(alice) == (0, 0, 0, 0)
+    assert what_is_left(alice, "other") == (1, 0, 0, 1)
+    assert what_is_left(charlie) == (1, 2, 1, 1)
+    assert Session.objects.count() == 3, "transcripts stay"
+
+
+def test_a_clear_is_one_change_set_and_is_undone_as_one(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    filled(alice, agent)
+    before = (what_is_left(alice), notes(alice), document(alice, "MEMORY.md"))
+    change_set = clear(alice)
+    undo_changes(change_set, BY_HAND)
+    assert (what_is_left(alice), notes(alice), document(alice, "MEMORY.md")) == before
+    undo = ChangeSet.objects.filter(undoes=change_set).get()
+    undo_changes(undo, BY_HAND)
+    assert what_is_left(alice) == (0, 0, 0, 0)
+
+
+def test_nothing_comes_back_after_a_clear(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = filled(alice, agent)
+    talk(alice, agent, "Never consolidated yet.")
+    clear(alice)
+    answering.calls.clear()
+    assert consolidate(alice).state == "nothing_to_do"
+    session.refresh_from_db()
+    go_on(session, "A new fact.")
+    consolidate(alice)
+    assert answering.extracted == [str(session.pk)]
+    assert "A new fact." in text_of(answering.calls[0])
+    assert "make ship" not in text_of(answering.calls[0])
+
+
+def test_a_review_after_a_clear_reads_nothing_from_before(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = filled(alice, agent)
+    clear(alice)
+    session.refresh_from_db()
+    assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
+    go_on(session, "A new fact.")
+    review = review_make(session, last_seq=session.message_seq)
+    frozen = read_frozen(review, reviewed_through=session.reviewed_through)
+    assert [message["content"] for message in frozen.messages] == ["A new fact.", "Noted: A new fact."]
+
+
+def test_open_reviews_and_consolidations_end_and_waiting_writes_go(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent)
+    waiting = review_make(session, state="awaiting_approval", writes=[{"after": "Likes tea."}])
+    scheduled = review_make(session, state="scheduled")
+    saved = review_make(session, state="saved", writes=[{"after": "Old."}])
+    run = request(alice)
+    epoch = book_of(alice).epoch
+    clear(alice)
+    for row in (waiting, scheduled, saved, run):
+        row.refresh_from_db()
+    assert (waiting.state, waiting.writes, scheduled.state) == ("cancelled", [], "cancelled")
+    assert (saved.state, len(saved.writes)) == ("saved", 1)
+    assert (run.state, book_of(alice).epoch) == ("cancelled", epoch + 1)
+
+
+def test_proposals_that_waited_wait_again_when_the_clear_is_undone(alice: Owner, agent: Agent) -> None:
+    session = talk(alice, agent)
+    waiting = proposal_make(session)
+    since = waiting.finished_at
+    change_set = clear(alice)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.writes) == ("cancelled", [])
+    undo_changes(change_set, BY_HAND)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.finished_at, waiting.error) == ("awaiting_approval", since, None)
+    review_approve(waiting, actor="user:1")
+    assert Memory.objects.get(deleted_at=None).content == "Likes tea."
+
+
+def test_what_waits_for_a_person_is_named_before_a_clear(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    assert contents_of(book_of(alice)).proposals == 1
+
+
+def test_a_clear_that_is_put_back_takes_the_proposals_again(alice: Owner, agent: Agent) -> None:
+    waiting, other = proposal_make(talk(alice, agent)), proposal_make(talk(alice, agent))
+    memory_make(alice, "Likes coffee.")
+    change_set = clear(alice)
+    undo_changes(change_set, BY_HAND)
+    review_reject(ReviewRun.objects.get(pk=other.pk), actor="user:1")
+    undo = ChangeSet.objects.get(undoes=change_set)
+    undo_changes(undo, BY_HAND)
+    waiting.refresh_from_db()
+    assert (waiting.state, waiting.writes) == ("cancelled", [])
+    undo_changes(ChangeSet.objects.get(undoes=undo), BY_HAND)
+    waiting.refresh_from_db()
+    other.refresh_from_db()
+    assert (waiting.state, waiting.writes[0]["after"]) == ("awaiting_approval", "Likes tea.")
+    assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "what a person decided stays decided"
+
+
+def test_what_was_not_reviewed_yet_is_reviewed_after_an_undone_clear(alice: Owner, agent: Agent) -> None:
+    session, other = talk(alice, agent, "One.", "Two."), talk(alice, agent, "Three.")
+    Session.objects.filter(pk=session.pk).update(reviewed_through=2, turns_since_memory_review=1)
+    memory_make(alice, "Likes coffee.")
+    change_set = clear(alice)
+    session.refresh_from_db()
+    go_on(session, "Four.")
+    Session.objects.filter(pk=session.pk).update(turns_since_memory_review=1)
+    Session.objects.filter(pk=other.pk).update(message_seq=4, reviewed_through=4)
+    undo_changes(change_set, BY_HAND)
+    session.refresh_from_db()
+    other.refresh_from_db()
+    assert (session.reviewed_through, session.turns_since_memory_review) == (2, 2)
+    assert other.reviewed_through == 4, "a review has gone on from there"
+    undo_changes(ChangeSet.objects.get(undoes=change_set), BY_HAND)
+    session.refresh_from_db()
+    assert (session.reviewed_through, session.turns_since_memory_review) == (session.message_seq, 0)
+
+
+def test_proposals_of_a_forgotten_session_do_not_wait_again(alice: Owner, agent: Agent) -> None:
+    forgotten, deleted = talk(alice, agent), talk(alice, agent)
+    runs_of = [proposal_make(forgotten), proposal_make(deleted)]
+    change_set = clear(alice)
+    session_forget(forgotten)
+    session_delete(deleted)
+    assert not ClearedReview.objects.exists()
+    undo_changes(change_set, BY_HAND)
+    for run in runs_of:
+        run.refresh_from_db()
+        assert (run.state, run.writes) == ("cancelled", [])
+
+
+def test_forgetting_everything_takes_cleared_proposals_too(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    clear(alice)
+    assert ClearedReview.objects.exists()
+    forget_memories(alice.pk)
+    assert not ClearedReview.objects.exists()
+
+
+def test_cleared_proposals_go_when_clears_can_no_longer_be_undone(alice: Owner, agent: Agent) -> None:
+    proposal_make(talk(alice, agent))
+    clear(alice)
+    purge_cleared(timezone.now() - timedelta(days=30))
+    assert ClearedReview.objects.exists()
+    ClearedReview.objects.update(cleared_at=timezone.now() - timedelta(days=31))
+    purge_cleared(timezone.now() - timedelta(days=30))
+    assert not ClearedReview.objects.exists()
+
+
+def test_an_undo_costs_the_same_for_many_sessions(alice: Owner, agent: Agent) -> None:
+    def queries_of_an_undo() -> int:
+        change_set = clear(alice)
+        with CaptureQueriesContext(connection) as queries:
+            undo_changes(change_set, BY_HAND)
+        return len(queries)
+
+    talk(alice, agent)
+    few = queries_of_an_undo()
+    for _ in range(20):
+        talk(alice, agent)
+    assert queries_of_an_undo() == few
+
+
+@pytest.mark.parametrize("phase", ["extraction", "synthesis"])
+def test_a_clear_during_a_model_call_wins(alice: Owner, agent: Agent, answering: AnsweringModel, phase: str) -> None:
+    talk(alice, agent)
+
+    def clears_meanwhile(answer: str) -> str:
+        clear(alice)
+        return answer
+
+    if phase == "extraction":
+        answering.on_extraction = lambda *_: clears_meanwhile(extraction("- Late", "Late."))
+    else:
+        answering.on_synthesis = lambda _: clears_meanwhile(synthesis("# Late"))
+    run = work(request(alice))
+    assert run.state == "cancelled"
+    assert what_is_left(alice)[1:3] == (0, 0)
+
+
+def test_a_code_is_for_its_book_good_once_and_not_for_long(alice: Owner, agent: Agent) -> None:
+    talk(alice, agent)
+    memory_make(alice, "Kept.", book="other")
+    code = clear_code_make(book_of(alice))
+    with pytest.raises(Conflict, match="not valid"):
+        clear_confirmed(book_of(alice, "other"), code, actor="user:1")
+    newer = clear_code_make(book_of(alice))
+    with pytest.raises(Conflict, match="not valid"):
+        clear_confirmed(book_of(alice), code, actor="user:1")
+    ClearCode.objects.update(expires_at=timezone.now())
+    with pytest.raises(Conflict, match="not valid"):
+        clear_confirmed(book_of(alice), newer, actor="user:1")
+    last = clear_code_make(book_of(alice))
+    assert clear_confirmed(book_of(alice), last, actor="user:1").change_set
+
+
+def test_a_deleted_sessions_notes_go_and_the_documents_are_made_without_them(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    gone, stays = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+    answering.on_synthesis = lambda _: synthesis("- Secret plan.\n- Open plan.")
+    consolidate(alice)
+    recorded(gone)
+    session_delete(gone)
+    assert list(notes(alice)) == [str(stays.pk)]
+    assert not ThreadRecord.objects.filter(session_id=gone.pk).exists()
+    answering.on_synthesis = lambda _: synthesis("- Open plan.")
+    consolidate(alice)
+    assert "Secret plan." not in answering.syntheses[-1], "the old documents could tell it again"
+    assert document(alice, "MEMORY.md") == "- Open plan."
+
+
+def test_when_the_last_notes_are_forgotten_the_documents_go_but_for_peoples_lines(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = filled(alice, agent)
+    by_hand = Source(actor="user:1", origin=WriteOrigin.USER)
+    artifact_put(book_of(alice), "MEMORY.md", f"{document(alice, 'MEMORY.md')}\n- By hand.", by_hand)
+    answering.calls.clear()
+    session_delete(session)
+    run = consolidate(alice)
+    assert (document(alice, "MEMORY.md"), document(alice, "memory_summary.md")) == ("- By hand.", "")
+    assert (run.removed, answering.calls) == (["memory_summary.md"], [])
+
+
+def test_a_session_can_be_forgotten_and_kept(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session = filled(alice, agent)
+    session_forget(session)
+    assert what_is_left(alice)[2:] == (0, 0)
+    assert Session.objects.filter(pk=session.pk).exists()
+    answering.calls.clear()
+    assert consolidate(alice).sessions_total == 0
+    session.refresh_from_db()
+    go_on(session, "A new fact.")
+    answering.calls.clear()
+    consolidate(alice)
+    assert "make ship" not in text_of(answering.calls[0])
+
+
+def test_a_session_deleted_while_it_is_read_leaves_nothing(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    session = talk(alice, agent)
+
+    def deletes_meanwhile(*_: object) -> str:
+        session_delete(session)
+        return extraction("- Late", "Late.")
+
+    answering.on_extraction = deletes_meanwhile
+    run = consolidate(alice)
+    assert not Extraction.objects.exists()
+    assert (run.sessions_done, run.written) == (0, [])
+
+
+def test_a_session_deleted_during_the_synthesis_is_not_in_the_documents(
+    alice: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    gone, _ = talk(alice, agent, "Secret plan."), talk(alice, agent, "Open plan.")
+    answering.on_extraction = lambda session, _: extraction(f"- {session}", "S")
+
+    def deletes_meanwhile(_: object) -> str:
+        if len(answering.syntheses) == 1:
+            session_delete(gone)
+        return synthesis(f"Try {len(answering.syntheses)}")
+
+    answering.on_synthesis = deletes_meanwhile
+    consolidate(alice)
+    assert str(gone.pk) not in answering.syntheses[1]
+    assert document(alice, "MEMORY.md") == "Try 2"
+
+
+def test_forgetting_everything_is_erasure(
+    alice: Owner, charlie: Owner, agent: Agent, answering: AnsweringModel
+) -> None:
+    filled(alice, agent)
+    filled(charlie, agent)
+    receipt = forget_memories(alice.pk)
+    assert (receipt.erased["artifacts"], receipt.erased["extractions"]) == (2, 1)
+    assert not Artifact.objects.filter(owner=alice).exists()
+    assert not ArtifactRevision.objects.filter(owner=alice).exists()
+    assert not Extraction.objects.filter(owner=alice).exclude(raw_memory="", synopsis="").exists()
+    assert not ConsolidationRun.objects.filter(owner=alice).exists()
+    assert not ConsolidationState.objects.filter(owner=alice).exists()
+    assert Artifact.objects.filter(owner=charlie).count() == 2
+    answering.calls.clear()
+    assert consolidate(alice).sessions_total == 0
+    assert answering.calls == []
+
+
+def test_what_was_cleared_long_ago_is_emptied_for_good(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    filled(alice, agent)
+    clear(alice)
+    assert purge_cleared(timezone.now() - timedelta(days=30)) == 0
+    Extraction.objects.update(cleared_at=timezone.now() - timedelta(days=31))
+    assert purge_cleared(timezone.now() - timedelta(days=30)) == 1
+    assert Extraction.objects.get().raw_memory == ""
+
+
+def test_books_of_a_temporary_session_are_left(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    session_make(alice, agent, temporary=True)
+    talk(alice, agent)
+    clear(alice)
+    assert Extraction.objects.count() == 1
+    assert Book.objects.count() == 1
+    assert runs.recover() == 0
+
+
+def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(alice: Owner) -> None:
+    book_limits_set({"main": (0, 0)})
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(2 * FIRST_BATCH + 5))
+    import_text(alice.pk, lines, actor="user:1", preview=False)
+    book = Book.objects.get()
+    cleared = book_clear(book, actor="user:1")
+    assert len(cleared.changes) == cleared.contents.memories == 2 * FIRST_BATCH + 5
+    assert not Memory.objects.filter(deleted_at=None).exists()
+    assert Revision.objects.filter(change_set=cleared.change_set).count() == 2 * FIRST_BATCH + 5
+    undo_changes(change_set_get(alice.pk, cleared.change_set), BY_HAND)
+    assert Memory.objects.filter(deleted_at=None).count() == 2 * FIRST_BATCH + 5

@@ -1,0 +1,89 @@
+"""What reviews may cost an owner in a day"""
+
+from typing import Any
+
+import time_machine
+
+from gateway.models import Session
+from memories.models import Owner
+from reviews.models import ReviewRun
+from reviews.quotas import day_of
+from tests.factories import session_make
+from tests.reviews.talk import DONE, newest_review, reviewed_session, reviewing_agent, run_review, say
+from tests.scripted_model import ScriptedModel
+
+
+def review_of_new_session(owner: Owner) -> ReviewRun:
+    say(session_make(owner, reviewing_agent()))
+    return newest_review()
+
+
+def test_the_number_of_reviews_is_a_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = 2
+    model.script(DONE, DONE)
+    done = [run_review(review_of_new_session(alice)) for _ in range(3)]
+    assert [review.state for review in done] == ["nothing_to_save", "nothing_to_save", "scheduled"]
+    late = done[-1]
+    assert (late.attempts, late.error["code"], late.not_before) == (0, "daily_limit", day_of(alice).ends)
+
+
+def test_tokens_are_a_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEW_TOKENS_PER_DAY = 20  # each review takes ten
+    model.script(DONE, DONE)
+    states = [run_review(review_of_new_session(alice)).state for _ in range(3)]
+    assert states == ["nothing_to_save", "nothing_to_save", "scheduled"]
+
+
+def test_zero_is_no_ceiling(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = settings.REVIEW_TOKENS_PER_DAY = 0
+    model.script(DONE, DONE)
+    assert {run_review(review_of_new_session(alice)).state for _ in range(2)} == {"nothing_to_save"}
+
+
+def test_what_came_too_late_runs_the_next_day(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = 1
+    model.script(DONE, DONE)
+    run_review(review_of_new_session(alice))
+    late = run_review(review_of_new_session(alice))
+    with time_machine.travel(late.not_before, tick=False):
+        assert run_review(late).state == "nothing_to_save"
+
+
+def test_only_the_newest_of_a_session_waits_and_reads_all(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = 1
+    model.script(DONE)
+    run_review(review_of_new_session(alice))
+    session = reviewed_session(alice)
+    say(session, "I live in York.")
+    first = newest_review()
+    say(session, "I like tea.")
+    second = newest_review()
+    assert (run_review(first).state, run_review(second).state) == ("cancelled", "scheduled")
+    second.refresh_from_db()
+    model.script(DONE)
+    with time_machine.travel(second.not_before, tick=False):
+        run_review(second)
+    assert [m["content"] for m in model.calls[-1].messages][:3:2] == ["I live in York.", "I like tea."]
+
+
+def test_an_owner_does_not_pay_for_another(alice: Owner, charlie: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = 1
+    model.script(DONE, DONE)
+    run_review(review_of_new_session(alice))
+    assert run_review(review_of_new_session(charlie)).state == "nothing_to_save"
+
+
+def test_the_day_is_a_utc_day_in_every_time_zone(alice: Owner) -> None:
+    alice.time_zone = "Asia/Tokyo"
+    with time_machine.travel("2026-11-20T16:00:00Z", tick=False):  # one o'clock at night there
+        day = day_of(alice)
+    assert (day.begins.isoformat(), day.ends.isoformat()) == ("2026-11-20T00:00:00+00:00", "2026-11-21T00:00:00+00:00")
+
+
+def test_a_turn_is_not_refused_for_it(alice: Owner, model: ScriptedModel, settings: Any) -> None:
+    settings.REVIEWS_PER_DAY = 1
+    model.script(DONE)
+    run_review(review_of_new_session(alice))
+    session = reviewed_session(alice)
+    assert say(session).state == "completed"
+    assert Session.objects.get(pk=session.pk).turns == 1

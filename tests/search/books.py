@@ -1,0 +1,49 @@
+"""Small books for the tests of the search; everything in them is made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from search import Entry
+from search.keywords import fold, holds_all
+
+START = datetime(2025, 3, 1, 9, 0, tzinfo=UTC)
+
+FACTS = (
+    "Has a grey parrot named Momo",
+    "Allergic to peanuts",
+    "Plays the cello in the town orchestra on Thursdays",
+    "Deploys run through the pipeline file release.yml",
+    "Staging database listens on port 6543",
+    "Prefers short answers with a table",
+    "Sister Ilse lives in Graz and works as a baker",
+    "Rides a folding bicycle to the station",
+    "Drinks only decaffeinated coffee",
+    "Learning Finnish with a teacher called Outi",
+)
+
+
+def facts(*contents: str, **common: object) -> list[Entry]:
+    """Return one curated fact per text, a day apart, numbered from 1."""
+    return [
+        Entry(number=at + 1, content=content, said_at=START + timedelta(days=at), **common)  # type: ignore[arg-type]
+        for at, content in enumerate(contents)
+    ]
+
+
+def talk(*turns: tuple[str, str], session: str = "s1", first: int = 1, day: datetime = START) -> list[Entry]:
+    """Return the (speaker, text) turns of one session in order."""
+    return [
+        Entry(number=first + at, content=text, speaker=speaker, session_id=session, said_at=day)
+        for at, (speaker, text) in enumerate(turns)
+    ]
+
+
+def match_all(
+    entries: Sequence[Entry], keywords: Sequence[str], *, limit: int, category: str | None = None
+) -> list[Entry]:
+    """Return what the strict search means, by the plainest loop."""
+    wanted = [fold(keyword) for keyword in keywords]
+    of_category = [entry for entry in entries if category is None or entry.category == category]
+    return [entry for entry in of_category if holds_all(fold(entry.content), wanted)][:limit]

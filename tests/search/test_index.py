@@ -1,0 +1,196 @@
+"""Building, keeping, sharing between threads, and saying why."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from search import AnalysisCache, BookIndex, Hit, Reason
+from search.vectors import static_vectors
+from tests.search.books import FACTS, START, facts, talk
+
+CACHE = AnalysisCache()
+
+
+def reasons(hit: Hit) -> set[str]:
+    return {reason.kind for reason in hit.reasons}
+
+
+def test_a_rebuild_after_one_write_analyses_one_text() -> None:
+    cache = AnalysisCache()
+    book = facts(*FACTS)
+    BookIndex.build(book, analysis=cache)
+    before = cache.misses
+    book[3] = replace(book[3], content="Deploys are done by hand now")
+    rebuilt = BookIndex.build(book, analysis=cache)
+    assert cache.misses == before + 1
+    assert rebuilt.search("how are deploys done in our team", limit=1)[0].number == 4
+
+
+def test_the_same_entries_give_the_same_answers_from_any_cache() -> None:
+    book = facts(*FACTS)
+    warm = AnalysisCache()
+    BookIndex.build(facts("Some other book with other words"), analysis=warm)
+    one, other = (BookIndex.build(book, analysis=cache) for cache in (warm, AnalysisCache()))
+    for query in ("my parrot", "coffee in the morning", "where do I live"):
+        assert one.search(query, limit=5) == other.search(query, limit=5)
+
+
+def test_the_cache_keeps_no_more_than_it_may() -> None:
+    cache = AnalysisCache(max_texts=4)
+    BookIndex.build(facts(*FACTS), analysis=cache)
+    assert len(cache) == 4
+
+
+def test_bytes_grow_with_the_book() -> None:
+    small, large = BookIndex.build(facts(*FACTS[:2])), BookIndex.build(facts(*FACTS))
+    assert 0 < small.nbytes < large.nbytes
+
+
+def test_entries_keep_their_order_and_cannot_be_changed() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    assert [entry.number for entry in index.entries] == list(range(1, len(FACTS) + 1))
+    with pytest.raises(FrozenInstanceError):
+        index.entries[0].content = "changed"  # type: ignore[misc]
+
+
+def test_threads_get_the_answers_that_one_thread_gets() -> None:
+    cache = AnalysisCache()
+    books = [facts(*FACTS), talk(*(("Ana", text) for text in FACTS)), facts(*FACTS[::-1])]
+    queries = ["my parrot", "Where does my sister live?", "which port is staging on", "Ana's coffee", "宁波", "the"]
+    alone = [BookIndex.build(book, analysis=AnalysisCache()) for book in books]
+    expected = [[index.search(query, limit=5) for query in queries] for index in alone]
+
+    def ask(at: int) -> bool:
+        index = BookIndex.build(books[at % 3], analysis=cache)
+        return [index.search(query, limit=5) for query in queries] == expected[at % 3]
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(ask, range(48)))
+
+
+def test_why_names_shared_words_and_never_is_empty() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    hits = index.search("Which port does my staging database use?", limit=10, threshold=False)
+    assert "words" in reasons(hits[0])
+    assert "“port”" in hits[0].why
+    assert "“staging”" in hits[0].why
+    for hit in hits:
+        assert hit.reasons
+        assert hit.why.endswith(".")
+        assert hit.why[0].isupper() or not hit.why[0].isalpha()
+
+
+def test_why_tells_keywords_from_content() -> None:
+    book = facts(*FACTS)
+    book[0] = replace(book[0], keywords=("pet", "cage"))
+    hit = BookIndex.build(book, analysis=CACHE).search("who cleans our cage", limit=1)[0]
+    assert hit.number == 1
+    assert "keywords" in reasons(hit)
+    assert "written to be found by “cage”" in hit.why.lower()
+
+
+def test_why_names_the_neighbour_the_speaker_and_the_day() -> None:
+    book = talk(("Ana", "Did you adopt the greyhound?"), ("Ben", "Yes, on Monday."), ("Ana", "Great!"))
+    query = f"When did Ben adopt the greyhound, on {START.day} {START:%B %Y}?"
+    hit = next(h for h in BookIndex.build(book, analysis=CACHE).search(query, limit=3) if h.number == 2)
+    assert {"neighbour", "speaker", "date", "time"} <= reasons(hit)
+    neighbour = next(reason for reason in hit.reasons if reason.kind == "neighbour")
+    assert (neighbour.number, neighbour.side) == (1, "before")
+    assert "said by Ben" in hit.why
+
+
+def test_why_names_a_word_that_is_near_in_meaning() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
+    assert "near_words" in reasons(hit)
+    assert "Sister" in hit.why
+
+
+def test_why_spells_a_near_word_as_its_own_book_does_not_as_another_book_did() -> None:
+    kept = AnalysisCache()
+    BookIndex.build(facts("Sisterly SISTERS meet on Monday"), analysis=kept)
+    index = BookIndex.build(facts(*FACTS), analysis=kept)
+    hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
+    near = next(reason for reason in hit.reasons if reason.kind == "near_words")
+    assert all(word in FACTS[6] for word in near.words)
+
+
+def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Holds every keyword of the message."
+    assert reasons(index.search("of the", limit=1)[0]) == {"no_keywords"}
+
+
+LANGUAGES = {
+    "german": ("Verträgt keine Erdnüsse", "Was ist mit Erdnüssen, vertrage ich die?"),
+    "french": ("Sa sœur habite à Lyon et travaille comme boulangère", "Où habite ma sœur ?"),
+    "spanish": ("Toca el violonchelo los jueves", "¿Qué día toco el violonchelo?"),
+    "russian": ("Играет на виолончели по четвергам", "По каким дням я играю на виолончели?"),
+    "chinese": ("每周四晚上练习大提琴", "我什么时候练习大提琴?"),
+    "persian": ("خواهرش در شیراز زندگی می‌کند", "خواهر من در کجا زندگی می‌کند؟"),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_language_finds_its_own(language: str) -> None:
+    book = facts(*FACTS, *(content for content, _ in LANGUAGES.values()))
+    hits = BookIndex.build(book, analysis=CACHE).search(LANGUAGES[language][1], limit=3)
+    assert hits[0].number == len(FACTS) + 1 + list(LANGUAGES).index(language)
+
+
+def test_codes_that_differ_in_a_digit_are_not_near() -> None:
+    book = facts("Order NK-25-004471 was rerouted", *FACTS, "Order NK-25-004417 is blocked")
+    hits = BookIndex.build(book, analysis=CACHE).search("What about my order NK-25-004417?", limit=2)
+    assert hits[0].number == len(book)
+
+
+def test_upstream_vectors_join_when_both_sides_have_them() -> None:
+    book = facts(*FACTS)
+    vectors = {entry.number: np.eye(len(book), dtype=float)[entry.number - 1].tolist() for entry in book}
+    index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
+    plain = [hit.number for hit in index.search("tell me more", limit=9, threshold=False)]
+    pointed = index.search("tell me more", limit=9, threshold=False, query_vector=vectors[6])
+    assert pointed[0].number == 6
+    assert plain[0] != 6
+
+
+@pytest.mark.parametrize("vector", [[1.0, 2.0], [], [float("nan")] * len(FACTS)])
+def test_a_query_vector_that_does_not_fit_counts_as_none(vector: list[float]) -> None:
+    book = facts(*FACTS)
+    vectors = {entry.number: [float(entry.number)] * len(book) for entry in book[:3]}
+    index = BookIndex.build(book, analysis=CACHE, vectors=vectors)
+    assert index.search("my parrot", limit=5, query_vector=vector) == index.search("my parrot", limit=5)
+
+
+def test_word_vectors_are_read_without_network_and_know_weight() -> None:
+    vectors = static_vectors()
+    assert vectors.embed(["", "penicillin"]).shape == (2, 256)
+    assert not vectors.embed([""]).any()
+    get, penicillin = vectors.importance(["get", "penicillin"])
+    assert get < penicillin <= 1
+
+
+def test_words_asked_again_and_many_others_between_give_the_same_answer() -> None:
+    index = BookIndex.build(facts(*FACTS), analysis=CACHE)
+    first = index.search("Where does my sibling live?", limit=5)
+    for at in range(300):
+        index.search(f"my word{at} and port{at}", limit=5)
+    assert index.search("Where does my sibling live?", limit=5) == first
+
+
+def test_reasons_are_worked_out_when_they_are_read() -> None:
+    asked: list[int] = []
+
+    def explain(place: int) -> tuple[Reason, ...]:
+        asked.append(place)
+        return (Reason("words", ("tea",)),)
+
+    hit = Hit(7, 1.0, 3, explain)
+    assert asked == []
+    assert hit.why == "Shares the word “tea”."
+    assert hit.reasons[0].words == ("tea",)
+    assert asked == [3]

@@ -1,0 +1,145 @@
+"""How text is cut into search terms, in several scripts."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from search.times import NamedTime, asks_when, named_times, says_when
+from search.tokens import LONGEST_WORD, guess_language, tokens_of
+
+
+def terms(text: str) -> list[str]:
+    return [token.term for token in tokens_of(text)]
+
+
+def shared(one: str, other: str) -> set[str]:
+    return set(terms(one)) & set(terms(other))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("she was painting", "two paintings"),
+        ("Die Wohnungen sind groß", "eine neue Wohnung ist frei"),
+        ("Les chevaux sont dans le pré, le cheval aussi", "J'ai un cheval dans mon jardin"),
+        ("Mis hermanas viven en la costa", "Mi hermana está en la casa"),
+        ("Он играет на гитаре", "я учу игру на гитаре, моя гитара"),
+        ("宁波春节停工", "明年春节什么时候放假?"),
+        ("گربه‌ام سفید است", "گربه من"),
+        ("Café au lait", "cafe"),
+        ("живёт в Москве", "живет"),
+    ],
+)
+def test_forms_of_a_word_meet(one: str, other: str) -> None:
+    assert shared(one, other)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "part"),
+    [
+        ("read parcel.events.v2 now", "parcel.events.v2", "v2"),
+        ("TestRetryAgain fails", "testretryagain", "retri"),
+        ("call 555-0148", "555-0148", "0148"),
+        ("see enable_dark_mode", "enable_dark_mode", "dark"),
+        ("src/tools/report.py", "src/tools/report.py", "report"),
+    ],
+)
+def test_a_compound_gives_itself_and_its_parts(text: str, whole: str, part: str) -> None:
+    assert whole in terms(text)
+    assert part in terms(text)
+
+
+def test_question_words_and_function_words_are_no_terms() -> None:
+    assert terms("What is it that they did when we were there?") == []
+    assert terms("Was ist das und wo bin ich?") == []
+    assert terms("什么时候") == []
+
+
+def test_a_possessive_and_a_contraction_leave_the_word() -> None:
+    assert terms("Ana's") == terms("Ana")
+    assert terms("don't") == []
+
+
+def test_names_are_told_by_capitals_inside_a_sentence_and_by_digits() -> None:
+    named = {token.surface for token in tokens_of("Yesterday Momo saw a bird. Then E15 blinked.") if token.is_name}
+    assert named == {"Momo", "E15"}
+
+
+@pytest.mark.parametrize(
+    ("text", "language"),
+    [
+        ("The cat is on the table", "english"),
+        ("Die Katze liegt auf dem Tisch", "german"),
+        ("Le chat est sur la table", "french"),
+        ("El gato está en la mesa", "spanish"),
+        ("Pixel 8", "english"),
+        ("", "english"),
+    ],
+)
+def test_the_language_is_told_by_function_words(text: str, language: str) -> None:
+    assert guess_language(text) == language
+
+
+@given(st.text())
+def test_any_text_gives_terms_of_bounded_length(text: str) -> None:
+    for token in tokens_of(text):
+        assert 0 < len(token.term) <= 4 * LONGEST_WORD
+        assert token.surface
+
+
+@given(st.text())
+def test_cutting_is_repeatable(text: str) -> None:
+    assert tokens_of(text) == tokens_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on 3 August, 2023", (NamedTime(2023, 8, 3),)),
+        ("on August 3rd 2023", (NamedTime(2023, 8, 3),)),
+        ("2023-08-03", (NamedTime(2023, 8, 3),)),
+        ("am 3.8.2023", (NamedTime(2023, 8, 3),)),
+        ("3. August 2023", (NamedTime(2023, 8, 3),)),
+        ("3 août 2023", (NamedTime(2023, 8, 3),)),
+        ("3 августа 2023", (NamedTime(2023, 8, 3),)),
+        ("2023年8月3日", (NamedTime(2023, 8, 3),)),
+        ("in March 2024", (NamedTime(2024, 3, None),)),
+        ("what happened in May", (NamedTime(None, 5, None),)),
+        ("May I march in?", ()),
+        ("31 February 2023", ()),
+        ("2023-13-40", ()),
+        ("bu JULİ içinde", ()),
+    ],
+)
+def test_days_and_months_are_read(text: str, expected: tuple[NamedTime, ...]) -> None:
+    assert named_times(text) == expected
+
+
+@given(st.text(alphabet="0123456789-./年月日 MayAugust", max_size=20))
+def test_no_text_breaks_the_reading_of_days(text: str) -> None:
+    for named in named_times(text):
+        assert 1 <= named.month <= 12
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("When did she leave?", True),
+        ("Wann kommt der Zug?", True),
+        ("什么时候放假?", True),
+        ("How long have you lived there?", True),
+        ("What did she do when it rained?", False),
+        ("Who left?", False),
+    ],
+)
+def test_asking_for_a_time_is_told(text: str, asks: bool) -> None:
+    assert asks_when(text) is asks
+
+
+@pytest.mark.parametrize(
+    ("text", "says"), [("It was yesterday", True), ("at 18:00", True), ("letzte Woche", True), ("I like tea", False)]
+)
+def test_saying_a_time_is_told(text: str, says: bool) -> None:
+    assert says_when(text) is says
