@@ -60,7 +60,7 @@ def pair_key(user: str, assistant: str) -> str:
 
 
 def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
-    """In place of the history's hash, for a session in which nothing but `/memory` commands was said: its latest one."""
+    """In place of that hash, for a session in which nothing but `/memory` commands was said: its latest one."""
     return (
         COMMANDS_ONLY
         + digest(first_history_hash(owner_id, agent_name), strip_whitespace(said), strip_whitespace(answer))[:56]

@@ -51,7 +51,7 @@ async def test_a_continued_v1_session(alice_api: Api, alice: Owner, agent: Agent
     await chat.say("more", "Yes.")
     async with statements() as found:
         await chat.say("and more", "No.")
-    # open: agent with key, session by history, its latest run, its open run; run, message, session; book, newest record.
+    # open: agent with key, session by hash, its latest run, its open run; run, message, session; book, newest record.
     # close: as above.
     assert len(found) == 14, found
 
