@@ -59,6 +59,8 @@ PROMPTS = {
     "memories/stage_one_input": _variables("response_items_json thread_id"),
     "memories/stage_one_system": _variables(),
 }
+# Names that files in an administrator's folder may still have.
+_FORMER = {"keyword_generation": "found_by"}
 _own: Path | None = None
 
 
@@ -91,9 +93,13 @@ def prompt_problems() -> list[str]:
                 _read(name, path)
             except PromptError as error:
                 problems.append(str(error))
-    known, folder = {f"{name}.md" for name in PROMPTS}, _own
+    folder = _own
     for path in sorted(folder.rglob("*.md")) if folder and folder.is_dir() else ():
-        if folder and path.relative_to(folder).as_posix() not in known:
+        name = path.relative_to(folder).with_suffix("").as_posix() if folder else ""
+        present = {former: name for name, former in _FORMER.items()}.get(name)
+        if present and path not in _sources(present):
+            problems.append(f"{path} is not read: {present}.md stands beside it.")
+        elif not present and name not in PROMPTS:
             problems.append(f"{path} is not read: there is no prompt of that name.")
     return problems
 
@@ -117,9 +123,10 @@ def fill(file: PromptFile, **values: str) -> str:
 
 
 def _sources(name: str) -> Iterator[Path]:
-    """Files that may hold a prompt, best first. One that is not in the administrator's folder is no fault."""
-    if _own is not None and os.path.lexists(own := _own / f"{name}.md"):
-        yield own
+    """Files that may hold a prompt, best first. An administrator's folder need not hold each of them."""
+    names = [own for own in (name, _FORMER.get(name)) if own]
+    in_folder = [_own / f"{own}.md" for own in names] if _own else []
+    yield from [path for path in in_folder if os.path.lexists(path)][:1]
     yield FOLDER / f"{name}.md"
 
 

@@ -54,6 +54,25 @@ def test_what_is_shipped_can_be_used_and_is_kept_as_packaged() -> None:
     assert sorted(PROMPTS) == sorted(p.relative_to(FOLDER).with_suffix("").as_posix() for p in FOLDER.rglob("*.md"))
 
 
+def test_a_file_under_a_prompts_former_name_is_used(own: Path) -> None:
+    write(own, "found_by", "Find words for {{notes}}.")
+    assert prompt_file("keyword_generation").text == "Find words for {{notes}}."
+    assert prompt_problems() == []
+
+
+def test_the_present_name_wins_over_the_former_one_which_is_named(own: Path) -> None:
+    former = write(own, "found_by", "Find words for {{notes}}.")
+    write(own, "keyword_generation", "Search words of {{notes}}.")
+    assert prompt_file("keyword_generation").text == "Search words of {{notes}}."
+    assert prompt_problems() == [f"{former} is not read: keyword_generation.md stands beside it."]
+
+
+def test_a_broken_file_under_a_former_name_is_named(own: Path) -> None:
+    former = write(own, "found_by", "Find words.")
+    assert prompt_problems() == [f"{former} lacks {{{{notes}}}}."]
+    assert prompt_file("keyword_generation").text == packaged_texts()["keyword_generation"]
+
+
 def test_a_synthesis_prompt_with_the_two_variables_of_the_contract_works(own: Path) -> None:
     write(own, "memories/consolidation", TWO_VARIABLES)
     document = CurrentDocument(
