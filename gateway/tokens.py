@@ -18,7 +18,7 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_message(message: dict[str, Any]) -> int:
-    """Tokens of a message with its tool calls; parts that are no text count with a flat amount."""
+    """Tokens of a message with its tool calls; parts that are not text count with a flat amount."""
     content = message.get("content")
     size = estimate_text(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):

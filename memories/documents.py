@@ -72,7 +72,8 @@ def tokens_of(text: str) -> int:
 
 
 def cut_to_tokens(text: str, limit: int) -> str:
-    """The beginning of a text, at most `limit` tokens by our estimate, cut at a line's end where there is one."""
+    """Return the beginning of a text, at most `limit` tokens by our estimate, cut at a line's end where there is
+    one."""
     if tokens_of(text) <= limit:
         return text
     left = limit - tokens_of(_CUT) - 1
