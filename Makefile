@@ -50,7 +50,7 @@ check: install-dev ## Lint, format, types, import directions, missing migrations
 	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/mypy .
 
-format: install-dev ## Mend what can be mended by itself
+format: install-dev ## Fix what can be fixed automatically
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
 

@@ -134,7 +134,7 @@ def _write(folder: Path) -> Manifest:
 
 
 def _applied(database: Path) -> set[tuple[str, str]]:
-    """The migrations of the copy itself where it can be asked: the server may be migrated meanwhile."""
+    """Return the migrations of the copy itself where it can be asked: the server may be migrated meanwhile."""
     if connection.vendor == "sqlite":
         with closing(sqlite3.connect(database)) as copy:
             return set(copy.execute("SELECT app, name FROM django_migrations").fetchall())

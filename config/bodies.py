@@ -64,12 +64,12 @@ _budget = _Budget()
 
 
 def bodies_held() -> int:
-    """How many bytes of large bodies this process holds now."""
+    """Return how many bytes of large bodies this process holds now."""
     return _budget.held
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether a request comes with a body, by its headers."""
+    """Return True if a request comes with a body, by its headers."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip() not in {b"", b"0"})
         for name, value in scope["headers"]
@@ -131,7 +131,7 @@ class _Reading:
         return bytes(body)
 
     def _announced(self) -> int | None:
-        """The length that the headers name; None where the body comes in chunks."""
+        """Return the length that the headers name; None where the body comes in chunks."""
         text = self._headers.get("content-length", "").strip()
         if "transfer-encoding" in self._headers or not text.isdecimal():
             return None
@@ -144,7 +144,7 @@ class _Reading:
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
 
     async def _admit(self) -> None:
-        """Look up who sends a large body. On a page, whoever is not logged in may send a small one only."""
+        """Look up the sender of a large body. On pages, only logged-in users may send one."""
         key = given_key(self._headers.get)
         try:
             if self._api and key:
@@ -171,7 +171,7 @@ class _Reading:
         return TooLarge(f"A request has at most {self._limit} bytes.", limit=self._limit)
 
     async def _next(self, size: int) -> dict[str, Any]:
-        """The next message of the client: within the seconds of silence, and of the whole body."""
+        """Return the next message of the client: within the seconds of silence, and of the whole body."""
         left = self._begun + settings.BODY_SECONDS + size / _LEAST_BYTES_PER_SECOND - time.monotonic()
         try:
             async with asyncio.timeout(max(0.0, min(left, settings.BODY_SILENCE_SECONDS))):

@@ -34,7 +34,7 @@ def check_middlewares(app_configs: Sequence[AppConfig] | None, **options: Any) -
 
 @register(Tags.security, deploy=True)
 def check_transport(app_configs: Sequence[AppConfig] | None, **options: Any) -> list[CheckMessage]:
-    """What a browser is told about TLS. The redirect from http is the proxy's business (deploy/)."""
+    """Return what a browser is told about TLS. The redirect from http is the proxy's business (deploy/)."""
     found: list[CheckMessage] = []
     if not settings.SECURE_HSTS_SECONDS:
         found.append(

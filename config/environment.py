@@ -157,8 +157,8 @@ def allowed_hosts(env: Environment) -> list[str]:
 
 
 def owner_only(database: Path) -> Path:
-    """The path of SQLite's files, which are closed to other users: new ones by the umask that this process has from
-    now on, those of an earlier version by a new mode."""
+    """Return the path of SQLite's files, which are closed to other users: new ones by the umask that this process has
+    from now on, those of an earlier version by a new mode."""
     os.umask(0o077)
     try:
         for path in database.parent.glob(f"{database.name}*"):
@@ -172,7 +172,7 @@ def owner_only(database: Path) -> Path:
 
 
 def secret_key(env: Environment, home: Path) -> str:
-    """The signing key: from the environment, else kept in the home (one machine only)."""
+    """Return the signing key: from the environment, else kept in the home (one machine only)."""
     given = env.secret_key.get_secret_value()
     scale = bool(env.database_url or env.redis_url.get_secret_value())
     if scale:

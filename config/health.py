@@ -52,7 +52,7 @@ async def readyz(request: HttpRequest) -> JsonResponse:
 
 
 def unready_reasons() -> list[str]:
-    """Why this installation is not ready, for operators; empty when it is. Asks the database."""
+    """Return why this installation is not ready, for operators; empty when it is. Asks the database."""
     if full := _full_disk():
         return [full]
     try:
@@ -67,7 +67,7 @@ def unready_reasons() -> list[str]:
 
 
 def _full_disk() -> str:
-    """Why nothing can be stored, or ""."""
+    """Return why nothing can be stored, or ""."""
     if full_lately():
         return "the disk of the database is full: a write failed within the last minute"
     try:

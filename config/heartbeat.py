@@ -15,7 +15,7 @@ KEPT = timedelta(days=1)
 
 
 def stale_after() -> timedelta:
-    """The silence after which a worker counts as gone: 15 s, or four sweeps where those are rarer."""
+    """Return the silence after which a worker counts as gone: 15 s, or four sweeps where those are rarer."""
     return timedelta(seconds=max(15.0, 4 * settings.SWEEP_SECONDS))
 
 
@@ -45,5 +45,5 @@ def forget_dead() -> None:
 
 
 def alive() -> bool:
-    """Whether any worker was heard lately."""
+    """Return True if any worker was heard lately."""
     return Worker.objects.filter(beat_at__gte=timezone.now() - stale_after()).exists()

@@ -22,7 +22,7 @@ class JsonFormatter(logging.Formatter):
 
 
 def logging_config(form: str) -> dict[str, Any]:
-    """The dictConfig for `console` or `json`."""
+    """Return the dictConfig for `console` or `json`."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -147,8 +147,8 @@ class RequestBoundary:
 
 
 def _for_pages(base: type) -> type:
-    """The middleware, passed by when the path is an API's. `process_view` becomes a coroutine, or Django would give
-    it a thread of its own for every request."""
+    """Return the middleware, passed by when the path is an API's. `process_view` becomes a coroutine, or Django would
+    give it a thread of its own for every request."""
 
     class ForPages(base):  # type: ignore[misc]  # a dynamic base
         def __call__(self, request: HttpRequest) -> Any:

@@ -57,7 +57,7 @@ def _run(program: str, *arguments: str) -> None:
 
 
 def _environment(database: Mapping[str, Any]) -> dict[str, str]:
-    """The variables by which libpq finds the server."""
+    """Return the variables by which libpq finds the server."""
     names = {"HOST": "PGHOST", "PORT": "PGPORT", "USER": "PGUSER", "PASSWORD": "PGPASSWORD", "NAME": "PGDATABASE"}
     given = {variable: str(database[name]) for name, variable in names.items() if database.get(name)}
     options = {f"PG{name.upper()}": str(value) for name, value in _libpq_options(database)}

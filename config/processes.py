@@ -62,7 +62,7 @@ class SignalInbox:
         return self._reader.fileno()
 
     def wait(self, seconds: float) -> set[int]:
-        """The signals that came since the last call; waits up to `seconds` for the first."""
+        """Return the signals that came since the last call; waits up to `seconds` for the first."""
         readable, _, _ = select.select([self._reader], [], [], seconds)
         return set(self._reader.recv(4096)) if readable else set()
 
@@ -88,5 +88,5 @@ def _noted(number: int, frame: FrameType | None) -> None:
 
 
 def is_stop(signals: Iterable[int]) -> bool:
-    """Whether one of them asks for the end: Ctrl-C, a service manager's SIGTERM, or a closed terminal."""
+    """Return True if one of them asks for the end: Ctrl-C, a service manager's SIGTERM, or a closed terminal."""
     return not {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}.isdisjoint(signals)

@@ -10,5 +10,5 @@ MEANWHILE = "Another text is used meanwhile."
 
 
 def prompt_warnings(app_configs: Any, **kwargs: Any) -> list[checks.CheckMessage]:
-    """A warning for each prompt file that cannot be used."""
+    """Return a warning for each prompt file that cannot be used."""
     return [checks.Warning(problem, hint=MEANWHILE, id="daybook.W020") for problem in prompt_problems()]

@@ -1,5 +1,5 @@
-"""Jobs in the queue are JSON. django-q2 signs them but pickles what it signs, so whoever learned the signing key, or
-found a way round it, could run code in a worker. It has no setting for this, only one module-level class that every
+"""Jobs in the queue are JSON. django-q2 signs them but pickles what it signs, so somebody who learned the signing key,
+or found a way round it, could run code in a worker. It has no setting for this, only one module-level class that every
 part of it looks up when it signs or reads a package; that class is replaced here (docs/decisions/0018)."""
 
 import json

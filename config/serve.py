@@ -20,7 +20,7 @@ _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
 def listening_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens on host and port (0: a free one). Raises ConfigurationError with one line."""
+    """Return a socket that listens on host and port (0: a free one). Raises ConfigurationError with one line."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -54,7 +54,7 @@ def reachable(listener: socket.socket) -> tuple[str, int]:
 
 
 def address(listener: socket.socket) -> str:
-    """The same as a URL for people."""
+    """Return the address of the server as a URL for people."""
     host, port = reachable(listener)
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 

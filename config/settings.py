@@ -118,8 +118,8 @@ def _database() -> dict[str, Any]:
                 f"DAYBOOK_DB_POOL is {ENV.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
                 f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
             )
-        # Pages take a connection for their request and give it back, database threads keep theirs: whatever is asked,
-        # this process has no more of them, and whoever finds none within the busy time is told to come again.
+        # Pages take a connection for their request and give it back, database threads keep theirs: this process
+        # never has more than these, and a request that finds none free within the busy time is answered as overloaded.
         config.setdefault("OPTIONS", {})["pool"] = {
             "min_size": 0,
             "max_size": ENV.db_pool,

@@ -46,7 +46,7 @@ def readiness(host: str, port: int) -> Readiness:
 
 
 def ending(returncode: int) -> str:
-    """How a process ended, for people."""
+    """Return how a process ended, for people."""
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
 
 

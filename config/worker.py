@@ -38,7 +38,7 @@ class SweepLoop:
         self._thread.start()
 
     def is_alive(self) -> bool:
-        """Whether the thread runs."""
+        """Return True if the thread runs."""
         return self._thread.is_alive()
 
     def stop(self, within: float) -> None:

@@ -1,5 +1,5 @@
-"""Who asks: an API key or, for the native API, a session cookie with CSRF.
-Authentication ends in a Caller with an owner; nothing below knows a Django user."""
+"""Authentication: by an API key or, for the native API, by a session cookie with CSRF. It returns a Caller with an
+owner; the layers below do not know Django users."""
 
 import time
 from collections import OrderedDict
@@ -52,7 +52,7 @@ Header = Callable[[str], str | None]  # the value of a header by its name in low
 
 
 def given_key(header: Header) -> str:
-    """The key that headers carry: Authorization: Bearer, X-API-Key or api-key; "" for none."""
+    """Return the key that headers carry: Authorization: Bearer, X-API-Key or api-key; "" for none."""
     scheme, _, token = (header("authorization") or "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip()
@@ -68,14 +68,14 @@ def end_user(header: Header) -> tuple[str, str]:
 
 
 def known_key(header: Header) -> bool:
-    """Whether this process took the key of these headers in the last minute."""
+    """Return True if this process took the key of these headers in the last minute."""
     known = _keys.get((key_hash(given_key(header)), *end_user(header)))
     return known is not None and time.monotonic() - known.at <= _CACHE_SECONDS
 
 
 async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
-    """The caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths whose
-    opening transaction looks at the key again. Raises Unauthorized, Forbidden, RateLimited."""
+    """Return the caller of a request's key. `cached` trusts what this process saw in the last minute: only for paths
+    whose opening transaction looks at the key again. Raises Unauthorized, Forbidden, RateLimited."""
     plain = given_key(request.headers.get)
     if not plain:
         raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
@@ -129,7 +129,7 @@ def _owner_of(key: ApiKey, namespace: str, external_id: str) -> tuple[UUID, bool
 
 
 def find_caller_by_cookie(request: HttpRequest) -> Caller:
-    """The caller of a session cookie. Raises Unauthorized."""
+    """Return the caller of a session cookie. Raises Unauthorized."""
     request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     user = get_user(request)
     if not user.is_authenticated or not user.is_active:

@@ -1,7 +1,6 @@
-"""Requests that chat clients make for themselves: a title for the chat, tags, follow-up questions, search queries.
-They are no turns of a conversation; gateway.passthrough answers them without session, memory or counting.
-Known by the clients' own prompts, as they were in November 2026; a person who asks for a title in their own words is
-not meant."""
+"""Tasks that chat clients send for themselves: a title for the chat, tags, follow-up questions, search queries. They
+are not turns of a conversation; gateway.passthrough answers them without session, memory or counting. Known by the
+clients' own prompts, as they were in November 2026; a person who asks for a title in their own words is not meant."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +32,7 @@ _USER_PROMPTS = tuple(
         r"^\s*Based on the chat history, give this conversation a name\b",
     )
 )
-# The same as a system message, with the conversation in one user message.
+# These prompts come as a system message, with the conversation in one user message.
 _SYSTEM_PROMPTS = (
     *_USER_PROMPTS,
     re.compile(r"^\s*You are a (?:professional )?(?:conversation summarizer|title generator)\b", re.IGNORECASE),
@@ -42,8 +41,8 @@ _SYSTEM_PROMPTS = (
 
 
 def is_client_task(messages: Sequence[dict[str, Any]], metadata: dict[str, Any]) -> bool:
-    """Whether a client asks for itself: it says so in `metadata.task`, or its own prompt stands in the last user
-    message, at the end of the conversation, or before its only message."""
+    """Return True if the request is a task of the client: `metadata.task` says so, or the client's own prompt is the
+    last user message, at the end of the conversation, or before its only message."""
     if any(isinstance(metadata.get(key), str) and _TASKS.search(metadata[key]) for key in _TASK_KEYS):
         return True
     said = [message for message in messages if message.get("role") in {"user", "assistant"}]

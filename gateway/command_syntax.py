@@ -1,5 +1,5 @@
-"""The `/memory` commands: their table, and what counts as one. A command is the whole message, nothing around it;
-anything else that begins so is talk about one and goes to the model. What they do is registered in gateway.commands."""
+"""The `/memory` commands: their table, and what counts as one. A command is a whole message; a message with more text
+around a command is sent to the model. What they do is registered in gateway.commands."""
 
 import re
 from collections.abc import Sequence
@@ -58,8 +58,8 @@ class ParsedCommand:
 
 
 def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
-    """The command that a message is, or None. `/memory` alone, and with a word that is no verb, asks for help.
-    `native`: said on the page or to the native API, where `/help` does, too."""
+    """Return the command that a message is, or None. `/memory` alone, or with an unknown verb, asks for help. `native`:
+    sent by the page or the native API, where `/help` does so too."""
     text = text.strip()
     if native and text.lower() == NATIVE_HELP:
         return ParsedCommand(verb="help")
@@ -73,12 +73,12 @@ def parse_command(text: str, *, native: bool = False) -> ParsedCommand | None:
 
 
 def is_command(text: str) -> bool:
-    """Whether a message is a command and not talk about one."""
+    """Return True if a message is a command, and not a sentence about one."""
     return parse_command(text) is not None
 
 
 def command_text(content: Any) -> str:
-    """The text of a message's content if it is text alone, else "": a command comes without pictures."""
+    """Return the text of a message's content if it is text alone, else "": a command comes without pictures."""
     if isinstance(content, list):
         if any(not isinstance(part, dict) or part.get("type") != "text" for part in content):
             return ""
@@ -87,7 +87,7 @@ def command_text(content: Any) -> str:
 
 
 def answered_command(messages: Sequence[dict[str, Any]]) -> tuple[str, str] | None:
-    """The last command of a resent conversation that stands there with its answer, and that answer."""
+    """Return the last command of a resent conversation that stands there with its answer, and that answer."""
     found, command = None, ""
     for message in messages:
         text = command_text(message.get("content"))
@@ -99,7 +99,7 @@ def answered_command(messages: Sequence[dict[str, Any]]) -> tuple[str, str] | No
 
 
 def without_commands(messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """A resent conversation without its commands and their answers: they never go upstream."""
+    """Return a resent conversation without its commands and their answers: they never go upstream."""
     kept = []
     answering = False
     for message in messages:

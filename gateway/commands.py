@@ -39,7 +39,7 @@ from memories.snapshot import BookState, snapshots
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandCall:
-    """Who gives which command, where. `temporary`: the session neither reads nor writes memory."""
+    """A command with its caller and its place. `temporary`: the session neither reads nor writes memory."""
 
     caller: Caller
     command: ParsedCommand
@@ -104,12 +104,13 @@ def verbs_without_handler() -> list[str]:
 
 
 def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
-    """The command that a request's last user message is, if nobody has answered it yet."""
+    """Return the command that a request's last user message is, if nobody has answered it yet."""
     return parse_command(_last_said(messages))
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
-    """Carry a command out in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    """Carry out a command in a session that the caller named. Raises NotFound, SessionEnded, SessionBusy,
+    Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id, limits=caller.limits)
@@ -121,7 +122,8 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Comm
 
 
 def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
-    """The same for a request that carries its whole context. Raises ModelNotFound, Unauthorized, InvalidRequest."""
+    """Carry out a command of a request that contains the whole conversation. Raises ModelNotFound, Unauthorized,
+    InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = _carry_out(caller, agent, command, temporary=request.temporary)
@@ -142,7 +144,7 @@ def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
 def stored_command(
     owner_id: UUID, session_id: UUID | None, turn_id: UUID | None, *, limits: KeyLimits = UNLIMITED
 ) -> dict[str, Any] | None:
-    """A command's turn from its rows, or None."""
+    """Return a command's turn from its rows, or None."""
     if session_id is None or turn_id is None:
         return None
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND)
@@ -231,7 +233,8 @@ def _view(call: CommandCall) -> CommandReply:
 
 
 def _recalled_words(call: CommandCall) -> str:
-    """What is said of the memories that are not in the frozen block but may be recalled; "" where there are none."""
+    """Return what is said of the memories that are not in the frozen block but may be recalled; "" where there are
+    none."""
     agent = call.agent.settings
     if not agent.inject_memories:
         return ""

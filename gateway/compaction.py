@@ -60,7 +60,7 @@ def choose_cut(messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit
 
 
 async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, dict[str, Any]]:
-    """The context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
+    """Return the context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
     `fixed_tokens` is what system message and recall take."""
     limit = context.agent.settings.context_token_limit
     taken = fixed_tokens + estimate(context.messages) + text_tokens(context.summary)

@@ -78,19 +78,19 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
             await self.channel_layer.group_discard(group, self.channel_name)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
-        """Clients have nothing to say here, and whatever they say does no harm."""
+        """Ignore what clients send: this socket only sends."""
 
     async def outbox_hint(self, message: dict[str, Any]) -> None:
-        """There may be something to read."""
+        """Look at the outbox: there may be something to read."""
         if self.admission is not None:
             await self._send_rows(self.admission)
 
     async def session_closed(self, message: dict[str, Any]) -> None:
-        """The login ended: this socket is no longer theirs."""
+        """The login has ended: close the socket."""
         await self.close(code=_UNAUTHORIZED)
 
     async def session_check(self, message: dict[str, Any]) -> None:
-        """Something about the owner's logins changed."""
+        """Check the login: something about the owner's logins has changed."""
         if self.admission is not None and not await in_read_thread(self.admission.still_valid):
             await self.close(code=_UNAUTHORIZED)
 

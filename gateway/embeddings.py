@@ -59,8 +59,8 @@ def embed_book(book_id: str) -> int:
 
 
 async def query_vector(text: str, *, upstream: str) -> tuple[list[float] | None, dict[str, str]]:
-    """The vector of a query of a turn whose agent is on `upstream`, or None, and what the run's trace says of it. An
-    embedding model must be configured."""
+    """Return the vector of a query of a turn whose agent is on `upstream`, or None, and what the run's trace says of
+    it. An embedding model must be configured."""
     if not may_embed(upstream):
         return None, {"embedding": "other_upstream"}
     try:

@@ -1,5 +1,5 @@
-"""What the floors above fill in when Django starts: who wants to know that a turn is complete.
-The gateway calls them; it imports nothing of theirs."""
+"""Listeners of the apps above, which register when Django starts: who wants to know that a turn is complete. The
+gateway calls them and imports nothing of theirs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from gateway.agents.settings import AgentSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnCompleted:
-    """A completed, counted user turn, told inside its closing transaction, with the session's row locked."""
+    """A completed, counted user turn, reported inside its closing transaction, with the session's row locked."""
 
     owner_id: UUID
     session_id: UUID
@@ -26,7 +26,7 @@ class TurnCompleted:
     completed_at: datetime
 
 
-# Each returns True when it has taken care of the turns so far, and the session's counter starts anew.
+# Each returns True if it has handled the turns so far, so that the session's counter is reset.
 TurnListener = Callable[[TurnCompleted], bool]
 _listeners: list[TurnListener] = []
 
@@ -39,7 +39,8 @@ def on_turn_completed(listener: TurnListener) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionForgotten:
-    """A session that is deleted, or whose record is forgotten, told inside that transaction, with its row locked."""
+    """A session that is deleted, or whose record is forgotten, reported inside that transaction, with its row
+    locked."""
 
     owner_id: UUID
     session_id: UUID
@@ -57,11 +58,11 @@ def on_session_forgotten(listener: SessionListener) -> None:
 
 
 def session_forgotten(event: SessionForgotten) -> None:
-    """Tell every listener."""
+    """Call every listener."""
     for listener in _session_listeners:
         listener(event)
 
 
 def turn_completed(event: TurnCompleted) -> bool:
-    """Tell every listener. True when one of them says that the counter is to be reset."""
+    """Call every listener. Return True if one of them wants the counter reset."""
     return any([listener(event) for listener in _listeners])  # noqa: C419 - every one of them is told

@@ -47,8 +47,8 @@ class Keywords:
 
 
 async def prepare(context: TurnContext, *, read_tool: str = READ.name) -> Injection:
-    """Everything of memory for this run; its steps reuse it. Injection off: nothing, and no work. `read_tool` is the
-    name by which the guidance calls the tool that reads documents. Never raises."""
+    """Prepare everything that a run is given from memory; its steps reuse it. Without injection this does nothing.
+    `read_tool` is the name by which the guidance calls the tool that reads documents. Never raises."""
     if context.injected is not None:
         given = {name: context.injected[name] for name in _KEPT}
         return Injection(**given, trace=context.resumed_trace.get("recall", {}))
@@ -85,7 +85,7 @@ _KEPT = ("frozen", "guidance", "recall")
 
 
 def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str, Any]:
-    """What a run that waits for its client's tools keeps, so that its next request begins with the same bytes in
+    """Return what a run that waits for its client's tools keeps, so that its next request begins with the same bytes in
     whichever process it arrives: see `Run.injected`. Without a book (`epoch` None) there is nothing of memory in it."""
     agent = context.agent.settings
     return {
@@ -98,7 +98,7 @@ def kept(context: TurnContext, injection: Injection, read_tool: str) -> dict[str
 
 
 def provider_scope(context: TurnContext) -> Scope | None:
-    """What other memory providers are told of a run; None for a run that memory has no part in."""
+    """Return the scope that other memory providers get for a run; None for a run without memory."""
     if context.book is None:
         return None
     return Scope(
@@ -110,7 +110,8 @@ def provider_scope(context: TurnContext) -> Scope | None:
 
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
-    """The request's messages: one system message, the transcript, and the recall just before the last user message."""
+    """Return the request's messages: one system message, the transcript, and the recall just before the last user
+    message."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = "\n\n".join(part for part in parts if part)
     messages = [{"role": "system", "content": system}] if system else []
@@ -144,7 +145,8 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """What a run's trace says of its snapshot: the state it was made of (see `version` in _snapshot), and its size."""
+    """Return what a run's trace says of its snapshot: the state it was made of (see `version` in _snapshot), and its
+    size."""
     state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
     return {
         "generation": state.generation,
@@ -156,12 +158,13 @@ def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
 
 
 def guidance_tokens(agent: AgentConfig) -> int:
-    """How much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
+    """Return how much of the summary a session of this agent carries, in tokens; 0 = consolidation is off."""
     return agent.consolidation.summary_injection_token_limit if agent.consolidation.enabled else 0
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:
-    """What every request of a session with this agent carries from memory, in the very bytes. Uses the database."""
+    """Return what every request of a session with this agent carries from memory, in the very bytes. Uses the
+    database."""
     view = snapshots.view(book)
     limit = guidance_tokens(agent)
     told = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
@@ -173,7 +176,7 @@ def injected_blocks(book: BookState, agent: AgentConfig) -> str:
 
 
 async def _thread(context: TurnContext, trace: dict[str, Any]) -> ThreadView | None:
-    """What was said in this session and is no longer in the request; None where nothing was recorded."""
+    """Return what was said in this session and is no longer in the request; None where nothing was recorded."""
     newest = context.newest_record
     if newest is None:
         return None

@@ -1,5 +1,5 @@
-"""When keys were last used: noted in memory where a key is looked up, stored for many keys at once beside the requests.
-Reading must not write: a GET would wait for the database's lock, or fail with it."""
+"""When keys were last used. It is noted in the process where a key is looked up, and stored for many keys at once
+outside of requests: a GET that wrote would wait for the database's lock, or fail with it."""
 
 import logging
 import threading
@@ -19,7 +19,7 @@ _due = 0.0  # when the newest planned write comes
 
 
 def note_use(key_id: UUID) -> None:
-    """A key was used now. Stored some seconds later, together with the others that were used until then."""
+    """Note that a key was used now. It is stored some seconds later, with other keys that were used until then."""
     global _due
     with _lock:
         _noted.add(key_id)

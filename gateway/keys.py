@@ -36,7 +36,7 @@ def api_key_create(
 ) -> tuple[ApiKey, str]:
     """A new key, made `by` an actor, and its plain text, which is not stored. `plain` takes a given one (first start).
 
-    Raises InvalidRequest for an unknown agent, an owner without a user, or a given key that is no key."""
+    Raises InvalidRequest for an unknown agent, an owner without a user, or a given value that is not a key."""
     if owner.user_id is None:
         raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
     if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
@@ -72,12 +72,13 @@ def valid_keys() -> QuerySet[ApiKey]:
 
 
 def key_valid(key_id: UUID) -> bool:
-    """Whether a key may still be used. One query."""
+    """Return True if a key may still be used. One query."""
     return valid_keys().filter(pk=key_id).exists()
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
-    """What a key may use: its agents and the books they name at present. One query for a limited key, else none."""
+    """Return what a key may use: its agents and the books they name at present. One query for a limited key, else
+    none."""
     if not key.agents:
         return KeyLimits()
     books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
@@ -117,5 +118,6 @@ def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
 
 
 def key_hash(plain: str) -> str:
-    """How a key is stored and found. Plain SHA-256: 256 random bits need no slow hash."""
+    """Return the hash by which a key is stored and found. Plain SHA-256 is enough: 256 random bits need no slow
+    hash."""
     return hashlib.sha256(plain.encode()).hexdigest()

@@ -44,7 +44,7 @@ class LiveTurn:
     _task: "asyncio.Task[None] | None" = None
 
     def start(self, options: TurnOptions) -> None:
-        """Begin; the turn goes on whoever watches."""
+        """Start the task. The turn goes on when nobody watches."""
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()
@@ -94,7 +94,7 @@ class LiveTurn:
                 self._unwatched()
 
     def _unwatched(self) -> None:
-        """Give whoever went some time to come back."""
+        """Wait some time for watchers to come back."""
         if self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
@@ -152,12 +152,12 @@ register_cache(forget)
 
 
 def find(run_id: UUID) -> LiveTurn | None:
-    """The live turn of this process, or None."""
+    """Return the live turn of this process, or None."""
     return _live.get(run_id)
 
 
 def final_note(row: Run) -> Note:
-    """The last event of a turn that is over, from its row."""
+    """Return the last event of a turn that is over, from its row."""
     if row.state == Run.State.FAILED:
         return "error", (row.error or {}) | {"run_id": str(row.pk)}
     return "done", run_json(row)
@@ -166,7 +166,7 @@ def final_note(row: Run) -> Note:
 async def watch_elsewhere(
     owner_id: UUID, session_id: UUID, run_id: UUID, after: int
 ) -> AsyncGenerator[tuple[int, Note]]:
-    """The same events of a turn that runs in another process, or is over, from its row."""
+    """Yield the events of a turn that runs in another process, or is over, read from its row."""
     said = after
     while True:
         row = await in_thread(leases.run_get, owner_id, session_id, run_id)
@@ -177,7 +177,7 @@ async def watch_elsewhere(
             yield said, await in_thread(final_note, row)
             return
         if held.is_ending():
-            return  # whoever watches comes back to another process
+            return  # watchers come back to another process
         await asyncio.sleep(held.FLUSH_SECONDS)
 
 

@@ -1,6 +1,6 @@
 """What a web process counts of itself, for Prometheus: turns, their time, model tokens, open websockets, and what the
-memory floor counts in plain counters. Told by gateway.turns and gateway.consumers; served by config.metrics, which adds
-what the database knows. No label names an owner, a session or anything that was said."""
+memories app counts in plain counters. gateway.turns and gateway.consumers report to it; config.metrics serves it, and
+adds what the database knows. No label names an owner, a session or anything that was said."""
 
 import time
 from collections.abc import Iterator, Mapping
@@ -53,21 +53,21 @@ class TurnClock:
         self._spoke = False
 
     def text(self) -> None:
-        """Text of a streamed answer came; the first time counts."""
+        """Note that text of a streamed answer came; the first time is measured."""
         if not self._spoke:
             self._spoke = True
             _first_token_seconds.observe(time.perf_counter() - self._started)
 
     def closed(self, state: Run.State, usage: Mapping[str, int]) -> None:
-        """The turn is over, or waits for the client's tools."""
+        """Note that the turn is over, or waits for the client's tools."""
         _turns.labels(state.value).inc()
         _turn_seconds.labels(state.value).observe(time.perf_counter() - self._started)
         for counter, name in ((_PROMPT, "prompt_tokens"), (_COMPLETION, "completion_tokens")):
             counter.inc(max(0, usage.get(name, 0) - self._used_before.get(name, 0)))
 
 
-class _MemoryFloor(Collector):
-    """What the memory floor counts without knowing of Prometheus."""
+class _MemoryCounters(Collector):
+    """The counters of the memories app, which knows nothing of Prometheus."""
 
     def collect(self) -> Iterator[Metric]:
         lanes = CounterMetricFamily(
@@ -94,4 +94,4 @@ class _MemoryFloor(Collector):
         yield GaugeMetricFamily("daybook_snapshot_bytes", "What the book views weigh.", value=nbytes)
 
 
-registry.register(_MemoryFloor())
+registry.register(_MemoryCounters())

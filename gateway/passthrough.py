@@ -1,5 +1,5 @@
-"""Requests that are no turn (client_tasks, or nobody says anything): one model step, without session, memory or
-counting, and without the agent's instructions, which are for conversations."""
+"""Requests that are not turns (see client_tasks, and requests without a user message): one model step, without session,
+memory or counting, and without the agent's instructions, which are for conversations."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -25,7 +25,7 @@ class PlainRequest:
 
 
 def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
-    """The model request of it. Synchronous: looks at agent and key. Raises ModelNotFound, Unauthorized."""
+    """Return the model request of it. Synchronous: looks at agent and key. Raises ModelNotFound, Unauthorized."""
     checked: AgentSettings = agent_settings(agent_find(caller, request.agent))
     target = agent_target(checked)
     return ModelRequest(
@@ -39,12 +39,12 @@ def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
 
 
 async def plain_completion(request: ModelRequest) -> dict[str, Any]:
-    """The upstream's chat.completion. Raises DomainErrors."""
+    """Return the upstream's chat.completion. Raises DomainErrors."""
     return await model().complete(request)
 
 
 async def plain_chunks(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
-    """The upstream's chunks. Raises DomainErrors."""
+    """Yield the upstream's chunks. Raises DomainErrors."""
     async with aclosing(model().stream(request)) as stream:
         async for chunk in stream:
             yield chunk

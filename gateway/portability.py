@@ -37,12 +37,12 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def erase_messages(owner_id: UUID, most: int) -> tuple[str, int]:
-    """Erase some messages of an owner who goes; how many."""
+    """Erase some messages of an owner who is being deleted; return how many."""
     return "message", _erase(Message.objects.filter(owner_id=owner_id), most)
 
 
 def erase_runs(owner_id: UUID, most: int) -> tuple[str, int]:
-    """The same for runs, when their messages are gone."""
+    """Erase some runs of an owner, after their messages; return how many."""
     return "run", _erase(Run.objects.filter(owner_id=owner_id), most)
 
 
@@ -53,6 +53,7 @@ def _erase(rows: "QuerySet[Any]", most: int) -> int:
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """What runs noted of memory: what was recalled, and why, and what waiting runs were given. The transcript stays."""
+    """Erase what runs noted of memory: what was recalled, and why, and what waiting runs were given. The transcript
+    stays."""
     noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
     return {"traces": noted.update(recalled=[], trace={}, injected=None)}

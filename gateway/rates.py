@@ -24,8 +24,8 @@ _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRat
 
 
 async def count_request(key: str, per_minute: int) -> None:
-    """Count one request of a key; 0 = no limit. Raises RateLimited with `limit` and `retry_after` (seconds).
-    While Redis does not answer nothing is counted: a limit is no reason to refuse everybody."""
+    """Count one request of a key; 0 = no limit. Raises RateLimited with `limit` and `retry_after` (seconds). While
+    Redis does not answer, nothing is counted and no request is refused."""
     if not per_minute:
         return
     global _rest_until

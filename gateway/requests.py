@@ -22,8 +22,8 @@ def is_api(path: str) -> bool:
 
 
 def client_address(request: HttpRequest) -> str | None:
-    """The network address of the client. X-Forwarded-For counts only as far as proxies of ours wrote it
-    (DAYBOOK_TRUSTED_PROXIES); what is no address in it counts as none."""
+    """Return the network address of the client. X-Forwarded-For counts only as far as trusted proxies wrote it
+    (DAYBOOK_TRUSTED_PROXIES); text in it that is not an address is ignored."""
     address: str | None = request.META.get("REMOTE_ADDR")
     proxies = settings.DAYBOOK_TRUSTED_PROXIES
     named = [part.strip() for part in request.META.get("HTTP_X_FORWARDED_FOR", "").split(",") if part.strip()]
@@ -36,10 +36,10 @@ def client_address(request: HttpRequest) -> str | None:
 
 
 def request_id_for(request: HttpRequest) -> str:
-    """The client's x-request-id where it is a plain one, else a new one."""
+    """Return the client's x-request-id where it is a plain one, else a new one."""
     return request_id_of(request.headers.get("x-request-id", ""))
 
 
 def request_id_of(given: str) -> str:
-    """The same, of the header's value."""
+    """Return the request id for the value of an x-request-id header."""
     return given if _GIVEN.match(given) else uuid7().hex

@@ -100,7 +100,7 @@ def _larger(one: int, other: int) -> int:
 def session_create(
     owner: Owner, agent: Agent, *, title: str = "", temporary: bool = False, external_id: str | None = None
 ) -> Session:
-    """A new session of this owner. Raises InvalidRequest for a title that is too long."""
+    """Return a new session of this owner. Raises InvalidRequest for a title that is too long."""
     return Session.objects.create(
         owner=owner, agent=agent, title=clean_title(title), temporary=temporary, external_id=external_id
     )
@@ -133,7 +133,7 @@ def session_delete(session: Session) -> None:
 
 @transaction.atomic
 def session_forget(session: Session) -> None:
-    """Forget what background work made of a session: its thread records, and what the floors above keep of it. The
+    """Forget what background work made of a session: its thread records, and what the apps above keep of it. The
     transcript stays, and so do the memories it gave."""
     ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk).delete()
     event = SessionForgotten(owner_id=session.owner_id, session_id=session.pk, book=session.agent.book)
@@ -142,7 +142,7 @@ def session_forget(session: Session) -> None:
 
 
 def session_get(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
-    """The owner's session, with its agent. Raises NotFound, also for somebody else's."""
+    """Return the owner's session, with its agent. Raises NotFound, also for somebody else's."""
     rows = limits.filter(Session.objects.select_related("agent").filter(owner_id=owner_id), agent="agent__name")
     session = rows.filter(pk=session_id).first() if session_id else None
     if session is None:
@@ -157,7 +157,7 @@ def require_active(session: Session) -> None:
 
 
 def clean_title(title: str) -> str:
-    """A title as stored: one line. Raises InvalidRequest."""
+    """Return a title as stored: one line. Raises InvalidRequest."""
     title = " ".join(title.split())
     if len(title) > MAX_TITLE:
         raise InvalidRequest(f"A title has at most {MAX_TITLE} characters.", param="title")

@@ -1,5 +1,5 @@
 """Signing in: the one page for it, limits on guessing (kept by django-axes in the database), and what the log is told.
-Nothing that was typed is stored or logged: a name that is no account's is kept as a keyed hash."""
+Nothing that was typed is stored or logged: a name without an account is kept as a keyed hash."""
 
 import copy
 import logging
@@ -33,8 +33,8 @@ OF_ACCOUNT = 100
 
 
 def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
-    """What failures are counted under: the account's name; a keyed hash of what was typed if there is no such account
-    (people type passwords into the wrong field)."""
+    """Return what failures are counted under: the account's name; a keyed hash of what was typed if there is no such
+    account (people type passwords into the wrong field)."""
     typed = str((credentials or {}).get(get_user_model().USERNAME_FIELD) or "")
     if get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: typed}).exists():
         return typed
@@ -55,7 +55,8 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
         return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
 
     def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
-        """A success ends the count of this account from this address only: a guesser may have an account, too."""
+        """Return a success ends the count of this account from this address only: a guesser may have an account,
+        too."""
         both = self.filter_user_attempts(request, credentials)[0]
         return int(both.delete()[0])
 
@@ -84,7 +85,7 @@ class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships 
             logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
 
     def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
-        """How long signing in is refused from now on, in minutes: at least 1, at most the waiting time."""
+        """Return how long signing in is refused from now on, in minutes: at least 1, at most the waiting time."""
         newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
         ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
         return max(1, -int((timezone.now() - ends).total_seconds() // 60))
@@ -118,7 +119,8 @@ def admin_sign_in(request: HttpRequest) -> HttpResponse:
 
 
 def password_right(request: HttpRequest, user: AbstractBaseUser, given: str) -> bool:
-    """Whether this is the user's password; a wrong one counts as a failed sign-in. Raises RateLimited, Overloaded."""
+    """Return True if this is the user's password; a wrong one counts as a failed sign-in. Raises RateLimited,
+    Overloaded."""
     if authenticate(request, username=user.get_username(), password=given) is not None:
         return True
     if getattr(request, "axes_locked_out", False):

@@ -1,5 +1,5 @@
 """Open websockets and the logins they came with: a logout closes them at once; a new password or a deactivation when a
-consumer looks again, which it does every few seconds and when it is told to."""
+consumer looks again, which it does every few seconds and on a hint."""
 
 import hashlib
 from typing import Any
@@ -17,7 +17,7 @@ from memories.outbox import owner_group, send_hint
 
 
 def login_group(session_key: str) -> str:
-    """The channel group of the sockets of one login; its key is not put into messages between processes."""
+    """Return the channel group of the sockets of one login; its key is not put into messages between processes."""
     return f"login.{hashlib.sha256(session_key.encode()).hexdigest()[:40]}"
 
 
@@ -35,7 +35,8 @@ def look_again(owner_id: UUID) -> None:
 
 
 def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
-    """Whether a login still stands: the user is active, has the same password, and did not log out. One query."""
+    """Return True if a login still stands: the user is active, has the same password, and did not log out. One
+    query."""
     alive = LoginSession.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
     user = (
         get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()

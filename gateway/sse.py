@@ -69,5 +69,5 @@ class EventStream(StreamingHttpResponse):
 
 
 def response(stream: AsyncIterator[bytes]) -> EventStream:
-    """A streamed answer, never buffered."""
+    """Return a streamed answer, never buffered."""
     return EventStream(stream)

@@ -76,11 +76,11 @@ class ModelStep:
         return text
 
     def limited(self, request: ModelRequest) -> ModelRequest:
-        """The request with the time that is left for this step."""
+        """Return the request with the time that is left for this step."""
         return replace(request, seconds=max(self.deadline - asyncio.get_running_loop().time(), 0.001))
 
     def result(self) -> ModelStepResult:
-        """What the step came to."""
+        """Return what the step came to."""
         calls = [
             ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
             for index, call in enumerate(self.calls)
@@ -120,7 +120,7 @@ class ModelStep:
         gathered.arguments.append(arguments)
 
     def _unnumbered(self, call_id: str, name: str) -> GatheredCall | None:
-        """The call that a piece without an index goes on with; None where a new one begins, as its name says."""
+        """Return the call that a piece without an index goes on with; None where a new one begins, as its name says."""
         for known in reversed(self.calls):
             if call_id and known.id == call_id:
                 return known
@@ -167,7 +167,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
 
 
 def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """The usage an upstream gave, with figures that can be added up and stored; {} for none."""
+    """Return the usage an upstream gave, with figures that can be added up and stored; {} for none."""
     given = answer.get("usage")
     if not isinstance(given, dict):
         return {}
@@ -183,7 +183,7 @@ def _counted_details(given: Any) -> dict[str, int]:
 
 
 def _name_in(value: Any) -> str:
-    """A name that an upstream gave, as it can be stored; "" for what is no text."""
+    """Return a name that an upstream gave, as it can be stored; "" for anything but text."""
     return storable_text(value)[:_LONGEST_NAME] if isinstance(value, str) else ""
 
 
@@ -195,14 +195,14 @@ def _counted(value: Any) -> int:
 
 
 def said_in(content: Any) -> str:
-    """The text of a message's or delta's content; some servers give it in parts."""
+    """Return the text of a message's or delta's content; some servers give it in parts."""
     if isinstance(content, list):
         return "".join(said_in(part.get("text")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
 def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """The sum of two usages: of the figures every upstream gives, and of their details where there are any."""
+    """Return the sum of two usages: of the figures every upstream gives, and of their details where there are any."""
     if not (more or total):
         return {}
     summed: dict[str, Any] = {name: _figure(total, name) + _figure(more, name) for name in _COUNTED}
@@ -214,7 +214,7 @@ def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 
 def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """What came to a usage after it stood at `before`."""
+    """Return what came to a usage after it stood at `before`."""
     less: dict[str, Any] = {name: -_figure(before, name) for name in _COUNTED}
     for name in _DETAILED:
         less[name] = {key: -value for key, value in _details(before, name).items()}

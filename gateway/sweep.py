@@ -1,5 +1,5 @@
-"""What the worker looks after for the gateway: runs whose process died, runs that wait for a client's tools, usage
-counters that are behind, and memories without search words or vectors."""
+"""The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters that
+are behind, and memories without search words or vectors."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ from gateway.usage import count_usage
 
 
 def runs_sweep() -> None:
-    """One sweep. Idempotent; safe in several workers."""
+    """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
     stop_lapsed(now)
     complete_waiting(now)

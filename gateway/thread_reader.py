@@ -9,7 +9,7 @@ from memories.threads import ThreadTurn
 
 
 def read_turns(owner_id: UUID, session_id: UUID, after: UUID | None) -> Sequence[ThreadTurn]:
-    """The recorded turns of a session after a record, oldest first; superseded runs are left out."""
+    """Return the recorded turns of a session after a record, oldest first; superseded runs are left out."""
     records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None).order_by("id")
     if after is not None:
         records = records.filter(id__gt=after)

@@ -11,7 +11,7 @@ _PER_MESSAGE = 6
 
 
 def estimate_message(message: dict[str, Any]) -> int:
-    """Tokens of a message with its tool calls; parts that are no text count with a flat amount."""
+    """Tokens of a message with its tool calls; parts that are not text count with a flat amount."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):

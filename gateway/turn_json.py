@@ -10,7 +10,7 @@ from memories.tools import change_json
 
 
 def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
-    """A turn that has just ended, from what the engine holds: no query."""
+    """Return a turn that has just ended, from what the engine holds: no query."""
     return {
         "id": str(context.run_id),
         "object": "turn",
@@ -27,7 +27,7 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
 
 
 def run_json(run: Run) -> dict[str, Any]:
-    """A turn from its row."""
+    """Return a turn from its row."""
     revisions = (
         Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk)
         .select_related("memory")

@@ -1,6 +1,6 @@
-"""The turn engine: one user message and all that follows until the final answer.
-Called by gateway.api (both APIs) with an open TurnContext; asks gateway.injection what to send, streams model steps
-from gateway.upstream, runs our tools, and hands what was said to gateway.runs.closing before the last event leaves."""
+"""The turn engine: one user message and all that follows until the final answer. Called by gateway.api (both APIs) with
+an open TurnContext; asks gateway.injection what to send, streams model steps from gateway.upstream, runs our tools, and
+passes the output to gateway.runs.closing before the last event is sent."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolUsed:
-    """One of our tools ran."""
+    """The result of one of our tools."""
 
     name: str
     arguments: str
@@ -68,11 +68,11 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The turn is over and stored. `choice` is the upstream's last choice (of a request that did not stream)."""
+    """The end of a turn, which is stored. `choice` is the upstream's last choice (of a request that did not stream)."""
 
     state: Run.State
     output: closing.RunOutput
-    new_text: str  # what this request was told: a run that waited for the client's tools has said the rest before
+    new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
     changes: list[dict[str, Any]]
     turns_since_review: int
     client_calls: list[dict[str, Any]]
@@ -91,7 +91,7 @@ class Turn:
         self.options = options
         self.output = closing.earlier_output(context)
         self._noted = len(self.output.text)  # how much of the text is in output.messages already
-        self._new_from = len(self.output.text)  # where what this request is told begins
+        self._new_from = len(self.output.text)  # where the text of this request begins
         self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
         self._client_tools = tool_names(options.client_tools)
@@ -109,7 +109,7 @@ class Turn:
         somebody else than its client. Cancelled or left early, it closes as stopped."""
         self._held = mine = held.hold(self.context, self.output)
         try:
-            await asyncio.sleep(0)  # a stop that came before the first step is heard here
+            await asyncio.sleep(0)  # a stop that came before the first step takes effect here
             self._injection = await self._prepare()
             if self._injection.recalled:
                 yield Recalled(self._injection)
@@ -172,7 +172,7 @@ class Turn:
             self.output.usage = add_usage(self.output.usage, result.usage)
             own_calls = [call for call in result.calls if call.name in ours]
             others = [call for call in result.calls if call.name not in ours]
-            # Where the client has no tools, the model made the name up, and nobody else will tell it so.
+            # Where the client has no tools, the model made the name up, and only our result can say so.
             made_up = [] if self.options.client_tools else others
             client_calls = [] if made_up else rename_calls(self.context.run_id, others, start=self._next_call())
             answers = {call.id: memory_tools.unknown_tool(call) for call in made_up}
@@ -190,13 +190,13 @@ class Turn:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
 
     def _say(self, text: str) -> str:
-        """Append a piece of a step's text; returns it as it is told. Texts before and after tools are paragraphs."""
+        """Append a piece of a step's text and return it as it is sent. Texts before and after tools are paragraphs."""
         before, gap = self.output.text, ""
         if text and before and len(before) == self._noted and not (before[-1].isspace() or text[0].isspace()):
             gap = _PARAGRAPH
             self._noted += len(gap)
         self.output.text += gap + text
-        if len(before) == self._new_from:  # what this request is told begins here, without a gap before it
+        if len(before) == self._new_from:  # the text of this request begins here, without a gap before it
             self._new_from += len(gap)
             return text
         return gap + text
@@ -289,11 +289,11 @@ class Turn:
             )
 
     def _next_call(self) -> int:
-        """A number for the next client call that no earlier one of this run has."""
+        """Return a number for the next client call that no earlier one of this run has."""
         return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.output.messages))
 
     async def _close_stopped(self) -> None:
-        """Cancelled or left: what was said so far is kept and marked, whatever cancels us meanwhile."""
+        """Close a run that was cancelled or abandoned: its text so far is kept, even if this is cancelled too."""
         if rest := self.output.text[self._noted :]:
             self.output.messages.append({"role": "assistant", "content": rest})
         by = (self._held and self._held.stopped_by) or held.StoppedBy.CLIENT
@@ -326,5 +326,5 @@ class Turn:
 
 
 def call_json(call: ToolCall) -> dict[str, Any]:
-    """A tool call as OpenAI messages hold it."""
+    """Return a tool call as OpenAI messages hold it."""
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

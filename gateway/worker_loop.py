@@ -12,8 +12,8 @@ _runner: asyncio.Runner | None = None
 
 
 def worker_runner() -> asyncio.Runner:
-    """The process's own. Made at first use, which is after the worker was forked; closed, with the upstream's
-    connections, when the worker ends."""
+    """Return the event loop's runner of this process. It is made at first use, which is after the worker was forked;
+    closed, with the upstream's connections, when the worker ends."""
     global _runner
     if _runner is None:
         _runner = asyncio.Runner()

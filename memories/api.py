@@ -220,12 +220,12 @@ async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str
 
 
 def etag(version: int) -> str:
-    """The ETag of a memory's version."""
+    """Return the ETag of a memory's version."""
     return f'"{version}"'
 
 
 def if_match(request: ApiRequest) -> int | None:
-    """The version an If-Match names. Raises InvalidRequest."""
+    """Return the version an If-Match names. Raises InvalidRequest."""
     given = request.headers.get("if-match", "").strip()
     if not given or given == "*":
         return None
@@ -236,7 +236,7 @@ def if_match(request: ApiRequest) -> int | None:
 
 
 def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
-    """The owner's own hand, by page or API."""
+    """Return the source of the owner's own writes, by page or API."""
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind, undoes=undoes)
 
 
@@ -355,7 +355,7 @@ def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
 
 
 def book_state_of(book: Book) -> BookState:
-    """The state of a row that was just read."""
+    """Return the state of a row that was just read."""
     return BookState(
         book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )

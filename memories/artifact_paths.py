@@ -1,4 +1,4 @@
-"""Names of a book's documents: MEMORY.md, memory_summary.md and skills/<name>/SKILL.md, and nothing else."""
+"""Paths of a book's documents: MEMORY.md, memory_summary.md and skills/<name>/SKILL.md are the only ones."""
 
 import re
 
@@ -13,12 +13,12 @@ ROOT = "memory://root"
 
 
 def is_skill_name(name: str) -> bool:
-    """Whether a skill may be called so: 1 to 64 ASCII letters, digits, - and _; the first and last no - or _."""
+    """Return True if a skill may be called so: 1 to 64 ASCII letters, digits, - and _; the first and last no - or _."""
     return _SKILL_NAME.fullmatch(name) is not None
 
 
 def skill_path(name: str) -> str:
-    """The path of a skill's document. Raises InvalidRequest for a name that is not allowed."""
+    """Return the path of a skill's document. Raises InvalidRequest for a name that is not allowed."""
     if not is_skill_name(name):
         raise InvalidRequest(
             f"A skill's name has 1 to {MAX_SKILL_NAME} letters, digits, - and _, the first and last a letter or digit."
@@ -27,20 +27,20 @@ def skill_path(name: str) -> str:
 
 
 def skill_name(path: str) -> str:
-    """The name of the skill whose document this is, or ""."""
+    """Return the name of the skill whose document this is, or ""."""
     match = _SKILL_PATH.fullmatch(path)
     return match[1] if match and is_skill_name(match[1]) else ""
 
 
 def clean_path(path: str) -> str:
-    """The path if a document may have it. Raises InvalidRequest; nothing is decoded, resolved or repaired."""
+    """Return the path if a document may have it. Raises InvalidRequest; nothing is decoded, resolved or repaired."""
     if path in {MEMORY_PATH, SUMMARY_PATH} or skill_name(path):
         return path
     raise InvalidRequest(f"A document is {MEMORY_PATH}, {SUMMARY_PATH} or skills/<name>/SKILL.md.", param="path")
 
 
 def resolve_uri(uri: str) -> str:
-    """The path that a `memory://root` address names; the root itself is the summary. Raises InvalidRequest.
+    """Return the path that a `memory://root` address names; the root itself is the summary. Raises InvalidRequest.
 
     Only the exact spellings exist: no other scheme or host, no `..`, nothing percent-encoded, no query."""
     if uri in {ROOT, f"{ROOT}/"}:

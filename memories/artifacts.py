@@ -3,7 +3,7 @@ Called by memories.artifacts_api, memories.tools.documents, memories.changes and
 through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
 
 What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
-consolidation that forgets the former or brings back the latter is mended before it is stored."""
+consolidation that drops the former or brings back the latter is corrected before it is stored."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Replaced:
 
 
 def live_artifacts(owner_id: UUID, book_id: UUID) -> "QuerySet[Artifact]":
-    """A book's documents by path."""
+    """Return a book's documents by path."""
     return Artifact.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True).order_by("path")
 
 
@@ -52,7 +52,7 @@ def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
 
 
 def artifact_json(artifact: Artifact) -> dict[str, Any]:
-    """A document as the API shows it."""
+    """Return a document as the API shows it."""
     return {
         "path": artifact.path,
         "content": artifact.content,
@@ -65,7 +65,8 @@ def artifact_json(artifact: Artifact) -> dict[str, Any]:
 
 @refusals_stored()
 def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
-    """A person's edit of a document; empty content removes it. `version` guards against lost updates (0: not there).
+    """Store a person's edit of a document; empty content removes it. `version` guards against lost updates (0: not
+    there).
 
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)
@@ -92,7 +93,7 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
 
 
 def clean_document(content: str) -> str:
-    """A document as it is stored. Raises TooLarge."""
+    """Return a document as it is stored. Raises TooLarge."""
     content = content.replace("\x00", "").replace("\r\n", "\n").strip()
     if len(content) > MAX_DOCUMENT:
         raise TooLarge(
@@ -179,20 +180,20 @@ def artifact_read(artifact: Artifact) -> None:
 
 
 def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, ArtifactUsage]:
-    """Who was read how often, by artifact id; those never read are missing."""
+    """Return the usage of each artifact, by artifact id; artifacts that were never read are missing."""
     rows = ArtifactUsage.objects.filter(owner_id=owner_id, artifact__in=[artifact.pk for artifact in artifacts])
     return {row.artifact_id: row for row in rows}
 
 
 def blocking_rule(artifact: Artifact) -> str:
-    """The rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
+    """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
     (memories.renewal), or by a scan where it has none. Nothing is written."""
     known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
     return artifact.scan_rule if known else _rule(artifact.content)
 
 
 def artifact_state(artifact: Artifact) -> dict[str, Any]:
-    """What a revision keeps of an artifact, as JSON."""
+    """Return what a revision keeps of an artifact, as JSON."""
     state: dict[str, Any] = {name: getattr(artifact, name) for name in _STATE}
     state["write_origin"] = str(artifact.write_origin)
     state["deleted_at"] = artifact.deleted_at.isoformat() if artifact.deleted_at else None
@@ -200,7 +201,7 @@ def artifact_state(artifact: Artifact) -> dict[str, Any]:
 
 
 def with_person_lines(artifact: Artifact, content: str) -> str:
-    """What a consolidation wrote, without lines that a person took out, and with those that a person wrote."""
+    """Return what a consolidation wrote, without lines that a person took out, and with those that a person wrote."""
     struck = {line.strip() for line in artifact.struck_lines}
     lines = [line for line in content.strip().splitlines() if line.strip() not in struck]
     present = {line.strip() for line in lines}
@@ -244,7 +245,7 @@ def _rule(content: str) -> str:
 
 
 def _row(book: Book, path: str) -> Artifact | None:
-    """The artifact of that path in whatever case, also a removed one."""
+    """Return the artifact of that path in whatever case, also a removed one."""
     rows = Artifact.objects.select_for_update().filter(owner_id=book.owner_id, book=book)
     return rows.filter(path_key=path.casefold()).first()
 

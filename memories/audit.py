@@ -51,12 +51,12 @@ origin: ContextVar[Origin] = ContextVar("audit_origin", default=Origin())  # noq
 
 
 def actor_of(user: AbstractBaseUser | AnonymousUser | None) -> Actor:
-    """The actor that a signed-in user is."""
+    """Return the actor that a signed-in user is."""
     return Actor(user.get_username(), f"user:{user.pk}") if user is not None and user.pk else NOBODY
 
 
 def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
-    """The actor of an API request: the owner's name with the key or the login that was used. One query."""
+    """Return the actor of an API request: the owner's name with the key or the login that was used. One query."""
     owner = Owner.objects.select_related("user").get(pk=owner_id)
     return Actor(str(owner), actor)
 
@@ -92,7 +92,7 @@ def audit_entry(
     count: int = 1,
     note: str = "",
 ) -> AuditEntry:
-    """An entry that is not stored yet."""
+    """Return an entry that is not stored yet."""
     where = origin.get()
     return AuditEntry(
         action=action,
@@ -110,7 +110,7 @@ def audit_entry(
 
 
 def audit_sentence(entry: AuditEntry) -> str:
-    """An entry as a person reads it: `bob opened memory 0199… of alice.`"""
+    """Return an entry as a person reads it: `bob opened memory 0199… of alice.`"""
     counted = entry.count != 1 or entry.action == Action.LIST
     what = f"{entry.count} × {entry.kind}" if counted else entry.kind
     what = f"{what} {entry.object_id}".strip()
@@ -124,7 +124,7 @@ def audit_sentence(entry: AuditEntry) -> str:
 
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:
-    """An entry as API and export show it."""
+    """Return an entry as API and export show it."""
     return {
         "id": str(entry.pk),
         "object": "audit_entry",
@@ -156,7 +156,7 @@ def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
 
 
 def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":
-    """The entries that a purge of what is older than `before` deletes: all but those that record a purge.
+    """Return the entries that a purge of what is older than `before` deletes: all but those that record a purge.
 
     Raises InvalidRequest if that would delete entries of the last KEPT_DAYS days."""
     if before > timezone.now() - timedelta(days=KEPT_DAYS):

@@ -10,7 +10,7 @@ _VERBS = ("update", "delete")
 
 
 def create_statements(vendor: str) -> list[str]:
-    """The SQL that creates the triggers, on SQLite or PostgreSQL."""
+    """Return the SQL that creates the triggers, on SQLite or PostgreSQL."""
     postgresql = vendor == "postgresql"
     function = (
         "CREATE OR REPLACE FUNCTION audit_refuse() RETURNS trigger LANGUAGE plpgsql AS "
@@ -22,7 +22,7 @@ def create_statements(vendor: str) -> list[str]:
 
 
 def drop_statements(vendor: str) -> list[str]:
-    """The SQL that drops them."""
+    """Return the SQL that drops them."""
     of_table = f" ON {TABLE}" if vendor == "postgresql" else ""
     return [f"DROP TRIGGER IF EXISTS audit_no_{verb}{of_table}" for verb in _VERBS]
 

@@ -1,7 +1,7 @@
-"""Who may look after memories: the group "memory auditor", made by a data migration.
-Its members, being staff, see and edit memories and documents with their history, and take reviews back, in the admin;
-they see what consolidations noted and did, but start and stop none. They see no transcript, no key, no user and no
-agent; a superuser may give the group more."""
+"""The group "memory auditor", which looks after memories. A data migration creates it. Its members, being staff, see
+and edit memories and documents with their history, and take reviews back, in the admin; they see what consolidations
+noted and did, but start and stop none. They see no transcript, no key, no user and no agent; a superuser may give the
+group more."""
 
 from typing import Any
 

@@ -43,7 +43,7 @@ class Background:
             self._changed.notify_all()
 
     def drain(self, within: float) -> bool:
-        """Wait up to `within` seconds until nothing waits or runs; whether that came true."""
+        """Wait up to `within` seconds until nothing waits or runs. Return True if that happened."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._busy, within)
 

@@ -11,7 +11,7 @@ from memories.snapshot import BookState
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
-    """The book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
+    """Return the book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
     book = only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
     if book.next_expiry_at and book.next_expiry_at <= timezone.now():
         book = book_expire(book)

@@ -28,7 +28,7 @@ class KeyLimits:
         return bool(self.agents)
 
     def filter(self, rows: "QuerySet[Row]", *, book: str = "", agent: str = "") -> "QuerySet[Row]":
-        """The rows within the limits. `book` and `agent` are the look-ups of their names, such as `book__name`;
+        """Return the rows within the limits. `book` and `agent` are the look-ups of their names, such as `book__name`;
         at least one is needed: rows of neither kind are not for limited keys."""
         if not book and not agent:
             raise ValueError("Name the look-up of the row's book or agent.")
@@ -49,7 +49,7 @@ class KeyLimits:
             raise NotFound("There is no such book.")
 
     def book_name(self, asked: str | None) -> str:
-        """The book to work on: the one that was asked for, else `main`, or the first book of a limited key.
+        """Return the book to work on: the one that was asked for, else `main`, or the first book of a limited key.
 
         Raises NotFound for a book that the key may not use."""
         if asked is not None:

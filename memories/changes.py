@@ -71,7 +71,7 @@ def on_undone(listener: UndoListener) -> None:
 
 
 def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
-    """The owner's change set, with its book. Raises NotFound."""
+    """Return the owner's change set, with its book. Raises NotFound."""
     found = (
         ChangeSet.objects.select_related("book").filter(owner_id=owner_id, pk=change_set_id).first()
         if change_set_id
@@ -89,7 +89,7 @@ def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] 
 
 
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
-    """The same in slices, each a short transaction under the book's lock."""
+    """Take back a change set in slices, each a short transaction under the book's lock."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
@@ -126,7 +126,7 @@ class _Undoing:
     over: bool = False
 
     def memories(self) -> list[UUID]:
-        """The memories that are looked at, by number."""
+        """Return the memories that are looked at, by number."""
         rows = Memory.objects.filter(owner_id=self.change_set.owner_id, revisions__change_set=self.change_set)
         if self.only is not None:
             rows = rows.filter(number__in=self.only)
@@ -186,7 +186,7 @@ def memory_restore(memory: Memory, revision: Revision, source: Source) -> WriteR
 
 
 def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
-    """The set at the beginning of a chain of undos, and how many undos lie above it."""
+    """Return the set at the beginning of a chain of undos, and how many undos lie above it."""
     depth = 0
     while change_set.undoes_id is not None and depth < _MAX_CHAIN:
         change_set = ChangeSet.objects.select_related("book").get(owner_id=change_set.owner_id, pk=change_set.undoes_id)
@@ -195,7 +195,7 @@ def _root(change_set: ChangeSet) -> tuple[ChangeSet, int]:
 
 
 def _family(change_set: ChangeSet) -> set[UUID]:
-    """The set, its undos, their undos, and so on."""
+    """Return the set, its undos, their undos, and so on."""
     family = {change_set.pk}
     newest = family
     for _ in range(_MAX_CHAIN):
@@ -244,6 +244,6 @@ def _state_before(first: Revision) -> dict[str, Any]:
 
 
 def _is_so(memory: Memory, state: dict[str, Any]) -> bool:
-    """Whether the memory is in that state already; of two tombstones the hour does not matter."""
+    """Return True if the memory is in that state already; of two tombstones the hour does not matter."""
     now = memory_state(memory)
     return now == state or bool(now["deleted_at"] and state["deleted_at"])

@@ -1,5 +1,5 @@
-"""What this process counts of memory. Plain counters that only grow, which gateway.metrics shows; and beside them the
-scan's refusals that no row knows yet: memories.services takes them when the refusing transaction is over."""
+"""Counters of this process. Plain counters only grow, and gateway.metrics shows them; the scan's refusals that are not
+stored yet are kept beside them until the refusing transaction is over and memories.services stores them."""
 
 from collections import Counter
 from datetime import date
@@ -18,14 +18,15 @@ _lock = Lock()
 
 
 def scan_refused(rule: str, kind: str) -> None:
-    """The scan refused a write. Touches no database: the transaction around it is about to be rolled back."""
+    """Count a write that the scan refused. It does not touch the database, because the transaction is about to be
+    rolled back."""
     scan_blocks[rule] += 1
     with _lock:
         _unstored[timezone.now().date(), rule, kind] += 1
 
 
 def unstored_take() -> Counter[Refusal]:
-    """The refusals that are not stored yet; they are the caller's now."""
+    """Take the refusals that are not stored yet; the caller stores them."""
     with _lock:
         taken = _unstored.copy()
         _unstored.clear()
@@ -33,6 +34,6 @@ def unstored_take() -> Counter[Refusal]:
 
 
 def unstored_give_back(refusals: Counter[Refusal]) -> None:
-    """They could not be stored; the next refusal takes them along."""
+    """Give back refusals that could not be stored; they are stored with the next one."""
     with _lock:
         _unstored.update(refusals)

@@ -68,7 +68,7 @@ async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs)
 
 
 async def in_read_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """The same for a function that only reads: it never waits behind a write."""
+    """Run a synchronous function that only reads; it never waits for a write."""
     return await _run(_read_lane, _busy_seconds(), functools.partial(function, *args, **kwargs))
 
 
@@ -94,7 +94,7 @@ def write_later(function: Callable[[], object]) -> None:
 
 
 def overloaded(error: BaseException) -> Overloaded | None:
-    """What to answer for an error of the database that says it is busy or its disk is full; None for others."""
+    """Return what to answer for an error of the database that says it is busy or its disk is full; None for others."""
     if not isinstance(error, OperationalError):
         return None
     if isinstance(error, DatabaseBusy):
@@ -113,13 +113,13 @@ def overloaded(error: BaseException) -> Overloaded | None:
 
 
 def full_lately() -> bool:
-    """Whether a write of this process met a full disk within the last minute."""
+    """Return True if a write of this process met a full disk within the last minute."""
     return time.monotonic() - _full_at < _FULL_SECONDS
 
 
 def only_row(rows: "QuerySet[M]") -> M | None:
-    """The row of a look-up that finds at most one. `first()` would add an ordering, which costs a third more than the
-    look-up itself: on the way of every turn that shows."""
+    """Return the row of a look-up that finds at most one. `first()` would add an ordering, which costs a third more
+    than the look-up itself: on the way of every turn that shows."""
     return next(iter(rows), None)
 
 
@@ -170,7 +170,7 @@ class _Lane:
             return self._pool.submit(self._work, time.monotonic() + seconds, context, function)
 
     def offer(self, seconds: float, function: Callable[[], object]) -> None:
-        """The same for work that is dropped when the lane is closed."""
+        """Queue a job that is dropped when the lane is closed."""
         if self._pool is not None:
             self.submit(seconds, function)
 

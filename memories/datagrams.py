@@ -75,8 +75,8 @@ class DatagramChannelLayer(InMemoryChannelLayer):
         self._listening = (loop, receiver, path)
 
     def _is_ours(self) -> bool:
-        """Whether the folder is a real one of this user that nobody else can write to: whoever makes it first in the
-        temporary folder could otherwise read hints, or send them."""
+        """Return True if the folder belongs to this user and nobody else can write to it: another user who creates it
+        first in the temporary folder could otherwise read hints, or send them."""
         try:
             found = self._folder.lstat()
         except FileNotFoundError:

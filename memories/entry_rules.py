@@ -44,7 +44,7 @@ def clean_content(content: str) -> str:
 
 
 def clean_category(category: str) -> str:
-    """A category as stored: one short line. Raises InvalidRequest."""
+    """Return a category as stored: one short line. Raises InvalidRequest."""
     category = " ".join(storable_text(category).split())
     if not category or len(category) > MAX_CATEGORY:
         raise InvalidRequest(f"A category has 1 to {MAX_CATEGORY} characters.", param="category")
@@ -59,8 +59,8 @@ def clean_target(target: str) -> str:
 
 
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
-    """A time of expiry as stored: in UTC, without a time zone taken for UTC. Raises InvalidRequest for years that not
-    every database and time zone knows."""
+    """Return a time of expiry as stored: in UTC, without a time zone taken for UTC. Raises InvalidRequest for years
+    that not every database and time zone knows."""
     if expires_at is None:
         return None
     if not 1970 <= expires_at.year <= 9998:

@@ -1,4 +1,4 @@
-"""The refusals we expect. Codes are public: adding one is free, renaming one breaks clients.
+"""Expected errors. Their codes are public: new ones may be added, but renaming one breaks clients.
 
 DomainError
 ├── InvalidRequest 400   ├── Unauthorized 401   ├── Forbidden 403   ├── NotFound 404 ── ModelNotFound 404
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 
 class DomainError(Exception):
-    """A refusal we expect. The code is for programs, the message is for people."""
+    """An expected error. The code is for programs, the message for people."""
 
     code: ClassVar[str] = "invalid_request"
     http_type: ClassVar[str] = "invalid_request_error"
@@ -23,7 +23,7 @@ class DomainError(Exception):
         self.details = details
 
     def as_json(self) -> dict[str, Any]:
-        """The body of the answer, the same for every API."""
+        """Return the body of the answer, the same for every API."""
         return {
             "error": {
                 "message": str(self),

@@ -1,6 +1,6 @@
-"""Forgetting: physical, everywhere, not undoable; it leaves a receipt without content.
-(Delete and clear are tombstones, undoable for some days: memories.services.) The floors above register what they have
-to erase when Django starts. Raising the epoch of the books keeps background work from writing anything back."""
+"""Forgetting: physical, everywhere, not undoable; it leaves a receipt without content. (Delete and clear are
+tombstones, undoable for some days: memories.services.) The apps above register what they have to erase when Django
+starts. Raising the epoch of the books keeps background work from writing anything back."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ _batch_erasers: list[BatchEraser] = []
 
 
 def register_eraser(eraser: Eraser) -> None:
-    """Add what a floor above holds of an owner's memory; called from an AppConfig's ready()."""
+    """Register what an app above erases of an owner's memory; called from an AppConfig's ready()."""
     if eraser not in _erasers:
         _erasers.append(eraser)
 
@@ -62,7 +62,7 @@ def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYST
 
 
 def forget_slices(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Slices[Receipt]:
-    """The same in slices, each a short transaction."""
+    """Erase what is remembered in slices, each a short transaction."""
     receipt = yield from _erase_memories(owner_id, book)
     owner = Owner.objects.select_related("user").get(pk=owner_id)
     audit_record(Action.FORGET, actor=by, kind="memory", owner=owner, count=receipt.erased["memories"])
@@ -112,7 +112,7 @@ def _forget_begin(owner_id: UUID, book: str | None) -> tuple[list[Book], dict[st
 
 
 def _erase_rows(rows: "QuerySet[ThreadRecord]") -> Slices[int]:
-    """Erase rows in short transactions; how many."""
+    """Erase rows in short transactions; return how many."""
     erased, size = 0, BatchSize()
     while batch := list(rows.order_by("pk").values_list("pk", flat=True)[: size.rows]):
         began = time.monotonic()
@@ -133,7 +133,7 @@ def _leave_memory(owner_id: UUID, books: Sequence[UUID], *, whole: bool) -> None
 
 @transaction.atomic
 def _forget_batch(owner_id: UUID, books: Sequence[Book], most: int) -> tuple[int, int]:
-    """Erase some memories with their history, under the lock of their books; how many revisions and memories."""
+    """Erase some memories with their history, under the lock of their books; return how many revisions and memories."""
     ids = [row.pk for row in books]
     list(Book.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
     rows = Memory.objects.filter(owner_id=owner_id, book_id__in=ids).order_by("number").values_list("pk", flat=True)

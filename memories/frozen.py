@@ -46,7 +46,7 @@ def freeze(entries: Sequence[ViewEntry], *, max_memories: int, char_limit: int) 
 
 
 def render(entries: Sequence[ViewEntry]) -> str:
-    """The `<memories>` block of these entries, in this order."""
+    """Return the `<memories>` block of these entries, in this order."""
     return memory_block([MemoryLine(number=e.number, category=e.category, content=e.content) for e in entries])
 
 

@@ -1,5 +1,5 @@
 """The health of a book, in figures and in words a person understands: how full it is, what is blocked, and what the
-floors above know of it (sessions that are covered, how the last review went), which they tell through a registry."""
+apps above know of it (sessions that are covered, how the last review went), which they register."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -33,19 +33,19 @@ _readers: list[FactsReader] = []
 
 
 def on_health(reader: FactsReader) -> None:
-    """Register what another floor knows of a book; called from an AppConfig's ready()."""
+    """Register what another app knows of a book; called from an AppConfig's ready()."""
     if reader not in _readers:
         _readers.append(reader)
 
 
 def health_of_books(owner_id: UUID, *, limits: KeyLimits = UNLIMITED) -> list[dict[str, Any]]:
-    """The health of each of the owner's books, by name."""
+    """Return the health of each of the owner's books, by name."""
     books = limits.filter(Book.objects.filter(owner_id=owner_id), book="name")
     return _health(list(books.order_by("name")), timezone.now())
 
 
 def book_health(book: Book, now: datetime) -> dict[str, Any]:
-    """The health of one book: figures, and `text`, the line for people."""
+    """Return the health of one book: figures, and `text`, the line for people."""
     return _health([book], now)[0]
 
 
@@ -63,7 +63,7 @@ def _book_json(book: Book, facts: Sequence[Facts]) -> dict[str, Any]:
 
 
 def ago(moment: datetime, now: datetime) -> str:
-    """How long ago something was, in words."""
+    """Return how long ago something was, in words."""
     minutes = int((now - moment).total_seconds() // 60)
     for size, unit in ((60 * 24, "day"), (60, "hour"), (1, "minute")):
         if minutes >= size:

@@ -6,12 +6,12 @@ from uuid_utils import compat
 
 
 def uuid7() -> UUID:
-    """A new time-ordered UUID (RFC 9562, version 7)."""
+    """Return a new time-ordered UUID (RFC 9562, version 7)."""
     return compat.uuid7()
 
 
 def parse_uuid(value: object) -> UUID | None:
-    """The UUID a client wrote, or None: an id that cannot exist is answered like one that does not."""
+    """Return the UUID a client wrote, or None: an id that cannot exist is answered like one that does not."""
     try:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError:

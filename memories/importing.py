@@ -71,7 +71,7 @@ class ImportReport:
         }
 
     def counts(self) -> dict[str, int]:
-        """How many lines came to what."""
+        """Return how many lines came to what."""
         return {name: getattr(self, name) for name in ("new", "known", "changed", "blocked", "refused")}
 
     def add(self, other: "ImportReport") -> None:
@@ -81,7 +81,7 @@ class ImportReport:
         self.problems += other.problems[: MOST_PROBLEMS - len(self.problems)]
 
     def refuse(self, line: "ImportLine", error: DomainError) -> None:
-        """Count a line that is left out for its form or for want of room."""
+        """Count a line that is left out for its form or because the budget is used up."""
         self.refused += 1
         self._problem({"line": line.line, "code": error.code, "message": str(error)})
 
@@ -136,8 +136,8 @@ def import_slices(
 
 
 def parse_lines(text: str, *, default_book: str) -> list[ImportLine]:
-    """The memories of an import: our own export (other lines of it are passed over), or objects that hold their text
-    as `content`, `memory`, `text` or `fact`. Raises InvalidRequest with the number of the line, TooLarge."""
+    """Return the memories of an import: our own export (other lines of it are passed over), or objects that hold their
+    text as `content`, `memory`, `text` or `fact`. Raises InvalidRequest with the number of the line, TooLarge."""
     return finish(_parsed(text, default_book))
 
 
@@ -243,7 +243,7 @@ class _Standing:
             self.keys |= known_keys(book, keys, timezone.now())
 
     def changed_by(self, line: ImportLine, key: str) -> Memory | None:
-        """The memory that a line names and says something else of."""
+        """Return the memory that a line names and says something else of."""
         same = self.rows.get(line.number) if line.number is not None else None
         return same if same is not None and same.content_key != key else None
 

@@ -70,7 +70,7 @@ def register_cache(
 
 
 def publish(kind: Kind, *, owner_id: UUID, book_id: UUID | None = None, session_id: UUID | None = None) -> None:
-    """Tell every process what is forgotten; call it at the end of the transaction that forgets."""
+    """Publish to every process what is forgotten; call it at the end of the transaction that forgets."""
     Invalidation.objects.create(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     forgotten = Forgotten(kind=kind, owner_id=owner_id, book_id=book_id, session_id=session_id)
     transaction.on_commit(lambda: apply(forgotten), robust=True)
@@ -85,7 +85,7 @@ def apply(forgotten: Forgotten) -> None:
 
 
 def _concerns(forgotten: Forgotten, book: search.BookKey | None) -> bool:
-    """Whether texts of that book are forgotten; None stands for texts of conversations, which no book holds."""
+    """Return True if texts of that book are forgotten; None stands for texts of conversations, which no book holds."""
     if book is None:
         return forgotten.kind != Kind.BOOK
     owner_id, book_id = book

@@ -10,7 +10,7 @@ from memories.storable import storable
 
 
 def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False) -> Any:
-    """The value of a JSON text. `what` names the text in errors.
+    """Return the value of a JSON text. `what` names the text in errors.
 
     Half characters (lone surrogates) are refused, or with `repair` replaced. Raises InvalidRequest for text that is not
     UTF-8 or not JSON, and for more values, deeper nesting or longer numbers than the limits allow."""
@@ -34,7 +34,7 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
 
 
 def _values(text: str) -> int:
-    """An upper bound of the number of values outside of strings."""
+    """Return an upper bound of the number of values outside of strings."""
     outside = text.replace("\\\\", "").replace('\\"', "").split('"')[::2]
     return sum(part.count(",") + part.count("[") + part.count("{") for part in outside)
 

@@ -1,5 +1,5 @@
-"""Leases: claims in the database that expire, so that a crashed holder blocks nothing for ever.
-Called by reviews.consolidation. Whoever writes under a lease calls `require` in the transaction that writes."""
+"""Leases: claims in the database that expire, so that a crashed holder does not block others for ever. Called by
+reviews.consolidation. A transaction that writes under a lease calls `require`."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -32,7 +32,7 @@ def take(name: str, *, holder: str, seconds: float) -> UUID | None:
 
 
 def extend(name: str, token: UUID, *, seconds: float) -> bool:
-    """The holder's heartbeat. False: the lease is gone, also when nobody else has taken it yet."""
+    """Extend a lease for its holder. Return False if the lease is gone, even if nobody else has taken it yet."""
     now = timezone.now()
     mine = Lease.objects.filter(name=name, token=token, expires_at__gt=now)
     return mine.update(expires_at=now + timedelta(seconds=seconds)) == 1
@@ -51,5 +51,5 @@ def release(name: str, token: UUID) -> None:
 
 
 def is_held(name: str) -> bool:
-    """Whether somebody holds it now."""
+    """Return True if somebody holds it now."""
     return Lease.objects.filter(name=name, expires_at__gt=timezone.now()).exists()

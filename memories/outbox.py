@@ -23,7 +23,7 @@ _own = threading.local()
 
 
 def owner_group(owner_id: UUID) -> str:
-    """The channel group of an owner's browsers."""
+    """Return the channel group of an owner's browsers."""
     return f"owner.{owner_id}"
 
 
@@ -36,8 +36,8 @@ def notify(
     review_id: UUID | None = None,
     memory_numbers: Sequence[int] = (),
 ) -> Notification:
-    """Store a notification; call it as the last statement of the transaction that it tells of. `book` is the name of
-    the book it is about: a limited key is told of its own books only, and of nothing that is about no book.
+    """Store a notification; call it as the last statement of the transaction that it reports. `book` is the name of the
+    book it is about: a limited key gets notifications about its own books only.
 
     The number comes from the owner's row: its lock makes the order of numbers the order of commits, which plain ids
     are not on PostgreSQL. Browsers are woken after the commit."""
@@ -55,7 +55,7 @@ def notify(
 
 
 def wake(owner_id: UUID) -> None:
-    """Tell every process that holds a browser of this owner to look at the outbox. May be lost."""
+    """Hint to every process with a browser of this owner that it should look at the outbox. A hint may be lost."""
     send_hint(owner_group(owner_id), {"type": "outbox.hint"})
 
 
@@ -86,7 +86,7 @@ def next_number(owner_id: UUID, column: str) -> int:
 
 
 def next_numbers(owner_id: UUID, column: str, count: int) -> range:
-    """The same for several numbers at once."""
+    """Raise one of the owner's counters by several numbers and return the last."""
     if column not in {"notification_seq", "memory_seq"}:
         raise ValueError(column)
     table = connection.ops.quote_name(Owner._meta.db_table)
@@ -130,12 +130,12 @@ def notifications_after(
 
 
 def current_number(owner_id: UUID) -> int:
-    """The number of the owner's newest notification (0: none yet)."""
+    """Return the number of the owner's newest notification (0: none yet)."""
     return Owner.objects.values_list("notification_seq", flat=True).get(pk=owner_id)
 
 
 def notification_json(row: Notification) -> dict[str, Any]:
-    """A notification as API and websocket show it."""
+    """Return a notification as API and websocket show it."""
     return {
         "id": str(row.seq),
         "kind": row.kind,

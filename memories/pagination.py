@@ -1,4 +1,4 @@
-"""Lists as every API gives them: newest first unless said otherwise, with `limit` and `after`."""
+"""Pagination of the APIs: lists are newest first unless stated otherwise, with `limit` and `after`."""
 
 from collections.abc import Callable
 from typing import Any
@@ -34,7 +34,7 @@ def list_json(
 
 
 def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str, Any]:
-    """The envelope of a list."""
+    """Return the envelope of a list."""
     return {
         "object": "list",
         "data": data,
@@ -45,7 +45,7 @@ def page_json(data: list[dict[str, Any]], *, has_more: bool = False) -> dict[str
 
 
 def number(value: str) -> int | None:
-    """An id that is a number, or None for text that cannot be one."""
+    """Return an id that is a number, or None for text that cannot be one."""
     if not value.isdecimal() or len(value) > len(str(LARGEST_NUMBER)):
         return None
     found = int(value)

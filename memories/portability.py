@@ -28,7 +28,7 @@ def register_exporter(name: str, exporter: Exporter) -> None:
 
 def export_lines(owner_id: UUID, *, book: str | None = None) -> Iterator[str]:
     """The export, a line at a time: a header, memories and their revisions, and, unless it is of one book only, what
-    the floors above add."""
+    the apps above add."""
     yield _line({"type": "header", "format": FORMAT, "version": 1, "book": book})
     memories = Memory.objects.filter(owner_id=owner_id).select_related("book")
     revisions = Revision.objects.filter(owner_id=owner_id).select_related("change_set", "memory")

@@ -1,5 +1,5 @@
-"""Where a memory comes from, as a page says it: the session and the turn, or the turns a review read. The floors above
-know; they register how to ask them, for many memories at once, when Django starts."""
+"""Where a memory comes from, as a page says it: the session and the turn, or the turns a review read. The apps above
+know this; when Django starts they register functions that answer for many memories at once."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
@@ -62,7 +62,7 @@ def names_of(
     runs: Collection[UUID | None],
     reviews: Collection[UUID | None] = (),
 ) -> Names:
-    """The names of sessions, runs and reviews of an owner; four queries at most, however many they are."""
+    """Return the names of sessions, runs and reviews of an owner; four queries at most, however many they are."""
     session_ids, run_ids, review_ids = ({key for key in keys if key} for keys in (sessions, runs, reviews))
     names = _names(owner_id, session_ids, run_ids) if _names and (session_ids or run_ids) else Names()
     return replace(names, reviewed=_reviewed(owner_id, review_ids)) if _reviewed and review_ids else names

@@ -1,6 +1,6 @@
 """Other memory providers beside the native one: named in DAYBOOK_MEMORY_PROVIDERS by dotted path, asked in a lane of
-their own, and told of each completed run after its answer is delivered. The native provider needs none of this: its two
-lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
+their own, and informed of each completed run after its answer is delivered. The native provider needs none of this: its
+two lanes are memories.recall, and its record of a run is a row of the closing transaction (memories.threads)."""
 
 import asyncio
 import logging
@@ -65,8 +65,8 @@ class ProviderUnusable(Exception):
 
 
 def providers() -> tuple[MemoryProvider, ...]:
-    """The configured providers, one instance per process. Raises ProviderUnusable; config.apps calls this at start, so
-    that a wrong path stops the process there."""
+    """Return the configured providers, one instance per process. Raises ProviderUnusable; config.apps calls this at
+    start, so that a wrong path stops the process there."""
     return _load(tuple(settings.MEMORY_PROVIDERS))
 
 
@@ -101,8 +101,8 @@ _pending: set["asyncio.Task[None]"] = set()
 
 
 def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metadata: Mapping[str, Any]) -> None:
-    """Tell every provider of a completed run, without anybody waiting for it. Blank exchanges are not told.
-    Raises ProviderUnusable."""
+    """Report a completed run to every provider in the background. Blank exchanges are not reported. Raises
+    ProviderUnusable."""
     if not user.strip() or not assistant.strip():
         return
     messages = ({"role": "user", "content": user}, {"role": "assistant", "content": assistant})
@@ -113,7 +113,7 @@ def record_later(scope: Scope, *, user: str, assistant: str, run_id: UUID, metad
 
 
 async def recorded() -> None:
-    """Wait until everything told so far has been taken or given up (tests, shutdown)."""
+    """Wait until all reports so far are delivered or given up (tests, shutdown)."""
     await asyncio.gather(*_pending, return_exceptions=True)
 
 

@@ -77,7 +77,7 @@ class RecallSettings:
 
 @contextmanager
 def contained(name: str, trace: dict[str, Any]) -> Iterator[None]:
-    """What goes wrong inside ends here: in the run's trace under `name`, in the metrics and in the log."""
+    """Contain errors of the block: they go to the run's trace under `name`, to the metrics and to the log."""
     try:
         yield
     except Exception as error:  # noqa: BLE001 - memory never breaks a turn
@@ -92,7 +92,8 @@ def log_failure(name: str, error: Exception) -> None:
 
 
 def searches_book(snapshot: SessionSnapshot, max_memories: int) -> bool:
-    """Whether the long-term lane has anything to search: entries beyond the frozen block, and room for them."""
+    """Return True if the long-term lane has anything to search: entries beyond the frozen block, and a budget for
+    them."""
     return not snapshot.frozen.holds_all and max_memories > len(snapshot.frozen.entries)
 
 
@@ -170,7 +171,7 @@ def cut(text: str, limit: int = SNIPPET_BYTES) -> str:
 
 
 async def _together(lanes: Collection[Awaitable[list[Recalled]]]) -> list[list[Recalled]]:
-    """Concurrently, and without tasks around a lane that is alone."""
+    """Run the lanes concurrently, without a task if there is only one."""
     return [await lane for lane in lanes] if len(lanes) < 2 else await asyncio.gather(*lanes)
 
 
@@ -209,7 +210,7 @@ async def _ask(
 async def _guarded(
     name: str, search: Awaitable[list[Recalled]], seconds: float, trace: dict[str, Any]
 ) -> list[Recalled]:
-    """A lane within its deadline; whatever it does, the turn goes on, and the trace names what went wrong."""
+    """Run a lane within its deadline. If it fails, the turn goes on, and the trace names the error."""
     started = time.perf_counter()
     found: list[Recalled] = []
     with contained(name, trace):

@@ -27,7 +27,7 @@ _FAILURES = (RedisError, OSError, TimeoutError)
 
 
 async def redis_answers() -> bool:
-    """Whether Redis answers within a second."""
+    """Return True if Redis answers within a second."""
     client = AsyncRedis.from_url(settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0))
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -39,8 +39,8 @@ async def redis_answers() -> bool:
 
 
 class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has no types
-    """Channels' layer on Redis. Whoever joins a group or listens gets no error and waits a second at most: without
-    Redis there are no hints, and consumers look at the outbox by themselves."""
+    """Channels' layer on Redis. Joining a group and listening raise no error and wait a second at most: without Redis
+    there are no hints, and consumers look at the outbox by themselves."""
 
     _told_at = -_QUIET_SECONDS
 
@@ -57,7 +57,7 @@ class HintLayer(RedisChannelLayer):  # type: ignore[misc]  # channels_redis has 
         await self._wait_briefly(super().group_discard(group, channel))
 
     async def receive(self, channel: str) -> Any:
-        """The next message of a channel, whatever happens to Redis meanwhile."""
+        """Return the next message of a channel, whatever happens to Redis meanwhile."""
         while True:
             receiving = asyncio.create_task(super().receive(channel))
             try:
@@ -109,11 +109,11 @@ class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
 
     @staticmethod
     def get_connection(list_key: str | None = None) -> Redis:
-        """A client of its own, as the library makes them. Its calls raise RedisError within a second."""
+        """Return a client of its own, as the library makes them. Its calls raise RedisError within a second."""
         return _queue_client(ANSWER_SECONDS)
 
     def dequeue(self) -> list[tuple[None, bytes | str]] | None:
-        """The next job, waited for on a client that may wait: only workers do."""
+        """Return the next job, waited for on a client that may wait: only workers do."""
         if self._waiting is None:
             self._waiting = _queue_client(_DEQUEUE_SECONDS)
         job = self._waiting.blpop([self.list_key], timeout=1)

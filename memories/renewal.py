@@ -35,8 +35,8 @@ _KINDS = (
 
 
 def verdicts_renew() -> int:
-    """Look at some more texts, if any have not been looked at under these rules; how many. Idempotent; several workers
-    at once do some of it twice."""
+    """Scan some more texts, if any have not been looked at under these rules; return how many. Idempotent; several
+    workers at once do some of it twice."""
     looked_at = 0
     until = time.monotonic() + SWEEP_SECONDS
     for kind in _KINDS:

@@ -19,7 +19,7 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:
-    """The owner's memory of that number. Raises NotFound, also for a deleted one unless `deleted`."""
+    """Return the owner's memory of that number. Raises NotFound, also for a deleted one unless `deleted`."""
     rows = limits.filter(Memory.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = number if isinstance(number, int) else parse_number(number)
     memory = rows.filter(number=found).first() if found is not None else None
@@ -29,12 +29,12 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:
-    """The owner's book of that name, or None."""
+    """Return the owner's book of that name, or None."""
     return Book.objects.filter(owner_id=owner_id, name=name).first()
 
 
 def memory_json(memory: Memory) -> dict[str, Any]:
-    """A memory as the API shows it. The row comes with its book."""
+    """Return a memory as the API shows it. The row comes with its book."""
     return {
         "id": str(memory.number),
         "object": "memory",
@@ -58,7 +58,7 @@ def memory_json(memory: Memory) -> dict[str, Any]:
 
 
 def revision_json(revision: Revision) -> dict[str, Any]:
-    """A revision as the API shows it. The row comes with its change set."""
+    """Return a revision as the API shows it. The row comes with its change set."""
     source = revision.change_set
     return {
         "id": str(revision.pk),

@@ -96,7 +96,7 @@ class SessionSnapshot:
     _guidance: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def guidance(self, read_tool: str) -> str:
-        """The Memory Guidance block that names this tool, "" for none. The same name gives the same bytes."""
+        """Return the Memory Guidance block that names this tool, "" for none. The same name gives the same bytes."""
         told = self._guidance.get(read_tool)
         if told is None:
             told = guidance(self.summary, read_tool=read_tool)
@@ -105,7 +105,7 @@ class SessionSnapshot:
         return told
 
     def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
-        """Whether nothing that may be injected has changed since."""
+        """Return True if nothing that may be injected has changed since."""
         mine = self.view.state
         return (mine.book_id, mine.generation, mine.epoch, self.version) == (
             state.book_id,
@@ -125,7 +125,7 @@ class Snapshots:
     _forgettings: int = 0
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
-        """The session's snapshot if it is of this state; no database query."""
+        """Return the session's snapshot if it is of this state; no database query."""
         with self._lock:
             found = self._sessions.get(session_id)
             if found is None or not found[1].is_of(state, version):
@@ -159,7 +159,7 @@ class Snapshots:
         return snapshot
 
     def held(self, session_id: UUID) -> SessionSnapshot | None:
-        """The session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
+        """Return the session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
         with self._lock:
             found = self._sessions.get(session_id)
             return found[1] if found else None
@@ -215,11 +215,11 @@ class Snapshots:
         return sessions, len(views), sum(view.nbytes for view in views)
 
     def fresh_view(self, state: BookState) -> BookView:
-        """A view of the rows as this transaction sees them; not kept, since they may be rolled back."""
+        """Return a view of the rows as this transaction sees them; not kept, since they may be rolled back."""
         return load_view(state)
 
     def view(self, state: BookState) -> BookView:
-        """The shared view of a book, not older than `state`."""
+        """Return the shared view of a book, not older than `state`."""
         with self._lock:
             view = self._present(state.book_id)
             if view is not None and view.state.generation >= state.generation and view.state.epoch >= state.epoch:
@@ -236,7 +236,7 @@ class Snapshots:
             return view
 
     def _present(self, book_id: UUID) -> BookView | None:
-        """The view that is kept of a book, which is in use now."""
+        """Return the view that is kept of a book, which is in use now."""
         if book_id not in self._views:
             return None
         view = self._views[book_id][1]
@@ -259,7 +259,7 @@ register_cache(snapshots.forget, trim=snapshots.trim, clear=snapshots.clear)
 
 
 def empty_snapshot(state: BookState) -> SessionSnapshot:
-    """What a run injects from when its snapshot cannot be made: a book without entries. It is not stored."""
+    """Return what a run injects from when its snapshot cannot be made: a book without entries. It is not stored."""
     return SessionSnapshot(view=BookView(state, ()), version=(0, 0), frozen=freeze((), max_memories=0, char_limit=0))
 
 
@@ -355,7 +355,7 @@ def _view_entry(row: _Row) -> ViewEntry:
 
 
 def _search_entry(entry: ViewEntry) -> Entry:
-    # Curated entries stand for themselves: two facts saved in one session are no neighbours.
+    # Curated entries stand for themselves: two facts saved in one session are not neighbours.
     return Entry(
         number=entry.number,
         content=entry.content,

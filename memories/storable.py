@@ -4,7 +4,7 @@ from typing import Any
 
 
 def storable_text(text: str) -> str:
-    """The text without NUL; half a character (a lone surrogate) becomes a question mark."""
+    """Return the text without NUL; half a character (a lone surrogate) becomes a question mark."""
     if "\x00" in text:
         text = text.replace("\x00", "")
     try:

@@ -1,5 +1,4 @@
-"""What the worker looks after for memories: expiries, tombstones, notifications and counts that are old
-enough to go."""
+"""The sweep of memories in the worker: expiries, and the purge of old tombstones, notifications and counts."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -27,7 +26,7 @@ _BATCH = 200
 
 
 def memories_sweep() -> None:
-    """One sweep. Idempotent; safe in several workers."""
+    """Run one sweep. It is idempotent and safe in several workers."""
     now = timezone.now()
     for book in Book.objects.filter(next_expiry_at__lte=now)[:_BATCH]:
         book_expire(book)

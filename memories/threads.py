@@ -81,8 +81,8 @@ class ThreadView:
         self.outside = tuple(outside)
 
     def search(self, query: str, *, limit: int) -> list[ThreadHit]:
-        """The best parts, best first; one part per side of a turn. A query without content words ("ok", "go on") finds
-        the newest turns, newest first."""
+        """Return the best parts, best first; one part per side of a turn. A query without content words ("ok", "go on")
+        finds the newest turns, newest first."""
         parts = [
             (turn, text, speaker)
             for turn in self.outside
@@ -124,8 +124,8 @@ class ThreadCache:
     _forgettings: int = 0
 
     def known(self, session_id: UUID, newest: UUID | None) -> tuple[ThreadTurn, ...] | None:
-        """The session's turns if `newest` is the newest record they were read with; no query. They may hold turns that
-        were superseded since: those numbered like the turn that is being run, or higher."""
+        """Return the session's turns if `newest` is the newest record they were read with; no query. They may hold
+        turns that were superseded since: those numbered like the turn that is being run, or higher."""
         if newest is None:
             return ()
         with self._lock:
@@ -136,7 +136,7 @@ class ThreadCache:
             return held.turns
 
     def held(self, session_id: UUID) -> HeldThread | None:
-        """What is held of a session, current or not; looking at it does not keep it."""
+        """Return what is held of a session, current or not; looking at it does not keep it."""
         with self._lock:
             return self._threads.get(session_id)
 
@@ -204,8 +204,8 @@ register_cache(thread_cache.forget, trim=thread_cache.trim, clear=thread_cache.c
 
 
 def outside_window(turns: Sequence[ThreadTurn], window: Sequence[tuple[str, Sequence[str]]]) -> ThreadView:
-    """What a request no longer shows of these turns, message by message. `window` is the request's conversation: each
-    user message's text with the texts of the assistant messages that follow it."""
+    """Return what a request no longer shows of these turns, message by message. `window` is the request's conversation:
+    each user message's text with the texts of the assistant messages that follow it."""
     users: set[int] = set()
     answers: set[int] = set()
     for user, steps in window:

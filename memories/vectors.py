@@ -15,7 +15,8 @@ from search.vectors import Vector
 
 
 def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Vector]:
-    """The vectors (float arrays) of a book's live memories by number; none where no embedding model is configured."""
+    """Return the vectors (float arrays) of a book's live memories by number; none where no embedding model is
+    configured."""
     if not settings.EMBEDDING_MODEL:
         return {}
     rows = MemoryVector.objects.filter(

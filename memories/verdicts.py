@@ -35,12 +35,12 @@ _kept: "OrderedDict[tuple[str, bool], Judged]" = OrderedDict()
 
 
 def verdict_of(content: str, keywords: Sequence[str]) -> Judged:
-    """The verdict of a memory's words, scanned at most once."""
+    """Return the verdict of a memory's words, scanned at most once."""
     return _judged(content, keywords, document=False)
 
 
 def verdict_of_document(content: str) -> Judged:
-    """The verdict of a document, scanned at most once."""
+    """Return the verdict of a document, scanned at most once."""
     return _judged(content, (), document=True)
 
 
@@ -51,7 +51,7 @@ def older_rules() -> tuple[str, ...]:
 
 
 def is_of_words(scan_hash: str, content: str, keywords: Sequence[str], older: Sequence[str]) -> bool:
-    """Whether a stored verdict is of exactly these words, under the present rules or older ones."""
+    """Return True if a stored verdict is of exactly these words, under the present rules or older ones."""
     return any(
         scan_hash == scanning.scan_hash(content, keywords, rules=rules) for rules in (scanning.RULES_VERSION, *older)
     )

@@ -1,4 +1,4 @@
-"""Who looks at a page: the owner and their clock. Decorators for the views of every app."""
+"""The viewer of a page: the owner and their time zone. Decorators for the views of every app."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,11 +26,11 @@ class Viewer:
 
     @property
     def actor(self) -> str:
-        """How their writes are signed."""
+        """The actor of the viewer's writes."""
         return f"user:{self.owner.user_id}"
 
     def local(self, moment: datetime) -> datetime:
-        """A moment on their clock."""
+        """Return a moment in the viewer's time zone."""
         return moment.astimezone(self.zone)
 
     def day(self, moment: datetime) -> str:
@@ -55,27 +55,28 @@ View = Callable[..., HttpResponse]
 
 
 def page_view(view: View) -> View:
-    """A page for whoever is signed in; strangers are sent to the sign-in page."""
+    """Return a view of a page for signed-in users; others are redirected to the sign-in page."""
     return never_cache(require_GET(login_required(_for_viewer(view))))
 
 
 def form_view(view: View) -> View:
-    """What a form of a page sends."""
+    """Return a view that a form of a page is sent to."""
     return never_cache(require_POST(login_required(_for_viewer(view))))
 
 
 def fragment_view(view: View) -> View:
-    """Part of a page: somebody who was signed out is told so, instead of being given the sign-in page to put in it."""
+    """Return a view of a part of a page. A user who was signed out gets status 401, since the sign-in page does not fit
+    into a part."""
     return never_cache(require_GET(_for_viewer(view)))
 
 
 def action_view(view: View) -> View:
-    """A write that a page's script asks for; strangers are told so."""
+    """Return a view of a write that a page's script asks for; others than signed-in users get status 401."""
     return never_cache(require_POST(_for_viewer(view)))
 
 
 def zone_of(owner: Owner) -> ZoneInfo:
-    """The owner's time zone; UTC when the stored name is unknown here."""
+    """Return the owner's time zone; UTC when the stored name is unknown here."""
     try:
         return ZoneInfo(owner.time_zone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -83,7 +84,7 @@ def zone_of(owner: Owner) -> ZoneInfo:
 
 
 def _for_viewer(view: View) -> View:
-    """Give the view its viewer, and the page the viewer's clock."""
+    """Pass the view its viewer, and render the page in the viewer's time zone."""
 
     @wraps(view)
     def with_viewer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:

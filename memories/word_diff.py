@@ -92,7 +92,7 @@ def _without_equal_ends(old: Sequence[str], new: Sequence[str], span: Span) -> t
 
 
 def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
-    """The longest row, in the order of both texts, of pieces that stand once in each."""
+    """Return the longest row, in the order of both texts, of pieces that stand once in each."""
     a, b, c, d = span
     once_old = {piece for piece, count in Counter(old[a:b]).items() if count == 1}
     counts = Counter(new[c:d])
@@ -114,7 +114,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
 
 
 def _compared(old: Sequence[str], new: Sequence[str], span: Span) -> list[Pair]:
-    """A longest common subsequence of two short stretches."""
+    """Return a longest common subsequence of two short stretches."""
     a, b, c, d = span
     rows = [[0] * (d - c + 1)]
     for i in range(b - 1, a - 1, -1):

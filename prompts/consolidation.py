@@ -37,7 +37,7 @@ class SessionNotes:
 
 
 def extraction_messages(*, thread_id: str, items: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """The request of one extraction: `items` are `{role, content}` in order."""
+    """Return the request of one extraction: `items` are `{role, content}` in order."""
     # No content can end the tag around it: in JSON, "<" may be written as an escape.
     listed = json.dumps(list(items), ensure_ascii=False, indent=1).replace("<", "\\u003c")
     return (
@@ -49,7 +49,7 @@ def extraction_messages(*, thread_id: str, items: Sequence[dict[str, Any]]) -> t
 def synthesis_messages(
     *, documents: Sequence[CurrentDocument], notes: Sequence[SessionNotes]
 ) -> tuple[dict[str, Any], ...]:
-    """The request of one synthesis: documents by path, notes newest first."""
+    """Return the request of one synthesis: documents by path, notes newest first."""
     text = fill(
         prompt_file(_SYNTHESIS),
         current_memory_md="\n".join(map(_document, documents)) or "(none yet)",
@@ -62,8 +62,8 @@ def synthesis_messages(
 
 
 def guidance(summary: str, *, read_tool: str = "read") -> str:
-    """The Memory Guidance block around a summary, or "" for none; nothing in it can end the tag. `read_tool` is the
-    name of the tool that reads documents."""
+    """Return the Memory Guidance block around a summary, or "" for none; nothing in it can end the tag. `read_tool` is
+    the name of the tool that reads documents."""
     if not summary.strip():
         return ""
     return fill(prompt_file(_GUIDANCE), memory_summary=escape(summary), read_tool=read_tool)

@@ -7,11 +7,11 @@ from prompts.files import fill, prompt_file
 
 
 def earlier_block(summary: str) -> str:
-    """The `<earlier_conversation>` block, or "" for none."""
+    """Return the `<earlier_conversation>` block, or "" for none."""
     return fill(prompt_file("earlier_block"), summary=escape(summary)) if summary else ""
 
 
 def compaction_prompt(*, earlier: str, conversation: Sequence[tuple[str, str]], words: int) -> str:
-    """The request for a summary of `(role, text)` messages, given the summary of what came before them."""
+    """Return the request for a summary of `(role, text)` messages, given the summary of what came before them."""
     lines = "\n".join(f"<{role}>{escape(text)}</{role}>" for role, text in conversation)
     return fill(prompt_file("compaction"), earlier=escape(earlier) or "(nothing)", conversation=lines, words=str(words))

@@ -18,7 +18,7 @@ _PASSAGE = 25
 
 
 def is_prompt_copy(text: str) -> bool:
-    """Whether a text is a close copy of a prompt of ours, of a part of one, or holds a passage of one."""
+    """Return True if a text is a close copy of a prompt of ours, of a part of one, or holds a passage of one."""
     runs = _runs(text)
     shared = len(runs & _runs_of(_texts()))
     needed = _SENTENCE if shared == len(runs) else max(_FEWEST, _SHARE * len(runs))
@@ -26,7 +26,7 @@ def is_prompt_copy(text: str) -> bool:
 
 
 def _texts() -> frozenset[str]:
-    """The prompts as they are used, and as they were shipped: a model may know those."""
+    """Return the prompts as they are used, and as they were shipped: a model may know those."""
     return frozenset([*(prompt_file(name).text for name in PROMPTS), *packaged_texts().values()])
 
 

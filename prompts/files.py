@@ -73,7 +73,8 @@ def use_folder(folder: Path | None) -> None:
 
 @cache
 def prompt_file(name: str) -> PromptFile:
-    """The prompt `name` (a path below the folder, without .md). Raises KeyError for a name that is not in PROMPTS.
+    """Return the prompt `name` (a path below the folder, without .md). Raises KeyError for a name that is not in
+    PROMPTS.
 
     A file that cannot be used is logged, once in a process, and the next one is taken."""
     for path in _sources(name):
@@ -106,13 +107,13 @@ def prompt_problems() -> list[str]:
 
 @cache
 def packaged_texts() -> dict[str, str]:
-    """The texts that this version was shipped with, by name."""
+    """Return the texts that this version was shipped with, by name."""
     texts: dict[str, str] = json.loads(PACKAGED.read_text(encoding="utf-8"))
     return texts
 
 
 def fill(file: PromptFile, **values: str) -> str:
-    """The text with its `{{variables}}` replaced, in one pass: a value is never looked through for variables.
+    """Return the text with its `{{variables}}` replaced, in one pass: a value is never looked through for variables.
 
     Values are given for all variables of the prompt, also for those that its file leaves out; else PromptError."""
     variables = PROMPTS[file.name]

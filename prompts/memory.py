@@ -31,14 +31,14 @@ def memory_line(memory: MemoryLine) -> str:
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:
-    """The `<memories>` block, or "" for none."""
+    """Return the `<memories>` block, or "" for none."""
     if not memories:
         return ""
     return fill(prompt_file("memory_block"), memories="\n".join(map(memory_line, memories)))
 
 
 def thread_block(snippets: Sequence[Snippet]) -> str:
-    """The `<thread_memories>` block, or "" for none."""
+    """Return the `<thread_memories>` block, or "" for none."""
     if not snippets:
         return ""
     lines = (f'  <snippet turn="{snippet.turn}">{escape(snippet.text)}</snippet>' for snippet in snippets)

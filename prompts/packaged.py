@@ -6,7 +6,7 @@ from prompts.files import FOLDER, PACKAGED, PROMPTS
 
 
 def texts_now() -> dict[str, str]:
-    """The texts of the files beside this module, by name."""
+    """Return the texts of the files beside this module, by name."""
     return {name: (FOLDER / f"{name}.md").read_text(encoding="utf-8").strip("\n") for name in sorted(PROMPTS)}
 
 

@@ -1,4 +1,4 @@
-"""The review prompt: its file, filled with what is stored already and the room that is left."""
+"""The review prompt: its file, filled with what is stored already and the budget that is left."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ class ExistingMemory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewPrompt:
-    """What a review is told. `room`: characters left by target, None = no limit."""
+    """The values of the review prompt. `room`: characters left by target, None = no limit."""
 
     existing: Sequence[ExistingMemory]
     room: dict[str, int | None]
     max_writes: int
 
     def render(self) -> str:
-        """The text of the last message of a review's request."""
+        """Return the text of the last message of a review's request."""
         return fill(
             prompt_file("review"),
             existing="\n".join(map(_line, self.existing)) or "  (nothing yet)",

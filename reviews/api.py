@@ -79,7 +79,7 @@ async def review_reject(request: ApiRequest, review_id: str, body: WritesIn | No
 
 
 def review_json(review: ReviewRun) -> dict[str, Any]:
-    """A review as the API shows it."""
+    """Return a review as the API shows it."""
     return {
         "id": str(review.pk),
         "object": "review",

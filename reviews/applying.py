@@ -51,7 +51,7 @@ def apply_writes(
 
 
 def write_state(write: dict[str, Any]) -> dict[str, Any]:
-    """A write as the run's row keeps it. What was refused is kept without its text, which may be why."""
+    """Return a write as the run's row keeps it. What was refused is kept without its text, which may be why."""
     return {**write, "after": None, "keywords": None} if write["state"] == "refused" else write
 
 

@@ -107,7 +107,7 @@ def _locked(review_id: UUID) -> ReviewRun:
 
 
 def _chosen(run: ReviewRun, only: frozenset[int] | None, states: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The writes that are meant; each must be in one of the states."""
+    """Return the writes that are meant; each must be in one of the states."""
     if only is None:
         chosen = [write for write in run.writes if write["state"] in states]
     else:

@@ -13,8 +13,8 @@ from search.index import BookIndex
 
 
 def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:
-    """The entries in their order. Where they take more than settings.REVIEW_TOKENS: first those that the conversation
-    is about, then the newest, until that is full."""
+    """Return the entries in their order. Where they take more than settings.REVIEW_TOKENS: first those that the
+    conversation is about, then the newest, until that is full."""
     if sum(text_tokens(entry.content) for entry in entries) <= settings.REVIEW_TOKENS:
         return [_shown(entry) for entry in entries]
     index = BookIndex.build([Entry(number=int(e.key), content=e.content, keywords=tuple(e.keywords)) for e in entries])

@@ -20,7 +20,7 @@ _FORGOTTEN: dict[str, Any] = {"writes": [], "rejected_at": None, "change_set": N
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
-    """A session is forgotten: what is under way or waits for a decision ends, in the same transaction."""
+    """End the reviews of a forgotten session that are under way or wait for a decision, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
     _cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.")
 

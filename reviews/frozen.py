@@ -1,6 +1,6 @@
 """The frozen conversation: an immutable range of append-only messages, read once into the worker's memory.
 
-Only turns that completed and still stand are read: a failed or stopped one is nothing that was said, a turn that was
+Only turns that completed and still stand are read: a failed or stopped turn was not completed, and a turn that was
 edited or regenerated before the review began has been taken back by the person."""
 
 import hashlib
@@ -38,7 +38,7 @@ class FrozenConversation:
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
-    """The messages a review may read: of completed turns that stand, and history that the client brought."""
+    """Return the messages a review may read: of completed turns that stand, and history that the client brought."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
     return rows.filter(_STANDING).exclude(kind=Message.Kind.COMMAND)
 
@@ -62,11 +62,12 @@ def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
 
 
 def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversation:
-    """The turns since the last review that ended well, with some context before, cut at the token limit (oldest first).
-    User and assistant words are verbatim; tool results are only mentioned: a web page is no evidence about a person."""
+    """Return the turns since the last review that ended well, with some context before, cut at the token limit (oldest
+    first). User and assistant words are verbatim; tool results are only mentioned: a web page is no evidence about a
+    person."""
     if review.session_id is None:
         return FrozenConversation()
-    # What was cleared or forgotten is no context either.
+    # Messages that were cleared or forgotten are left out of the context too.
     floor = Extraction.objects.filter(session_id=review.session_id).values_list("floor_seq", flat=True).first() or 0
     first = max(floor + 1, reviewed_through + 1 - CONTEXT_MESSAGES)
     rows = reviewable(review.owner_id, review.session_id).filter(seq__gte=first, seq__lte=review.last_seq)
@@ -94,14 +95,14 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 
 
 def as_evidence(row: Message) -> dict[str, Any] | None:
-    """A message as the reviewer sees it, or None for one that says nothing."""
+    """Return a message as the reviewer sees it, or None for one that says nothing."""
     if row.role == Message.Role.TOOL:
         return {"role": "assistant", "content": f"[tool result, {len(row.text)} characters]"}
     return {"role": row.role, "content": row.text} if row.text.strip() else None
 
 
 def cut(text: str, most_tokens: int) -> str:
-    """The beginning and the end of a message that is too long to be read whole."""
+    """Return the beginning and the end of a message that is too long to be read whole."""
     half = max(0, most_tokens - _TOKENS_OF_NOTE) / 2
     head, tail = characters_within(text, half), characters_within(reversed(text), half)
     return f"{text[:head]}\n[… {len(text) - head - tail} characters left out …]\n{text[len(text) - tail :]}"

@@ -1,11 +1,11 @@
-"""What reviews say to a person."""
+"""Sentences about reviews, for notifications."""
 
 from collections.abc import Iterable
 from typing import Any
 
 
 def saved_text(writes: Iterable[dict[str, Any]]) -> str:
-    """The sentence of a verbose review; empty when nothing is different after it."""
+    """Return the sentence of a verbose review; empty when nothing is different after it."""
     kept, gone = counts(write for write in writes if write["state"] == "applied")
     if kept:
         return f"Saved {memories(kept)} from your last conversation."
@@ -13,14 +13,14 @@ def saved_text(writes: Iterable[dict[str, Any]]) -> str:
 
 
 def waiting_text(writes: Iterable[dict[str, Any]]) -> str:
-    """The sentence of a review whose writes wait for a person."""
+    """Return the sentence of a review whose writes wait for a person."""
     kept, gone = counts(writes)
     return f"A review wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
 
 
 def counts(writes: Iterable[dict[str, Any]]) -> tuple[int, int]:
-    """How many memories are saved (added or updated), and how many removed, after these writes in their order. One that
-    is changed twice counts once; one that is added and deleted again not at all."""
+    """Return how many memories are saved (added or updated), and how many removed, after these writes in their order.
+    One that is changed twice counts once; one that is added and deleted again not at all."""
     kept: dict[str, str] = {}
     for write in writes:
         key, before = write["key"], kept.get(write["key"])
@@ -35,5 +35,5 @@ def counts(writes: Iterable[dict[str, Any]]) -> tuple[int, int]:
 
 
 def memories(number: int) -> str:
-    """A number of memories."""
+    """Return a number of memories."""
     return f"{number} {'memory' if number == 1 else 'memories'}"

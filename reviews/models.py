@@ -1,4 +1,4 @@
-"""Rows of the reviews floor: one ReviewRun per background reflection over a frozen stretch of a conversation."""
+"""The models of the reviews app: one ReviewRun for each background review of a frozen part of a conversation."""
 
 from django.db import models
 from django.db.models import Q

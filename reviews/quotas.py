@@ -1,5 +1,5 @@
-"""What reviews may cost an owner in a day: a number of reviews, and tokens. Looked at in the worker, when a review is
-claimed: a turn is never slower or refused for it. A review that comes too late in the day waits for the next one."""
+"""Quotas of reviews: their number and their tokens per owner and day. The worker checks them when it claims a review,
+so they never slow down or refuse a turn. A review beyond the quota waits for the next day."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
@@ -22,7 +22,7 @@ class Day:
 
     @property
     def reached(self) -> str:
-        """The ceiling that is reached, in words; empty: none is."""
+        """A sentence about the quota that is used up, "" if none is."""
         if settings.REVIEWS_PER_DAY and self.reviews >= settings.REVIEWS_PER_DAY:
             return f"Today's {settings.REVIEWS_PER_DAY:,} reviews are used up; the next one runs tomorrow."
         if settings.REVIEW_TOKENS_PER_DAY and self.tokens >= settings.REVIEW_TOKENS_PER_DAY:
@@ -32,7 +32,7 @@ class Day:
 
 
 def day_of(owner: Owner, now: datetime | None = None) -> Day:
-    """The owner's present day. Quotas count UTC days: a change of time zone gives nobody a second one."""
+    """Return the owner's present day. Quotas count days of UTC, so a change of time zone does not begin a new day."""
     today = (now or timezone.now()).astimezone(UTC).date()
     begins = datetime.combine(today, time.min, UTC)
     ends = begins + timedelta(days=1)

@@ -7,7 +7,7 @@ from gateway.upstream import retry_after_seconds
 from memories.errors import DomainError, RateLimited, UpstreamError
 from reviews.undo import review_undo as review_undo  # one door for the edges
 
-# Seconds before the second, third and further attempts; a server that says how long it wants to rest is heard.
+# Seconds before the second, third and further attempts; a pause that the server asks for is respected.
 RETRY_SECONDS = (5.0, 30.0, 120.0)
 
 

@@ -140,7 +140,7 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
 
 
 def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
-    """The frozen conversation and, last, the review prompt."""
+    """Return the frozen conversation and, last, the review prompt."""
     conversation = reflection.conversation.messages
     prompt = ReviewPrompt(
         existing=choose_existing(list(reflection.book.entries.values()), conversation),

@@ -102,7 +102,7 @@ def review_schedule(
 
 
 def kept_settings(agent: AgentSettings) -> dict[str, Any]:
-    """What a review is done with, as the agent is now."""
+    """Return what a review is done with, as the agent is now."""
     return {name: getattr(agent, name) for name in _KEPT}
 
 

@@ -10,7 +10,7 @@ from reviews.undo import review_undo as review_undo  # one door for the edges
 
 
 def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ReviewRun:
-    """The owner's review, with its book. Raises NotFound."""
+    """Return the owner's review, with its book. Raises NotFound."""
     rows = limits.filter(
         ReviewRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name", agent="agent_name"
     )
@@ -21,5 +21,5 @@ def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UN
 
 
 def review_model(review: ReviewRun) -> str:
-    """The name of the model a review asks."""
+    """Return the name of the model a review asks."""
     return review_target(review.settings).model

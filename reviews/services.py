@@ -66,7 +66,7 @@ class _Cancelled(Exception):
 
 
 class _Lost(Exception):
-    """The run is no longer this worker's."""
+    """Another worker has the run now."""
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
@@ -114,7 +114,7 @@ def review_claim(run_id: UUID) -> ReviewClaim | None:
 
 
 def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
-    """The oldest due review of the run's session: itself, unless an earlier one still waits."""
+    """Return the oldest due review of the run's session: itself, unless an earlier one still waits."""
     waiting = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
     return waiting.order_by("id").first() or run
 
@@ -197,7 +197,8 @@ def expire_leases(now: datetime) -> int:
 
 
 def _postponed(run: ReviewRun) -> bool:
-    """Whether the owner's day is used up: then the run waits for the next one, or leaves its turns to a later run."""
+    """Return True if the owner's day is used up: then the run waits for the next one, or leaves its turns to a later
+    run."""
     day = day_of(run.owner)
     if not day.reached:
         return False

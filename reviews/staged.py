@@ -83,7 +83,7 @@ class StagedBook:
 
     @classmethod
     def of(cls, rows: Sequence[Memory], limits: dict[Target, int], *, max_writes: int) -> "StagedBook":
-        """A staged book over the rows of a book that are not deleted."""
+        """Return a staged book over the rows of a book that are not deleted."""
         now = timezone.now()
         shown = [row for row in rows if not row.blocked and not (row.expires_at and row.expires_at <= now)]
         seen = {row.pk for row in shown}

@@ -1,5 +1,6 @@
-"""What the worker looks after every few seconds: lost jobs, leases that ran out, sessions left with unreviewed turns,
-decisions that nobody made. Idempotent and safe in several workers: each step is a compare-and-set or a claim."""
+"""The sweep of reviews in the worker, every few seconds: lost jobs, expired leases, idle sessions with unreviewed
+turns, and decisions that nobody made. It is idempotent and safe in several workers: each step is a compare-and-set or a
+claim."""
 
 from datetime import timedelta
 

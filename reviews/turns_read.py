@@ -32,6 +32,6 @@ def turns_read(owner_id: UUID, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns
 
 
 def turns_of(owner_id: UUID, review_ids: Collection[UUID]) -> dict[UUID, Turns]:
-    """The same for reviews by id, for memories.provenance. Two queries."""
+    """Return the turns that reviews read, by review id, for memories.provenance. Two queries."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, pk__in=review_ids)
     return turns_read(owner_id, list(rows.only("session_id", "first_seq", "last_seq")))

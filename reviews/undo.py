@@ -61,7 +61,8 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
 
 
 def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
-    """A review is undone when none of its writes stands any more; what was changed since is no longer its own."""
+    """Return the state of a review after an undo. It is undone when none of its writes stands any more; writes that
+    were changed since do not count."""
     states = {write.get("state") for write in review.writes}
     if "waiting" in states or not undone.undone:
         return review.state

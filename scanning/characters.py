@@ -37,7 +37,7 @@ _ONE_SPELLING = str.maketrans("يىكةھ", "ییکهه")
 
 
 def is_invisible(char: str) -> bool:
-    """Whether the character shows nothing and takes no room."""
+    """Return True if the character shows nothing and takes no room."""
     if char in INVISIBLE:
         return True
     point = ord(char)
@@ -45,7 +45,7 @@ def is_invisible(char: str) -> bool:
 
 
 def is_accent(char: str) -> bool:
-    """Whether the character is a mark that can be left out without changing the word for a reader."""
+    """Return True if the character is a mark that can be left out without changing the word for a reader."""
     point = ord(char)
     return (
         0x0300 <= point <= 0x036F
@@ -83,7 +83,7 @@ def folded(char: str) -> str:
 
 @lru_cache(maxsize=8192)
 def script_of(char: str) -> str:
-    """The script of a letter as the first word of its Unicode name (LATIN, CYRILLIC, …); else empty."""
+    """Return the script of a letter as the first word of its Unicode name (LATIN, CYRILLIC, …); else empty."""
     if not char.isalpha():
         return ""
     name = unicodedata.name(char, "")

@@ -63,8 +63,8 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
 
 
 def _unescaped_view(view: View) -> View | None:
-    """The whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for; None if
-    there are none, or none that hides a letter or a bracket."""
+    """Return the whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for;
+    None if there are none, or none that hides a letter or a bracket."""
     if "\\" not in view.text:
         return None
     letters: list[str] = []

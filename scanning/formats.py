@@ -92,7 +92,7 @@ def format_spans(text: str) -> Iterator[Span]:
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a password is a stand-in: a variable, a template slot, the word "password" itself."""
+    """Return True if a password is a stand-in: a variable, a template slot, the word "password" itself."""
     return bool(_FILLER_PASSWORD.match(value)) or "${" in value or "{{" in value or "$(" in value or is_filler(value)
 
 
@@ -134,7 +134,7 @@ def _card_spans(text: str) -> Iterator[Span]:
 
 
 def _is_card(digits: str) -> bool:
-    """Whether length and first digits are those of a card network."""
+    """Return True if length and first digits are those of a card network."""
     length, two, four = len(digits), int(digits[:2]), int(digits[:4])
     return (
         (digits[0] == "4" and length in (16, 19))
@@ -166,7 +166,7 @@ def _iban_spans(text: str) -> Iterator[Span]:
 
 @cache
 def _iban_length(country: str) -> int:
-    """How long the numbers of a country are; 0 where it has none."""
+    """Return how long the numbers of a country are; 0 where it has none."""
     if country == _IRAN:
         return _IRAN_LENGTH
     form = _IBAN_FORMS.info(country)[0][1].get("bban", "")

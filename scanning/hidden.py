@@ -126,6 +126,6 @@ def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _turns(word: str) -> int:
-    """How often the script changes inside a word: 1 in a loan word with an ending, more in a disguise."""
+    """Return how often the script changes inside a word: 1 in a loan word with an ending, more in a disguise."""
     scripts = [script for script in map(script_of, word) if script]
     return sum(1 for left, right in pairwise(scripts) if left != right)

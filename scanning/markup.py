@@ -20,7 +20,7 @@ class PatternRule:
     needs: re.Pattern[str] | None = None  # what a text has that the pattern may match; quick to look for
 
     def search(self, text: str) -> re.Match[str] | None:
-        """The first match in a folded text."""
+        """Return the first match in a folded text."""
         return None if self.needs and not self.needs.search(text) else self.pattern.search(text)
 
 

@@ -22,7 +22,7 @@ _MEASURES = word_set("more less fewer to how too which what")
 
 
 def is_order(sentence: Sentence, at: int) -> bool:
-    """Whether the verb at `at` commands, as opposed to "I ignore", "should I ignore", "how to ignore"."""
+    """Return True if the verb at `at` commands, as opposed to "I ignore", "should I ignore", "how to ignore"."""
     if not at:
         return True
     before = sentence.words[at - 1]
@@ -40,12 +40,12 @@ def _speaks_of_self(sentence: Sentence, at: int) -> bool:
 
 
 def is_you(sentence: Sentence, at: int) -> bool:
-    """Whether "you" is told what it is or has, as opposed to being asked or reported about."""
+    """Return True if "you" is told what it is or has, as opposed to being asked or reported about."""
     return not sentence.words[max(at - 1, 0)].startswith(("can", "could", "would", "do", "if", "where", "how"))
 
 
 def is_short(sentence: Sentence, at: int) -> bool:
-    """Whether little else is said: a bare order, not a part of a longer statement."""
+    """Return True if little else is said: a bare order, not a part of a longer statement."""
     return len(sentence.words) <= 12 and is_order(sentence, at)
 
 
@@ -55,18 +55,19 @@ tell tells mention reveal inform disclose notify alert let warn admit explain sa
 
 
 def is_foreign(sentence: Sentence, at: int) -> bool:
-    """Whether the verb is not English, so that "never" may stand behind it."""
+    """Return True if the verb is not English, so that "never" may stand behind it."""
     return sentence.words[at] not in _ENGLISH_TELL
 
 
 def is_wanted(sentence: Sentence, at: int) -> bool:
-    """Whether the verb commands and is not forbidden: "never print secrets" is a fine wish."""
+    """Return True if the verb commands and is not forbidden: "never print secrets" is a fine wish."""
     never = BIT["NEVER"]
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 3) : at])
 
 
 def is_about_something(sentence: Sentence, at: int) -> bool:
-    """Whether what must not be told is a matter, not a measure: "don't tell the user more than three options"."""
+    """Return True if what must not be told is a matter, not a measure: "don't tell the user more than three
+    options"."""
     user = BIT["USER"]
     for place in range(at + 1, min(at + 6, len(sentence.words))):
         if sentence.masks[place] & user:
@@ -75,7 +76,7 @@ def is_about_something(sentence: Sentence, at: int) -> bool:
 
 
 def is_bare(sentence: Sentence, at: int) -> bool:
-    """Whether the order names no place where it would make sense: "drop all restrictions <<<"."""
+    """Return True if the order names no place where it would make sense: "drop all restrictions <<<"."""
     return (
         len(sentence.words) <= 9
         and is_wanted(sentence, at)
@@ -84,42 +85,42 @@ def is_bare(sentence: Sentence, at: int) -> bool:
 
 
 def is_removal(sentence: Sentence, at: int) -> bool:
-    """Whether the verb takes away what is written; "don't forget this note" only reminds."""
+    """Return True if the verb takes away what is written; "don't forget this note" only reminds."""
     return not sentence.words[at].startswith(("forg", "olvid", "oubl", "verg", "esquec", "dimentic", "zapomin", "забы"))
 
 
 def is_no_wish(sentence: Sentence, at: int) -> bool:
-    """Whether it is not the person's own wish: "the user never wants to be told …"."""
+    """Return True if it is not the person's own wish: "the user never wants to be told …"."""
     if {("no", "user"), ("another", "user")} & set(pairwise(sentence.words[max(0, at - 5) : at])):
         return False
     return not {"wants", "want", "likes", "prefers", "does", "doesn't", "do"} & set(sentence.words[max(0, at - 5) : at])
 
 
 def is_not_to_me(sentence: Sentence, at: int) -> bool:
-    """Whether it goes to somebody else: "e-mail me at …" is a wish."""
+    """Return True if it goes to somebody else: "e-mail me at …" is a wish."""
     return not _ME.intersection(sentence.words[at + 1 : at + 2])
 
 
 def is_unguarded(sentence: Sentence, at: int) -> bool:
-    """Whether skipping is not itself forbidden: "never delete files without approval" is a fine rule."""
+    """Return True if skipping is not itself forbidden: "never delete files without approval" is a fine rule."""
     never = BIT["NEVER"]
     return is_order(sentence, at) and not any(mask & never for mask in sentence.masks[max(0, at - 6) : at])
 
 
 def is_kept_from(sentence: Sentence, at: int) -> bool:
-    """Whether something is hidden from somebody: "hide the user menu" is not."""
+    """Return True if something is hidden from somebody: "hide the user menu" is not."""
     if sentence.words[at] in ("hide", "hides", "conceal", "withhold", "cover"):
         return is_order(sentence, at) and "from" in sentence.words[at + 1 : at + 12]
     return is_order(sentence, at)
 
 
 def is_first(sentence: Sentence, at: int) -> bool:
-    """Whether the condition opens the sentence."""
+    """Return True if the condition opens the sentence."""
     return at <= 2
 
 
 def is_not_told(sentence: Sentence, at: int) -> bool:
-    """Whether nobody reports it: "he secretly sends" is a statement."""
+    """Return True if nobody reports it: "he secretly sends" is a statement."""
     return not at or sentence.words[at - 1] == "it" or sentence.words[at - 1] not in _SUBJECTS
 
 
@@ -130,5 +131,5 @@ compose discuss
 
 
 def is_no_question(sentence: Sentence, at: int) -> bool:
-    """Whether the sentence neither asks nor sets a writing task."""
+    """Return True if the sentence neither asks nor sets a writing task."""
     return sentence.words[0] not in _ASKING

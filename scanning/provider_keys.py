@@ -164,7 +164,8 @@ def entropy(text: str) -> float:
 
 @lru_cache(maxsize=1024)
 def looks_random(body: str) -> bool:
-    """Whether a run of letters and digits looks drawn by chance: mixed cases and digits, or hex, of high entropy."""
+    """Return True if a run of letters and digits looks drawn by chance: mixed cases and digits, or hex, of high
+    entropy."""
     digits = sum(char.isdigit() for char in body)
     upper = sum(char.isupper() for char in body)
     lower = sum(char.islower() for char in body)
@@ -182,5 +183,5 @@ _FILLER = re.compile(
 
 
 def is_filler(value: str) -> bool:
-    """Whether the value is a placeholder rather than a secret."""
+    """Return True if the value is a placeholder rather than a secret."""
     return bool(_FILLER.search(value)) or (len(value) >= 8 and len(set(value)) <= 3)

@@ -41,7 +41,7 @@ class CompiledRule:
 
 
 def mask_of(names: str) -> int:
-    """Bits of class names separated by bars; KeyError for a name that is no class."""
+    """Bits of class names separated by bars. Raises KeyError for an unknown class."""
     mask = 0
     for name in names.split("|"):
         mask |= BIT[name]
@@ -49,7 +49,7 @@ def mask_of(names: str) -> int:
 
 
 def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
-    """The rules of a family; `checks` holds the functions that a rule may name behind `?`."""
+    """Return the rules of a family; `checks` holds the functions that a rule may name behind `?`."""
     rules = []
     for line in re.sub(r"\n\s+\+", " +", family.rules).strip().splitlines():
         body, _, check = line.strip().partition(" ? ")
@@ -117,7 +117,8 @@ _QUOTE = re.compile("[\"“”„«»「」『』‘`]|(?<!\\w)'|'(?!\\w)")
 
 
 def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool:
-    """Whether the match stands in quotation marks in a sentence that speaks about such texts ("phrases such as …")."""
+    """Return True if the match stands in quotation marks in a sentence that speaks about such texts ("phrases such as
+    …")."""
     if not any(mask & _META for mask in sentence.masks[: span[0]]):
         return False
     start, end = sentence.starts[span[0]], sentence.ends[span[1]]

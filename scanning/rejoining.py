@@ -1,5 +1,5 @@
-"""Words put together again: letters that were set apart, words cut in two, letters in the wrong order.
-Only vocabulary words are restored, and only a rule that then matches blocks, so ordinary typos do no harm."""
+"""Rejoins words of a text: letters that were set apart, words cut in two, letters in the wrong order. Only words of the
+vocabulary are rejoined, and only a rule that then matches blocks, so ordinary typos do no harm."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ _PACKAGE = __name__.rpartition(".")[0]
 
 
 def rules_version() -> str:
-    """The hash over all modules of this package that are loaded, and over the library's version."""
+    """Return the hash over all modules of this package that are loaded, and over the library's version."""
     values: set[str] = set()
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{_PACKAGE}.") and name != __name__:
@@ -34,7 +34,7 @@ def _constants(names: dict[str, Any]) -> Iterator[str]:
 
 
 def _written(value: Any) -> str:
-    """A constant as text, the same in every process; "" for what is none."""
+    """Return a constant as text, the same in every process; "" for what is none."""
     if isinstance(value, bool | int | float | str):
         return repr(value)
     if isinstance(value, re.Pattern):

@@ -49,7 +49,7 @@ def looks_like_password(value: str) -> bool:
 
 
 def is_quoted_password(value: str) -> bool:
-    """Whether a quoted text behind a label can be a password; plain words may."""
+    """Return True if a quoted text behind a label can be a password; plain words may."""
     low = value.lower().strip()
     if is_placeholder(value) or low in _STATES or low in _NOT_VALUES or _ENV_NAME.match(value):
         return False

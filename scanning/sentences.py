@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from scanning.views import View
 from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
 
-# Vowel signs of Indic scripts are no letters to `re`, but belong to the word.
+# Vowel signs of Indic scripts are not letters to `re`, but belong to the word.
 _LETTERS = (
     "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
 )
@@ -45,7 +45,7 @@ class Sentence:
 
 
 def sentences_of(view: View) -> list[Sentence]:
-    """The sentences of a folded view, with classes of words and phrases marked."""
+    """Return the sentences of a folded view, with classes of words and phrases marked."""
     sentences: list[Sentence] = []
     current = Sentence()
     for match in _TOKEN.finditer(view.text):

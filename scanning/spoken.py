@@ -19,7 +19,8 @@ _WORDS = 9  # words between them
 
 
 def _labels(source: str) -> re.Pattern[str]:
-    """A pattern of all labels, longest first; in spaced scripts only whole words, also as part of NAME_LIKE_THIS."""
+    """Return a pattern of all labels, longest first; in spaced scripts only whole words, also as part of
+    NAME_LIKE_THIS."""
     words = set(entries_of(source))
     unspaced = any_of(word for word in words if UNSPACED.match(word))
     spaced = any_of(word for word in words if not UNSPACED.match(word))
@@ -101,7 +102,7 @@ def spoken_spans(view: View, original: str) -> Iterator[Span]:
 
 
 def _cased(view: View, original: str, start: int, end: int) -> str:
-    """The value as it was written, when the view still shows it letter by letter."""
+    """Return the value as it was written, when the view still shows it letter by letter."""
     if view.decoded:
         return view.text[start:end]
     first, last = view.located(start, end)
@@ -141,7 +142,7 @@ def _values_behind(view: View, original: str, label: re.Match[str], rule: str) -
 
 
 def _may_do_without_connector(text: str, label: re.Match[str], limit: int) -> bool:
-    """Whether "password hunter22" can be meant, as opposed to `"password"` and "boarding pass LH1234"."""
+    """Return True if "password hunter22" can be meant, as opposed to `"password"` and "boarding pass LH1234"."""
     if label.end() < limit and text[label.end()] not in " ,)]*":
         return bool(UNSPACED.match(label.group()))
     if label.group() not in _ABBREVIATIONS:
@@ -152,7 +153,7 @@ def _may_do_without_connector(text: str, label: re.Match[str], limit: int) -> bo
 def _whole_value(
     view: View, original: str, label: re.Match[str], connector: re.Match[str] | None, limit: int
 ) -> tuple[int, int] | None:
-    """A quoted value, or a passphrase of several words."""
+    """Return a quoted value, or a passphrase of several words."""
     text = view.text
     if connector is None:
         quoted = _QUOTED.match(text, label.end() + 1) if text[label.end() : label.end() + 1] in (" ", ",") else None

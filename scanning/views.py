@@ -30,7 +30,7 @@ class View:
 
 
 def raw_view(text: str) -> View:
-    """The text as it is."""
+    """Return the text as it is."""
     return View("raw", text, range(len(text) + 1))
 
 
@@ -105,5 +105,5 @@ def labels_view(view: View) -> View | None:
 
 
 def reversed_view(view: View) -> View:
-    """The text from back to front."""
+    """Return the text from back to front."""
     return View("reversed", view.text[::-1], [*reversed(view.origin[:-1]), view.origin[-1]], decoded=True)

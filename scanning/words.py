@@ -43,7 +43,7 @@ _ARABIC_PREFIX = re.compile("^(?:[وفبكل]?ال|لل|[وفبلس])(?=.{3})")
 
 
 def fold_word(word: str) -> str:
-    """A vocabulary word as it appears in a folded view."""
+    """Return a vocabulary word as it appears in a folded view."""
     return "".join(folded(char) for char in word)
 
 
@@ -124,12 +124,12 @@ def classes_of(word: str) -> int:
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a text, as a set."""
+    """Return the words of a text, as a set."""
     return frozenset(text.split())
 
 
 def any_of(words: Iterable[str]) -> str:
-    """A pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
+    """Return a pattern that matches any of the words, the longest first; shared beginnings are tried once (a trie)."""
     heads: dict[str, set[str]] = {}
     for word in words:
         heads.setdefault(word[:1], set()).add(word[1:])
@@ -141,7 +141,7 @@ def any_of(words: Iterable[str]) -> str:
 
 
 def phrase_matches(rest: tuple[str, ...], words: list[str], at: int) -> bool:
-    """Whether the words from `at` on are these; a last word with `*` may have any ending."""
+    """Return True if the words from `at` on are these; a last word with `*` may have any ending."""
     if at + len(rest) > len(words):
         return False
     for offset, expected in enumerate(rest):

@@ -120,7 +120,7 @@ def points(query: Query, evidence: Evidence, best: Ints) -> float:
 
 
 def _median(scores: Floats) -> float:
-    """What np.median returns, without its checks, which take longer than the work."""
+    """Return what np.median returns, without its checks, which take longer than the work."""
     half = len(scores) // 2
     middle = [half] if len(scores) % 2 else [half - 1, half]
     scores.partition(middle)

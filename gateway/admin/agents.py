@@ -53,7 +53,7 @@ class _AgentForm(RefusableForm):
         return cleaned
 
     def settings(self) -> dict[str, Any]:
-        """The settings that were typed, as the service takes them."""
+        """Return the settings that were typed, as the service takes them."""
         return schema_values(AgentSettings, self.cleaned_data)
 
 

@@ -52,7 +52,7 @@ class ApiKeyForm(RefusableForm):
 
 @admin.register(ApiKey)
 class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
-    """Who may call the APIs for whom."""
+    """API keys: each lets a program call the APIs for its owner."""
 
     form = ApiKeyForm
     object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
@@ -112,7 +112,7 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
         return page
 
     def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
-        """The service has recorded it."""
+        """Add nothing: the service has recorded it."""
 
     def fits(self, row: ApiKey, verb: str) -> bool:
         return row.revoked_at is None

@@ -81,7 +81,7 @@ class _ConfigurationForm(RefusableForm):
         return cleaned
 
     def part(self, section: str) -> dict[str, Any]:
-        """What was typed for one section."""
+        """Return what was typed for one section."""
         return schema_values(_PARTS[section][1], self.cleaned_data, f"{section}_")
 
 
@@ -95,7 +95,7 @@ ConfigurationForm: type[_ConfigurationForm] = type("ConfigurationForm", (_Config
 
 @admin.register(Configuration)
 class ConfigurationAdmin(ServiceAdmin):
-    """Memory settings: one form for the sections of the agents file that are no agents; the same rows."""
+    """Memory settings: one form for all sections of the agents file except the agents, on the same rows."""
 
     change_action = Action.SETTINGS_CHANGE
     form = ConfigurationForm
@@ -118,7 +118,7 @@ class ConfigurationAdmin(ServiceAdmin):
         return HttpResponseRedirect(reverse("admin:gateway_configuration_change", args=["memories"]))
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Configuration | None:
-        """The form's row, also before anything was ever saved."""
+        """Return the form's row, also before anything was ever saved."""
         if object_id != "memories":
             return None
         return Configuration.objects.filter(section=object_id).first() or Configuration(section=object_id)

@@ -57,7 +57,7 @@ def prices_text(prices: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def _read(line: str) -> tuple[str, dict[str, float]]:
-    """A line's model and price. Raises ValueError with what is wrong, in words."""
+    """Return a line's model and price. Raises ValueError with what is wrong, in words."""
     # Names may hold colons (llama3:8b), prices cannot: the last one divides.
     name, colon, numbers = line.rpartition(":")
     parts = [part.strip() for part in numbers.split(",")]

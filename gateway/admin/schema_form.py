@@ -24,7 +24,7 @@ _LINE = 1000
 
 
 def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.Field]:
-    """A form field for each field of the model, by `prefix` + name, in the model's order."""
+    """Return a form field for each field of the model, by `prefix` + name, in the model's order."""
     schema = model.model_json_schema(by_alias=False)
     return {
         f"{prefix}{name}": _field(name, part, schema.get("$defs", {})) for name, part in schema["properties"].items()
@@ -32,7 +32,7 @@ def schema_fields(model: type[BaseModel], prefix: str = "") -> dict[str, forms.F
 
 
 def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """What a form gathered, as the model takes it. Fields that failed are left out."""
+    """Return what a form gathered, as the model takes it. Fields that failed are left out."""
     schema = model.model_json_schema(by_alias=False)
     values: dict[str, Any] = {}
     for name, part in schema["properties"].items():
@@ -90,7 +90,7 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
 
 
 def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A list of objects that differ by their `type`: the types to tick."""
+    """Return a list of objects that differ by their `type`: the types to tick."""
     item = definitions[part["items"]["$ref"].rsplit("/", 1)[-1]]["properties"]["type"]
     kinds = item.get("enum") or [item["const"]]
     return [(kind, item.get("description", kind)) for kind in kinds]

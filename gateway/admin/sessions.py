@@ -29,13 +29,13 @@ _RUN_TONES = {
 
 
 def run_badge(run: Run) -> SafeString:
-    """The badge of a run's state."""
+    """Return the badge of a run's state."""
     tone, icon = _RUN_TONES[Run.State(run.state)]
     return badge(run.get_state_display(), tone, icon)
 
 
 def pretty(value: Any) -> SafeString | str:
-    """A JSON value to read."""
+    """Return a JSON value, indented for reading."""
     if value in (None, "", [], {}):
         return "–"
     return format_html('<pre class="db-json">{}</pre>', json.dumps(value, ensure_ascii=False, indent=2, default=str))
@@ -124,7 +124,7 @@ class SessionAdmin(ReadOnlyAdmin):
         return format_html('<ul class="db-list">{}</ul>', lines)
 
     def page_context(self, request: HttpRequest, row: Session) -> dict[str, Any]:
-        """The session's facts and a page of its transcript (`?from=` a message's number)."""
+        """Return the session's facts and a page of its transcript (`?from=` a message's number)."""
         first = request.GET.get("from", "")
         lines = transcript(row, first=int(first) if first.isdecimal() and len(first) < 10 else 1)
         return {**super().page_context(request, row), "transcript": lines, "title": self.name(row)}

@@ -1,5 +1,5 @@
-"""What can be known of a session's snapshot, in words: from its last run's trace, from its book as it is now, and from
-this process's memory. Snapshots live in processes; whether another one holds a snapshot, no row says."""
+"""The state of a session's snapshot in words, from its last run's trace, its book as it is now, and this process's
+cache. Snapshots are cached per process, so those of other processes are not known."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -83,7 +83,7 @@ def _held(session: Session) -> str:
 
 
 def _trace(run: Run) -> Mapping[str, Any] | None:
-    """The snapshot's part of a run's trace, as gateway.injection wrote it."""
+    """Return the snapshot's part of a run's trace, as gateway.injection wrote it."""
     recall = run.trace.get("recall") if isinstance(run.trace, dict) else None
     given = recall.get("snapshot") if isinstance(recall, dict) else None
     return given if isinstance(given, dict) and "generation" in given else None  # one that failed has none

@@ -10,12 +10,13 @@ _checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
-    """The settings of consolidation. One query."""
+    """Return the settings of consolidation. One query."""
     return ConsolidationSettings.model_validate(_section("memories"))
 
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
-    """The same for a turn; no query when warm: kept by the agent's version, which grows with these settings too."""
+    """Return the settings of consolidation for a turn. They are cached by the agent's version, which these settings
+    raise as well, so a warm cache needs no query."""
     found = _checked.get(agent.pk)
     if found is None or found[0] != agent.version:
         found = _checked[agent.pk] = (agent.version, consolidation_settings())
@@ -33,7 +34,7 @@ def price_of(model: str) -> Price | None:
 
 
 def model_roles() -> ModelRoles:
-    """The models of background work as they are now. One query."""
+    """Return the models of background work as they are now. One query."""
     return ModelRoles.model_validate(_section("model_roles"))
 
 

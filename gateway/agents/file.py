@@ -14,7 +14,7 @@ from memories.errors import InvalidRequest
 
 _APPLIED = "agents_file"
 # What the YAML library raises: its own errors, and whatever its constructors do with a value that looks like a date, a
-# number or a truth value and is none, or that is nested too deeply.
+# number or a truth value without being one, or that is nested too deeply.
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 
 

@@ -37,25 +37,26 @@ class UpstreamUndecided(Conflict):
 
 
 def home_upstream() -> str:
-    """The upstream to which plain model names belong: the default one, or the only one that is configured."""
+    """Return the upstream to which plain model names belong: the default one, or the only one that is configured."""
     configured = settings.DAYBOOK_UPSTREAMS
     return next(iter(configured)) if len(configured) == 1 else DEFAULT
 
 
 def named_target(name: str, upstream: str) -> ModelTarget:
-    """The model of that name on `upstream`, unless the name is `upstream/model` with an upstream that is configured.
-    Model names may contain slashes themselves."""
+    """Return the model of that name on `upstream`, unless the name is `upstream/model` with an upstream that is
+    configured. Model names may contain slashes themselves."""
     found = _qualified(name)
     return found or ModelTarget(upstream, name)
 
 
 def agent_target(agent: AgentSettings) -> ModelTarget:
-    """The model that answers an agent's turns, also its compactions and its keywords."""
+    """Return the model that answers an agent's turns, also its compactions and its keywords."""
     return ModelTarget(agent.upstream, agent.model or settings.DAYBOOK_MODEL)
 
 
 def review_target(kept: Mapping[str, Any]) -> ModelTarget:
-    """The model of a review, from the settings it was scheduled with: `memory_review_model`, else the agent's."""
+    """Return the model of a review, from the settings it was scheduled with: `memory_review_model`, else the
+    agent's."""
     upstream = str(kept.get("upstream") or DEFAULT)
     name = kept.get("memory_review_model")
     if name:
@@ -64,7 +65,7 @@ def review_target(kept: Mapping[str, Any]) -> ModelTarget:
 
 
 def embedding_upstream() -> str:
-    """The upstream of the embedding model."""
+    """Return the upstream of the embedding model."""
     return str(settings.EMBEDDING_UPSTREAM or home_upstream())
 
 
@@ -92,19 +93,20 @@ class BackgroundModels:
         return cls(roles=model_roles(), shared_upstream=consolidation_settings().upstream, agents=agents)
 
     def of_agent(self, agent: AgentSettings, role: str) -> ModelTarget:
-        """The model of a role for what was said to an agent."""
+        """Return the model of a role for what was said to an agent."""
         named = self._role(role)
         if agent.upstream == DEFAULT == home_upstream():
             return named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL)
         return named if named and named.upstream == agent.upstream else agent_target(agent)
 
     def of_session(self, book: str, agent: AgentSettings, role: str) -> ModelTarget:
-        """The model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
+        """Return the model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
         upstreams = self._upstreams(book) | {agent.upstream}
         return self.of_agent(agent, role) if len(upstreams) == 1 else self._of_shared(book, upstreams, role)
 
     def of_book(self, book: str, role: str) -> ModelTarget:
-        """The model of a role for a book as a whole: that of its first agent, by name. Raises UpstreamUndecided."""
+        """Return the model of a role for a book as a whole: that of its first agent, by name. Raises
+        UpstreamUndecided."""
         upstreams = self._upstreams(book)
         if len(upstreams) == 1:
             return self.of_agent(self.agents[book][0], role)
@@ -113,7 +115,7 @@ class BackgroundModels:
         return self._of_shared(book, upstreams, role)
 
     def obstacle(self, book: str) -> str:
-        """Why no upstream may be given a book, as a sentence; "" where one may."""
+        """Return why no upstream may be given a book, as a sentence; "" where one may."""
         try:
             self.of_book(book, DEFAULT)
         except UpstreamUndecided as undecided:
@@ -121,18 +123,18 @@ class BackgroundModels:
         return ""
 
     def obstacles(self) -> dict[str, str]:
-        """The books of agents that no upstream may be given, each with the reason."""
+        """Return the books of agents that no upstream may be given, each with the reason."""
         return {book: reason for book in sorted(self.agents) if (reason := self.obstacle(book))}
 
     def given(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
-        """The rows of books that an upstream may be given; `field` leads to the book's name."""
+        """Return the rows of books that an upstream may be given; `field` leads to the book's name."""
         if self.obstacle(""):  # so it is for every book that no agent uses
             rows = rows.filter(**{f"{field}__in": list(self.agents)})
         refused = list(self.obstacles())
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
     def embeddable(self, rows: "QuerySet[Row]", field: str) -> "QuerySet[Row]":
-        """The rows of books whose texts may be sent to the embedding model; `field` leads to the book's name."""
+        """Return the rows of books whose texts may be sent to the embedding model; `field` leads to the book's name."""
         if settings.EMBEDDING_UPSTREAM:
             return rows
         if len(settings.DAYBOOK_UPSTREAMS) > 1:
@@ -162,7 +164,7 @@ class BackgroundModels:
         return {agent.upstream for agent in self.agents.get(book, ())}
 
     def _role(self, role: str) -> ModelTarget | None:
-        """The model a role names; smol falls back to default. None where neither names one."""
+        """Return the model a role names; smol falls back to default. None where neither names one."""
         name = (self.roles.smol if role == "smol" else "") or self.roles.default
         return named_target(name, home_upstream()) if name else None
 

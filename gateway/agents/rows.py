@@ -20,8 +20,8 @@ _known: dict[str, Agent] = {}
 
 
 def agent_and_key(name: str, key_id: UUID | None) -> tuple[Agent | None, bool]:
-    """The agent of that name, and whether the key may be used (as gateway.keys.valid_keys says).
-    The agent is shared between requests: it is only read."""
+    """Return the agent of that name, and whether the key may be used (as gateway.keys.valid_keys says). The agent is
+    shared between requests: it is only read."""
     key = ApiKey._meta.get_field("id").get_db_prep_value(key_id, connection) if key_id else None
     with connection.cursor() as cursor:
         cursor.execute(_statement(), [key, name])
@@ -53,7 +53,7 @@ def require_agent(caller: Caller, name: str) -> None:
 
 
 def agent_find(caller: Caller, name: str) -> Agent:
-    """The agent a client named as `model`; looks at the key again in the same query.
+    """Return the agent a client named as `model`; looks at the key again in the same query.
 
     Raises ModelNotFound, Unauthorized."""
     require_agent(caller, name)
@@ -76,7 +76,7 @@ _checked: dict[tuple[UUID, int], AgentSettings] = {}
 
 
 def agent_settings(agent: Agent) -> AgentSettings:
-    """The checked settings of a row; kept by its version, which grows with every change."""
+    """Return the checked settings of a row; kept by its version, which grows with every change."""
     found = _checked.get((agent.pk, agent.version))
     if found is None:
         found = _checked[agent.pk, agent.version] = AgentSettings.model_validate(agent.settings)

@@ -1,5 +1,5 @@
-"""What an agent is: the settings, their defaults, limits and descriptions. The JSON Schema of the agents file,
-the help texts of the admin and the checks of both are made from these models."""
+"""The settings of an agent, with their defaults, limits and descriptions. The JSON Schema of the agents file, the help
+texts of the admin and the checks of both are made from these models."""
 
 from typing import Annotated, Any, Literal
 
@@ -211,8 +211,8 @@ class AgentsFile(_Strict):
 
 
 def agents_file_schema() -> dict[str, Any]:
-    """The JSON Schema of the agents file. The memory settings are there by both names that are read: `scan_limit` and
-    `scanLimit`; a file that gives both of one setting is refused."""
+    """Return the JSON Schema of the agents file. The memory settings are there by both names that are read:
+    `scan_limit` and `scanLimit`; a file that gives both of one setting is refused."""
     schema = AgentsFile.model_json_schema(by_alias=False)
     memories = schema["$defs"][ConsolidationSettings.__name__]
     twice = {name: to_camel(name) for name in memories["properties"] if to_camel(name) != name}

@@ -37,7 +37,7 @@ class TrialRequest:
 
 
 def trial_request(agent: Agent, message: str, *, request_id: str) -> TrialRequest:
-    """The one request of a trial of the agent as it is saved."""
+    """Return the one request of a trial of the agent as it is saved."""
     checked = agent_settings(agent)
     instructions = [{"role": "system", "content": checked.instructions}] if checked.instructions else []
     return TrialRequest(

@@ -9,7 +9,7 @@ from memories.json_input import read_json
 
 
 class BodyParser(Parser):
-    """ninja answers 400 for whatever this raises."""
+    """ninja answers 400 for any exception of it."""
 
     def parse_body(self, request: HttpRequest) -> dict[str, Any]:
         return cast(dict[str, Any], read_json(request.body))

@@ -59,7 +59,7 @@ class DocumentedAPI(NinjaAPI):
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
-        """The document, errors included."""
+        """Return the document, errors included."""
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
         document_errors(document)
         return document

@@ -17,13 +17,13 @@ _INTERNAL = "Something went wrong in the gateway. The x-request-id of this answe
 
 
 class MethodNotAllowed(DomainError):
-    """The address is right, the verb is not."""
+    """The path exists, but not with this HTTP method."""
 
     code, http_status = "method_not_allowed", 405
 
 
 class InternalError(DomainError):
-    """Something we did not expect."""
+    """An unexpected error."""
 
     code, http_type, http_status = "internal_error", "api_error", 500
 
@@ -46,12 +46,12 @@ _BY_STATUS: dict[int, DomainError] = {
 
 
 def error_of_status(status: int) -> DomainError:
-    """The error for an answer that something below the APIs gave as a page."""
+    """Return the error for an answer that something below the APIs gave as a page."""
     return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 
 def as_domain_error(error: Exception) -> DomainError:
-    """The expected refusal for what Django, ninja and pydantic raise."""
+    """Return the expected refusal for what Django, ninja and pydantic raise."""
     if isinstance(error, DomainError):
         return error
     if isinstance(error, ValidationError):
@@ -77,7 +77,7 @@ def as_domain_error(error: Exception) -> DomainError:
 
 
 def install_handlers(api: NinjaAPI) -> None:
-    """Give an API the one handler."""
+    """Install the handler in an API."""
 
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error))

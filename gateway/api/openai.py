@@ -112,7 +112,7 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
 
 
 async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
-    """A request that is no turn."""
+    """Answer a request that is not a turn of a conversation."""
     asked = PlainRequest(
         agent=body.agent,
         messages=body.messages,

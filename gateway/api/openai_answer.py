@@ -68,14 +68,14 @@ async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerato
     except Exception as error:
         if not started:
             raise
-        # The 200 has left: whatever it is, say it as a chunk.
+        # Status 200 was sent already, so any error is sent as a chunk.
         yield error_line(error)
         return
     yield sse.DONE_LINE
 
 
 def chunk_head(run: str, agent: str) -> bytes:
-    """The beginning of every chunk of an answer, up to its choices: it is encoded once."""
+    """Return the beginning of every chunk of an answer, up to its choices: it is encoded once."""
     head = {
         "id": f"chatcmpl-{run}",
         "object": "chat.completion.chunk",
@@ -86,7 +86,7 @@ def chunk_head(run: str, agent: str) -> bytes:
 
 
 def error_line(error: Exception) -> bytes:
-    """An error as the last chunk of a stream, as OpenAI clients understand it."""
+    """Return an error as the last chunk of a stream, as OpenAI clients understand it."""
     return sse.data_line(as_domain_error(error).as_json())
 
 

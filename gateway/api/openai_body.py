@@ -32,7 +32,8 @@ class CompletionBody:
 
     @property
     def is_turn(self) -> bool:
-        """Whether somebody says something; else a client asks for itself, and nothing is kept of it."""
+        """Return True if the request is a turn of a conversation, and not a task of the client itself, which is not
+        stored."""
         spoken = any(message["role"] == "user" for message in self.messages)
         return (spoken or named_run_id(self.messages) is not None) and not is_client_task(self.messages, self.metadata)
 
@@ -88,7 +89,7 @@ def _check_message(message: Any, where: str) -> None:
 
 
 def _check_last_said(messages: list[dict[str, Any]]) -> None:
-    """The message that is answered says something; what came before it is the client's to know."""
+    """Check that the last message, which will be answered, has content; earlier messages are not checked."""
     last = next((index for index in reversed(range(len(messages))) if messages[index]["role"] == "user"), None)
     if last is None:
         return

@@ -164,7 +164,7 @@ async def turn_stop(request: ApiRequest, session_id: str, turn_id: str) -> dict[
 
 
 def session_json(session: Session) -> dict[str, Any]:
-    """A session as the API shows it. The row comes with its agent."""
+    """Return a session as the API shows it. The row comes with its agent."""
     return {
         "id": str(session.pk),
         "object": "session",
@@ -180,7 +180,7 @@ def session_json(session: Session) -> dict[str, Any]:
 
 
 def message_json(message: Message) -> dict[str, Any]:
-    """A message as the API shows it. The row comes with its run."""
+    """Return a message as the API shows it. The row comes with its run."""
     return {
         "id": str(message.seq),
         "object": "message",

@@ -32,7 +32,7 @@ _DONE = {
     "zone": "Times are shown in this zone from now on.",
     "revoked": "The key is revoked. Whatever used it is refused from now on.",
 }
-# What a receipt names; whatever else went is counted together.
+# Kinds that a receipt names; all others are counted together.
 _RECEIPT = {
     "memories": "memories",
     "revisions": "revisions",
@@ -58,8 +58,8 @@ class KeyRow:
 
 
 class _PasswordChanged(HttpResponseRedirect):
-    """Back to the page. Sockets are told to look when this browser has the cookie of its new login: told earlier, they
-    would send its own tabs to the sign-in page."""
+    """Back to the page. Sockets check their login once this browser has the cookie of its new login; if they checked
+    earlier, they would send its own tabs to the sign-in page."""
 
     def __init__(self, owner_id: UUID) -> None:
         super().__init__("/account/?done=password")
@@ -167,7 +167,7 @@ def account_delete(user: AbstractBaseUser, owner: Owner) -> Receipt:
 
 
 def receipt_rows(receipt: Receipt) -> list[tuple[str, int]]:
-    """The receipt in words: what, and how many."""
+    """Return the receipt in words: what, and how many."""
     rows = [(words, receipt.erased.get(name, 0)) for name, words in _RECEIPT.items()]
     other = sum(count for name, count in receipt.erased.items() if name not in _RECEIPT)
     return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
@@ -213,7 +213,7 @@ def _may(key: ApiKey) -> str:
 
 
 def _user(request: HttpRequest) -> Any:
-    """The signed-in user; the decorators of the views have seen to it."""
+    """Return the signed-in user; the decorators of the views have seen to it."""
     return request.user
 
 

@@ -100,7 +100,7 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
 
 
 def _html(code: str, pieces: Sequence[tuple[str, int]]) -> str:
-    """The code with each stretch in its class; a string of several tokens is one element."""
+    """Return the code with each stretch in its class; a string of several tokens is one element."""
     out: list[str] = []
     done = 0
     for css, stretch in groupby(_not_empty(pieces), key=itemgetter(0)):

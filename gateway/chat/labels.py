@@ -71,7 +71,7 @@ def error_words(error: Mapping[str, Any] | None) -> ErrorWords:
 
 
 def stopped_words(by: str) -> str:
-    """Why an answer ends early, by what its run's trace says."""
+    """Return why an answer ends early, by what its run's trace says."""
     return _STOPPED.get(by, "Stopped by you.")
 
 
@@ -92,7 +92,7 @@ def margin_day(now: datetime) -> str:
 
 
 def why_words(*, lane: str, why: str, usage_count: int) -> str:
-    """Why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
+    """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
     general = "Part of what every answer is given." if lane == "frozen" else "Close in meaning to your question."
     reason = why.strip() or general
     often = "twice" if usage_count == 2 else f"{usage_count} times"

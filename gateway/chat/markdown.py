@@ -44,7 +44,7 @@ _MARKS = "*_[]`<|~&\\\n"
 
 
 def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> str:
-    """A block of code with its language above it; the page's script adds the copy button."""
+    """Return a block of code with its language above it; the page's script adds the copy button."""
     token = tokens[at]
     match = _LANGUAGE.match(token.info.strip())
     language = match[0] if match else ""

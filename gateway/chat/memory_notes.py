@@ -111,7 +111,7 @@ def notes_of_runs(owner_id: UUID, session_id: UUID, runs: Sequence[Run]) -> dict
 
 
 def notes_of_review(owner_id: UUID, review_id: UUID) -> list[MemoryNote] | None:
-    """What a review wrote, for the toast; None if there is no change of the owner's by that review."""
+    """Return what a review wrote, for the toast; None if there is no change of the owner's by that review."""
     kinds = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
     sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=kinds).order_by("id")
     return [note for _, note in _notes(owner_id, sets)] if sets else None

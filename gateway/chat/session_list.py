@@ -58,7 +58,7 @@ class PageCursor:
 
 
 def page_cursor(text: str) -> PageCursor | None:
-    """The place a page's address names; None for anything else."""
+    """Return the place a page's address names; None for anything else."""
     moment, _, given = text.partition("_")
     try:
         at, pk = parse_datetime(moment), parse_uuid(given)
@@ -88,7 +88,7 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Pa
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
-    """The sessions with `first_words`, which stand in for a title."""
+    """Return the sessions with `first_words`, which stand in for a title."""
     said = Message.objects.filter(
         owner_id=OuterRef("owner_id"), session=OuterRef("pk"), role=Message.Role.USER
     ).order_by("seq")
@@ -96,7 +96,7 @@ def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:
 
 
 def title_of(session: Session) -> str:
-    """The session's title, or the beginning of what was said first."""
+    """Return the session's title, or the beginning of what was said first."""
     if session.title:
         return session.title
     words = " ".join((getattr(session, "first_words", "") or "").split())

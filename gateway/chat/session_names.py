@@ -1,4 +1,4 @@
-"""Names of sessions and numbers of turns, for pages of the floors below and above."""
+"""Names of sessions and numbers of turns, for the pages of all apps."""
 
 from collections.abc import Collection
 from uuid import UUID

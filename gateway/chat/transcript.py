@@ -53,7 +53,7 @@ class Conversation:
 
 
 def conversation(session: Session, zone: ZoneInfo, *, before: int | None = None) -> Conversation:
-    """The newest turns of a session, or the newest ones before message number `before`."""
+    """Return the newest turns of a session, or the newest ones before message number `before`."""
     said = _shown(session).filter(role=Message.Role.USER)
     if before is not None:
         said = said.filter(seq__lt=before)
@@ -88,7 +88,7 @@ def turn_of_run(session: Session, run_id: UUID, zone: ZoneInfo) -> TurnView | No
 
 
 def _command(session: Session, message_id: UUID) -> QuerySet[Message]:
-    """A `/memory` command, which has no run and is named by its own message, and its answer."""
+    """Return a `/memory` command, which has no run and is named by its own message, and its answer."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session, kind=Message.Kind.COMMAND).order_by("seq")
     seq = rows.filter(pk=message_id, role=Message.Role.USER).values_list("seq", flat=True).first()
     return rows.filter(seq__in=[seq, seq + 1]) if seq else rows.none()

@@ -97,7 +97,7 @@ def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Ht
 
 
 def context_fill(session: Session | None) -> int:
-    """How much of the agent's context the session fills, in whole percent.
+    """Return how much of the agent's context the session fills, in whole percent.
 
     The tokens of its newest completed run, as the model server counted them; else estimated from the characters."""
     if session is None:

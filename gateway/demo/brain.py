@@ -88,7 +88,7 @@ def _counted(number: int) -> str:
 
 
 def _results(messages: Sequence[dict[str, Any]]) -> list[str]:
-    """The tool results that follow the last user message."""
+    """Return the tool results that follow the last user message."""
     last_user = max((place for place, message in enumerate(messages) if message.get("role") == "user"), default=-1)
     return [_text(message) for message in messages[last_user + 1 :] if message.get("role") == "tool"]
 

@@ -62,7 +62,7 @@ class Statement:
     target: str
 
     def arguments(self) -> dict[str, object]:
-        """The arguments of the `add_memory` call that saves it."""
+        """Return the arguments of the `add_memory` call that saves it."""
         words = set(re.findall(r"\w+", self.content.casefold()))
         near = dict.fromkeys(word for topic, others in _TOPICS if topic & words for word in others)
         keywords = [word for word in near if word not in words]

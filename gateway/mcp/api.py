@@ -62,7 +62,7 @@ async def mcp_post(request: ApiRequest) -> HttpResponse:
 
 
 async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any] | None, int]:
-    """The answer to one message and its status."""
+    """Return the answer to one message and its status."""
     if message.id is None:
         return None, 202
     envelope = False
@@ -77,7 +77,7 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
 
 
 async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> dict[str, Any]:
-    """What a request gets. Raises RpcError."""
+    """Return what a request gets. Raises RpcError."""
     if message.method == "initialize" and not envelope:
         return protocol.initialize(message.params)
     if message.method == "server/discover" and envelope:

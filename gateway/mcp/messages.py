@@ -28,7 +28,7 @@ class RpcError(Exception):
         self.data = data
 
     def as_json(self, id: Id | None) -> dict[str, Any]:
-        """The answer to the request `id`."""
+        """Return the answer to the request `id`."""
         error: dict[str, Any] = {"code": self.code, "message": str(self)}
         if self.data is not None:
             error["data"] = self.data
@@ -45,7 +45,7 @@ class Message:
 
 
 def read_messages(body: bytes) -> tuple[list[Message], bool]:
-    """The messages of a body, and whether it was a batch (as in versions up to 2025-03-26). Raises RpcError."""
+    """Return the messages of a body, and whether it was a batch (as in versions up to 2025-03-26). Raises RpcError."""
     try:
         data = read_json(body, repair=True)
     except InvalidRequest as error:
@@ -58,7 +58,7 @@ def read_messages(body: bytes) -> tuple[list[Message], bool]:
 
 
 def result_json(id: Id, result: dict[str, Any]) -> dict[str, Any]:
-    """The answer to the request `id`."""
+    """Return the answer to the request `id`."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 

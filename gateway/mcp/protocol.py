@@ -27,8 +27,8 @@ Header = Callable[[str], str | None]
 
 
 def uses_envelope(message: Message, header: Header) -> bool:
-    """Whether a request carries its own envelope, which is then checked. Raises RpcError for a version that is not
-    spoken here, or an envelope that contradicts itself."""
+    """Return True if a request carries its own envelope, which is then checked. Raises RpcError for a version that is
+    not spoken here, or an envelope that contradicts itself."""
     given = header("mcp-protocol-version")
     meta = message.params.get("_meta")
     envelope = meta if isinstance(meta, dict) else {}
@@ -41,7 +41,8 @@ def uses_envelope(message: Message, header: Header) -> bool:
 
 
 def initialize(params: dict[str, Any]) -> dict[str, Any]:
-    """The answer to a handshake: the client's version if it is spoken here, else the newest that has a handshake."""
+    """Return the answer to a handshake: the client's version if it is spoken here, else the newest that has a
+    handshake."""
     asked = params.get("protocolVersion")
     if not isinstance(asked, str):
         raise RpcError(INVALID_PARAMS, "protocolVersion is missing.")
@@ -54,7 +55,7 @@ def initialize(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def discover() -> dict[str, Any]:
-    """The answer to `server/discover`."""
+    """Return the answer to `server/discover`."""
     return {
         "supportedVersions": list(VERSIONS),
         "capabilities": _CAPABILITIES,
@@ -65,22 +66,22 @@ def discover() -> dict[str, Any]:
 
 
 def tools_listed(tools: list[dict[str, Any]]) -> dict[str, Any]:
-    """The answer to `tools/list`, in one page."""
+    """Return the answer to `tools/list`, in one page."""
     return {"tools": tools, "ttlMs": _TOOLS_KEPT_MS, "cacheScope": "private"}
 
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
-    """A result with what version 2026-07-28 wants on each."""
+    """Return a result with what version 2026-07-28 wants on each."""
     return {**result, "resultType": "complete", "_meta": {_SERVER_KEY: server_info()}}
 
 
 def server_info() -> dict[str, str]:
-    """Who answers."""
+    """Return the name and version of this server."""
     return {"name": "daybook", "title": "Daybook", "version": _version()}
 
 
 def unsupported(asked: str) -> RpcError:
-    """The refusal that tells a client which versions to try instead."""
+    """Return the refusal with the versions that a client may try instead."""
     data = {"supported": list(VERSIONS), "requested": asked}
     return RpcError(UNSUPPORTED_VERSION, "This protocol version is not spoken here.", data=data)
 

@@ -19,7 +19,7 @@ NAMES = frozenset(tool.name for tool in _TOOLS)
 
 
 def offered(caller: Caller) -> list[dict[str, Any]]:
-    """The tools of this key as MCP describes tools; a read-only key gets those that read."""
+    """Return the tools of this key as MCP describes tools; a read-only key gets those that read."""
     return [_described(tool) for tool in _TOOLS if not (caller.read_only and tool.writes)]
 
 

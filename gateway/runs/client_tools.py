@@ -23,14 +23,14 @@ _CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
 
 
 def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
-    """The names of a client's tools, of whichever type they are."""
+    """Return the names of a client's tools, of whichever type they are."""
     described = [part for tool in tools for part in (tool, tool.get("function"), tool.get("custom"))]
     names = (part.get("name") for part in described if isinstance(part, dict))
     return frozenset(name for name in names if isinstance(name, str))
 
 
 def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list[ToolCall]:
-    """The client's calls of a step with ids that name the run."""
+    """Return the client's calls of a step with ids that name the run."""
     return [
         ToolCall(id=f"call_{run_id.hex}_{start + index}", name=call.name, arguments=call.arguments)
         for index, call in enumerate(calls)
@@ -38,7 +38,7 @@ def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list
 
 
 def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
-    """The run that a request ending in tool results goes on with, if its call ids are ours."""
+    """Return the run that a request ending in tool results goes on with, if its call ids are ours."""
     last = messages[-1] if messages else {}
     if last.get("role") != "tool":
         return None

@@ -1,4 +1,4 @@
-"""Closing a run: what was said is stored, the turn counted and recorded and the hook told, in one transaction."""
+"""Closing a run: its output is stored, the turn is counted and recorded, and the hook is called, in one transaction."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -37,7 +37,7 @@ COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a
 
 @dataclass(slots=True, kw_only=True)
 class RunOutput:
-    """What a run has said and done so far; handed to `close`."""
+    """The output of a run so far; passed to `close`."""
 
     text: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
@@ -49,7 +49,7 @@ class RunOutput:
 
 
 def earlier_output(context: TurnContext) -> RunOutput:
-    """What a run has said when it opens: nothing, unless it is taken up again."""
+    """Return the output that a run has when it opens: none, unless it is resumed."""
     return RunOutput(
         text=context.resumed_text,
         usage=dict(context.resumed_usage),
@@ -59,10 +59,11 @@ def earlier_output(context: TurnContext) -> RunOutput:
 
 
 def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None) -> int:
-    """Store what was said and end the run; returns the session's turns since the last review.
-    Only a completed run counts, is recorded and is told to the hook.
+    """Store the output and end the run; return the session's turns since the last review. Only a completed run is
+    counted, recorded and passed to the hook.
 
-    Raises RunSuperseded when the lease went to somebody else: then the words are kept with the run and nothing else."""
+    Raises RunSuperseded when the lease went to somebody else: then the text is kept with the run, and nothing else is
+    stored."""
     closed = _close(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
@@ -85,7 +86,7 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
 
 
 def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
-    """The text of the last assistant message of a turn that has one."""
+    """Return the text of the last assistant message of a turn that has one."""
     for message in chain.from_iterable(map(reversed, reversed(parts))):
         if message["role"] == Message.Role.USER:
             break

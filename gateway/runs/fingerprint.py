@@ -1,8 +1,10 @@
-"""Which session is it? Clients that resend everything name none; the conversation's own words do (pure functions).
+"""Fingerprints of conversations: clients that resend everything name no session, so it is recognised by the
+conversation's own text. Pure functions.
 
-Canonical messages are user and assistant texts: without white space (clients trim and join texts each in their way),
-consecutive ones of a role joined, parts that are no text as hashes; system, developer and tool messages are ignored,
-and so are `/memory` commands with their answers.
+Canonical messages are user and assistant texts: without white space (clients trim and join texts in different ways),
+consecutive messages of a role joined, parts that are not text as hashes; system, developer and tool messages are
+ignored, and so are `/memory` commands with their answers.
+
 `history_hash(n) = H(history_hash(n-1), user_n, assistant_n)`, `history_hash(0) = H(owner, agent)`."""
 
 import hashlib
@@ -55,12 +57,12 @@ def next_history_hash(history_hash: str, user: str, assistant: str) -> str:
 
 
 def pair_key(user: str, assistant: str) -> str:
-    """What a client that cut off older messages still shows us: the latest pair, in canonical texts."""
+    """Return a hash of the latest pair, in canonical texts: clients that cut off older messages still send it."""
     return digest(user, assistant)
 
 
 def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str:
-    """In place of that hash, for a session in which nothing but `/memory` commands was said: its latest one."""
+    """Return the key of a session that contains only `/memory` commands, made of the latest one."""
     return (
         COMMANDS_ONLY
         + digest(first_history_hash(owner_id, agent_name), strip_whitespace(said), strip_whitespace(answer))[:56]
@@ -68,7 +70,7 @@ def commands_key(owner_id: UUID, agent_name: str, said: str, answer: str) -> str
 
 
 def fold(text: str) -> str:
-    """White space folded."""
+    """Return the text with its white space folded."""
     return " ".join(text.split())
 
 
@@ -78,7 +80,7 @@ def strip_whitespace(text: str) -> str:
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content; parts that are no text are left out."""
+    """Return the text of a message's content; parts that are not text are left out."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

@@ -1,6 +1,6 @@
 """The runs that this process executes. One task keeps all of them, however many there are: every half second it stores
-what they said, every five seconds it renews their leases, and it hears which of them somebody asked to stop.
-At shutdown all of them are stopped and closed, in a database thread that no request keeps busy."""
+what they said, every five seconds it renews their leases, and it notices which of them were asked to stop. At shutdown
+all of them are stopped and closed, in a database thread that no request keeps busy."""
 
 import asyncio
 import logging
@@ -59,7 +59,7 @@ class HeldRun:
             self.task.cancel()
 
     def interrupted(self) -> DomainError | None:
-        """In the task, when it was cancelled: what its client is to be told, or None where the client itself went."""
+        """Return the error for the client of a cancelled task, or None if the client itself disconnected."""
         if self.stopped_by is None:
             return None
         self.task.uncancel()
@@ -90,7 +90,7 @@ def hold(context: TurnContext, output: RunOutput) -> HeldRun:
 
 
 def release(held: HeldRun) -> None:
-    """The run is closed."""
+    """Stop keeping a run that is closed."""
     _held.pop(held.context.run_id, None)
     if not _held and _keeper is not None:
         _keeper.cancel()
@@ -105,17 +105,17 @@ def stop(run_id: UUID, by: StoppedBy) -> bool:
 
 
 def is_idle() -> bool:
-    """Whether this process has no open run, and none that is being opened."""
+    """Return True if this process has no open run, and none that is being opened."""
     return not _held and not _opening
 
 
 def is_ending() -> bool:
-    """Whether this process is being shut down."""
+    """Return True if this process is being shut down."""
     return _ending
 
 
 def restarting(**details: Any) -> Restarting:
-    """The refusal of a process that is being shut down."""
+    """Return the refusal of a process that is being shut down."""
     return Restarting("The server is restarting. Try again in a few seconds.", retry_after=RETRY_SECONDS, **details)
 
 
@@ -126,7 +126,7 @@ def refuse_at_shutdown() -> None:
 
 
 def expect(opening: "asyncio.Future[Any]") -> None:
-    """A shutdown waits for this run to open, or to be refused."""
+    """Make a shutdown wait until this run is opened or refused."""
     _opening.add(opening)
     opening.add_done_callback(_opening.discard)
 

@@ -14,7 +14,7 @@ _MOST_SESSIONS = 5
 
 
 def known_messages(session: Session, history: Sequence[dict[str, Any]]) -> int:
-    """How many messages at the beginning of a new session's history are not to be reviewed with it.
+    """Return how many messages at the beginning of a new session's history are not to be reviewed with it.
 
     In a fork that is all of them: they are the parent's. Else those turns whose messages by the person also begin an
     earlier session with this agent, whatever became of the answers. Two queries, none for a fork."""
@@ -44,7 +44,8 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
-    """The number of messages before the turn after so many; messages of the person without an answer are one turn."""
+    """Return the number of messages before the turn after so many; messages of the person without an answer are one
+    turn."""
     count, answered = 0, True
     for place, message in enumerate(messages):
         if message.get("role") == "user":

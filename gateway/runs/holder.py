@@ -18,7 +18,7 @@ _mine: tuple[int, UUID] | None = None  # (process id, its name): a forked child 
 
 
 def this_process() -> UUID:
-    """The name of this process, the same as long as it lives."""
+    """Return the name of this process, the same as long as it lives."""
     global _mine
     if _mine is None or _mine[0] != os.getpid():
         name = uuid7()
@@ -29,7 +29,7 @@ def this_process() -> UUID:
 
 
 def is_gone(name: UUID | None) -> bool:
-    """Whether a process is known to have ended. False where nothing but its leases can tell."""
+    """Return True if a process is known to have ended. False where nothing but its leases can tell."""
     if name is None or connection.vendor != "sqlite" or (_mine is not None and name == _mine[1]):
         return False
     try:

@@ -1,5 +1,5 @@
 """Runs whose process has ended, or was silent for longer than a lease, end as stopped, with what they had said by then.
-Called by whoever meets one: the next turn of the session, a stop, the worker's sweep, and the start of Daybook."""
+Called by the next turn of the session, by a stop, by the worker's sweep, and when Daybook starts."""
 
 import math
 from datetime import datetime
@@ -76,7 +76,7 @@ def stop_run(run_id: UUID, *, only_lapsed: bool = False) -> bool:
 
 
 def is_lapsed(run: Run, now: datetime) -> bool:
-    """Whether nobody executes an open run any more, as far as can be known."""
+    """Return True if nobody executes an open run any more, as far as can be known."""
     return run.lease_expires_at is None or run.lease_expires_at <= now or is_gone(run.holder)
 
 
@@ -100,7 +100,8 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
 
 
 def _not_stored(run: Run) -> str:
-    """What a run said after the steps that are messages already (of one that had waited for its client's tools)."""
+    """Return what a run said after the steps that are messages already (of one that had waited for its client's
+    tools)."""
     rest = run.text
     said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
     for text in said.order_by("seq").values_list("text", flat=True):

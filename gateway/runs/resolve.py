@@ -1,4 +1,4 @@
-"""Which session does a request to /v1 belong to? Explicit ids win, then the conversation's own words."""
+"""Finds the session that a request to /v1 belongs to: by an explicit id, else by the conversation's own text."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -55,7 +55,7 @@ class SessionMatch:
 
 
 def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation) -> Session:
-    """The session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
+    """Return the session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
     Before anything else was said that is the latest session that holds commands only, so that asking for help now and
     then does not fill the list of sessions."""
@@ -82,8 +82,8 @@ def session_match(
 
 
 def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
-    """Whether a run that waits for tool results stands in the conversation that a request brings, which goes on without
-    them; else its turn is replaced. Where a request holds one message and names its session, the run stands."""
+    """Return True if a run that waits for tool results stands in the conversation that a request brings, which goes on
+    without them; else its turn is replaced. Where a request holds one message and names its session, the run stands."""
     if match.regenerates is not None and run.turn >= match.regenerates.turn:
         return False
     alone = not (conversation.turns_before or conversation.unanswered_user_key)
@@ -91,7 +91,7 @@ def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conver
 
 
 def _named(caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation) -> SessionMatch:
-    """The session a client names by our id or by its own. An id not known yet makes a session with that name."""
+    """Return the session a client names by our id or by its own. An id not known yet makes a session with that name."""
     ref = request.session_ref
     if len(ref) > MAX_EXTERNAL_ID:
         raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
@@ -138,7 +138,7 @@ def _repeated_run(session: Session, conversation: fingerprint.Conversation) -> R
 def _by_call_ids(
     caller: Caller, agent: Agent, conversation: fingerprint.Conversation, run_id: UUID | None
 ) -> SessionMatch | None:
-    """Tool results for a run that waits no more: the same request again, or the run was given up."""
+    """Find the session of tool results whose run no longer waits: the request came twice, or the run was given up."""
     if run_id is None:
         return None
     named = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE, runs=run_id)
@@ -154,7 +154,7 @@ def _by_call_ids(
 def _retried(
     caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
 ) -> SessionMatch | None:
-    """A first message is a new session, unless it is the same request again."""
+    """Find the session of a first message that is the same request again; None for a new session."""
     # On the path of every new conversation: the hash covers owner and agent already, so nothing is joined.
     earlier = Run.objects.filter(
         owner_id=caller.owner_id,
@@ -176,7 +176,7 @@ def _retried(
 
 
 def _after_command(caller: Caller, agent: Agent, request: V1Request) -> SessionMatch | None:
-    """A conversation that began with a command goes on where that was answered."""
+    """Find the session in which the command at the beginning of the conversation was answered."""
     if request.after_command is None:
         return None
     key = fingerprint.commands_key(caller.owner_id, agent.name, *request.after_command)
@@ -223,7 +223,7 @@ def _continued(
 def _after_aborted(
     caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
 ) -> SessionMatch | None:
-    """An answer that was cut off: client and gateway may hold different lengths of it."""
+    """Find a run whose answer was cut off: client and gateway may have different lengths of it."""
     runs = _open_ended(caller, agent, request).filter(
         history_hash_before=conversation.history_hash_earlier, user_key=conversation.previous_user_key
     )
@@ -239,7 +239,7 @@ def _after_aborted(
 def _after_unanswered(
     caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
 ) -> SessionMatch | None:
-    """The same where nothing was answered: the client then sends two user messages in a row."""
+    """Find a run that was never answered: the client then sends two user messages in a row."""
     if not conversation.unanswered_user_key:
         return None
     runs = _open_ended(caller, agent, request).filter(
@@ -280,7 +280,7 @@ def new_session_match(
     parent: UUID | None = None,
     external_id: str | None = None,
 ) -> SessionMatch:
-    """A new session, inserted with its final values when its first run is open."""
+    """Return a new session, inserted with its final values when its first run is open."""
     return SessionMatch(
         Session(
             owner_id=caller.owner_id,

@@ -28,7 +28,7 @@ MAX_CALL_ID = 128
 
 
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
-    """The owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
+    """Return the owner's session, locked, with its agent; looks at the key again. Raises NotFound, Unauthorized."""
     rows = Session.objects.select_for_update(of=("self",)).select_related("agent")
     rows = caller.limits.filter(rows, agent="agent__name")
     if caller.key_id:
@@ -52,7 +52,7 @@ def run_insert(
     request_id: str,
     idempotency_key: str = "",
 ) -> Run:
-    """A running run of the session, with a lease of its own."""
+    """Return a running run of the session, with a lease of its own."""
     return Run.objects.create(
         owner_id=caller.owner_id,
         session=session,
@@ -95,8 +95,8 @@ def messages_insert(
 
 
 def is_new_turn(replaced: Run | None) -> bool:
-    """Whether completing a run makes one more user turn: a turn that was counted is not counted again, however often
-    it is repeated and whatever became of the repetitions."""
+    """Return True if completing a run makes one more user turn: a turn that was counted is not counted again, however
+    often it is repeated and whatever became of the repetitions."""
     return replaced is None or (replaced.counted and replaced.state != Run.State.COMPLETED)
 
 
@@ -114,7 +114,7 @@ def session_touch(session: Session) -> None:
 
 
 def title_of(content: str) -> str:
-    """A first title: the beginning of the first message."""
+    """Return a first title: the beginning of the first message."""
     words = fingerprint.fold(content)
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
@@ -131,7 +131,7 @@ def turn_context(
     message_seqs: tuple[int, ...] = (),
     summary: str = "",
 ) -> TurnContext:
-    """What a turn is executed with, read in the transaction that opened its run."""
+    """Return what a turn is executed with, read in the transaction that opened its run."""
     agent = session.agent
     checked = agent_settings(agent)
     book = None if run.temporary else book_state(session.owner_id, agent.book)
@@ -173,7 +173,7 @@ def turn_context(
 
 
 def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:
-    """What a run that waited was given from memory, unless its book was cleared or forgotten meanwhile."""
+    """Return what a run that waited was given from memory, unless its book was cleared or forgotten meanwhile."""
     injected: dict[str, Any] | None = run.injected
     if injected is None or injected["epoch"] != (book.epoch if book else None):
         return None

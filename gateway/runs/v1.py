@@ -105,7 +105,7 @@ def _open_in(
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """The client's leading system and developer messages as one text, and the rest of the conversation."""
+    """Return the client's leading system and developer messages as one text, and the rest of the conversation."""
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
         leading += 1

@@ -9,8 +9,8 @@ WINDOW_ROWS = 400
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
-    """What a native request is built from: the summary of compacted turns, and the messages after them, oldest first.
-    Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too."""
+    """Return what a native request is built from: the summary of compacted turns, and the messages after them, oldest
+    first. Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if before is not None:
@@ -32,7 +32,7 @@ def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | 
 
 
 def as_openai(row: Message) -> dict[str, Any]:
-    """A stored message as a request carries it."""
+    """Return a stored message as a request carries it."""
     message: dict[str, Any] = {"role": row.role, "content": row.parts if row.parts else row.text}
     if row.tool_calls:
         message["tool_calls"] = row.tool_calls

@@ -27,7 +27,7 @@ _model: Model = OpenAIModel()
 
 
 def model() -> Model:
-    """The model that answers in this process."""
+    """Return the model that answers in this process."""
     return _model
 
 

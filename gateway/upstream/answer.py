@@ -31,7 +31,7 @@ class Lines:
         self._most = longest_body()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete with these bytes."""
+        """Return the lines that are complete with these bytes."""
         first, newline, rest = data.partition(b"\n")
         self._waiting += first
         if len(self._waiting) > self._most:
@@ -44,7 +44,7 @@ class Lines:
         return complete
 
     def rest(self) -> bytes:
-        """What came after the last newline."""
+        """Return what came after the last newline."""
         return bytes(self._waiting)
 
 
@@ -72,12 +72,12 @@ class Body:
             self.feed(line + b"\n")
 
     def completion(self) -> dict[str, Any]:
-        """The chat.completion that was read. Raises ValueError, UpstreamUnreachable."""
+        """Return the chat.completion that was read. Raises ValueError, UpstreamUnreachable."""
         return checked_completion(json.loads(self._bytes))
 
 
 def checked_completion(answer: Any) -> dict[str, Any]:
-    """The answer as it came, if it holds a choice. Raises UpstreamUnreachable."""
+    """Return the answer as it came, if it holds a choice. Raises UpstreamUnreachable."""
     if isinstance(answer, dict) and answer.get("error"):
         raise UpstreamUnreachable("The model server broke off with an error.")
     if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
@@ -86,7 +86,7 @@ def checked_completion(answer: Any) -> dict[str, Any]:
 
 
 def chunk_of_line(line: bytes) -> Chunk | None:
-    """The chunk of one line of a stream, DONE at its end, None for a line without data. Raises ValueError."""
+    """Return the chunk of one line of a stream, DONE at its end, None for a line without data. Raises ValueError."""
     if not line.startswith(b"data:"):
         return None
     payload = line[5:].strip()
@@ -99,8 +99,8 @@ def chunk_of_line(line: bytes) -> Chunk | None:
 
 
 def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
-    """A whole answer as the only chunk of a stream, for servers that do not stream. Raises UpstreamUnreachable for one
-    without choices; a choice that says nothing gets no `finish_reason` that it does not have."""
+    """Return a whole answer as the only chunk of a stream, for servers that do not stream. Raises UpstreamUnreachable
+    for one without choices; a choice that says nothing gets no `finish_reason` that it does not have."""
     given = answer.get("choices")
     if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
         raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
@@ -132,7 +132,7 @@ def says_something(chunk: Chunk) -> bool:
 
 
 def choices_of(chunk: Chunk) -> list[dict[str, Any]]:
-    """The choices of a chunk; whatever is not an object is left out."""
+    """Return the choices of a chunk; whatever is not an object is left out."""
     choices = chunk.get("choices")
     return [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
 

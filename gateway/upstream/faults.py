@@ -20,7 +20,7 @@ WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueE
 
 
 def domain_error(error: Exception) -> DomainError:
-    """The gateway's error for what went wrong upstream. No key and no address is in its message."""
+    """Return the gateway's error for what went wrong upstream. No key and no address is in its message."""
     if isinstance(error, openai.APIStatusError):
         return _refused(error)
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
@@ -38,8 +38,8 @@ def refuses_to_stream(error: DomainError) -> bool:
 
 
 def retry_after_seconds(error: DomainError) -> float:
-    """How many seconds an upstream wants to be left alone, by the Retry-After header of its refusal (a number or a
-    date); at most an hour, 0 where it did not say."""
+    """Return how many seconds an upstream wants to be left alone, by the Retry-After header of its refusal (a number or
+    a date); at most an hour, 0 where it did not say."""
     header = str(error.details.get("retry_after", ""))
     try:
         seconds = float(header)

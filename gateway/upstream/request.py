@@ -25,7 +25,7 @@ class TimeLimits:
 
     @classmethod
     def within(cls, total: float) -> "TimeLimits":
-        """The configured limits of a request that may take `total` seconds in all."""
+        """Return the configured limits of a request that may take `total` seconds in all."""
         first_byte = settings.UPSTREAM_FIRST_BYTE_SECONDS or total
         return cls(first_byte=min(first_byte, total), idle=settings.UPSTREAM_IDLE_SECONDS, total=total)
 
@@ -45,13 +45,13 @@ class Deadlines:
         return self._start + self.limits.total
 
     def next(self) -> float:
-        """The moment by which the next bytes must have come."""
+        """Return the moment by which the next bytes must have come."""
         if self.begun:
             return min(self.total, self._loop.time() + self.limits.idle)
         return min(self.total, self._start + self.limits.first_byte)
 
     def fault(self) -> DomainError:
-        """The error for the limit that was just passed."""
+        """Return the error for the limit that was just passed."""
         if self._loop.time() >= self.total:
             return UpstreamTimeout(_TOO_LONG, limit="total")
         return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
@@ -76,7 +76,7 @@ class ModelRequest:
         return TimeLimits.within(self.seconds or settings.RUN_SECONDS)
 
     def body(self, *, stream: bool) -> dict[str, Any]:
-        """The request as it goes over the wire."""
+        """Return the request as it goes over the wire."""
         body = {**self.parameters, "model": self.model, "messages": list(self.messages)}
         if self.tools:
             body["tools"] = list(self.tools)

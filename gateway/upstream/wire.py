@@ -142,7 +142,7 @@ class OpenAIModel:
 
 
 async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[bytes]:
-    """The bytes of a body as they arrive. Raises UpstreamSilent, UpstreamTimeout."""
+    """Yield the bytes of a body as they arrive. Raises UpstreamSilent, UpstreamTimeout."""
     body = response.aiter_bytes()
     while True:
         try:
@@ -156,8 +156,8 @@ async def _pieces(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
 
 
 async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGenerator[Chunk]:
-    """The chunks of a streamed answer. Some servers answer with one JSON document all the same: then it is the only
-    chunk. Raises DomainErrors, ValueError."""
+    """Yield the chunks of a streamed answer. Some servers answer with one JSON document all the same: then it is the
+    only chunk. Raises DomainErrors, ValueError."""
     lines, document, finished = Lines(), Body(), False
     async with aclosing(_pieces(response, deadlines)) as pieces:
         async for data in pieces:
@@ -212,7 +212,7 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
 
 
 def missing_upstream(upstream: str) -> str:
-    """What an administrator is told about an upstream that an agent names and nobody configured."""
+    """Return what an administrator is told about an upstream that an agent names and nobody configured."""
     if upstream == "default":
         return "The default upstream is not configured. Set OPENAI_BASE_URL or OPENAI_API_KEY."
     return f"No upstream is called {upstream}. Set DAYBOOK_UPSTREAM_{upstream.upper()}_URL."

@@ -1,5 +1,5 @@
-"""The admin's pages of the memory floor, and what the other floors' pages are built from.
-Django finds the pages by importing this package; each module registers its own."""
+"""The admin's pages of the memories app, and what the pages of the other apps are built from. Django finds the pages by
+importing this package; each module registers its own."""
 
 from memories.admin import access, audit, memory_pages, records, users
 

@@ -45,7 +45,7 @@ def action_record(
 
 
 def fields_note(message: Any) -> str:
-    """The names of the fields that a form changed, from the message that Django's admin makes of it."""
+    """Return the names of the fields that a form changed, from the message that Django's admin makes of it."""
     if not isinstance(message, list):
         return ""
     names = [name for part in message if isinstance(part, dict) for name in part.get("changed", {}).get("fields", ())]
@@ -53,7 +53,7 @@ def fields_note(message: Any) -> str:
 
 
 def kind_of(model: type[Model]) -> str:
-    """The kind of a row as the log names it."""
+    """Return the kind of a row as the log names it."""
     return str(model._meta.verbose_name)
 
 

@@ -30,7 +30,7 @@ class AuditOwnerFilter(ExactTextFilter):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(ReadOnlyAdmin):
-    """Who looked at or changed whose what, and when."""
+    """Which account looked at or changed which object of which owner, and when."""
 
     list_display = ("when", "sentence", "address")
     list_filter = (AuditActorFilter, AuditOwnerFilter, choice_filter("action", Action), ("at", DayFilter))

@@ -1,4 +1,4 @@
-"""Marks and badges: who wrote something and how it stands, always an icon with a word, never colour alone."""
+"""Badges: who wrote something and in which state it is, always an icon with a label, never colour alone."""
 
 from datetime import datetime
 from typing import Any
@@ -32,7 +32,7 @@ STATES: dict[str, tuple[str, str, str]] = {
 
 
 def origin_badge(origin: str) -> SafeString:
-    """Who wrote: icon and word of a write origin."""
+    """Return the icon and label of a write's origin."""
     icon, word = ORIGINS.get(origin, ("help", origin))
     return format_html(
         '<span class="db-mark"><span class="material-symbols-outlined" aria-hidden="true">{}</span>{}</span>',
@@ -42,13 +42,13 @@ def origin_badge(origin: str) -> SafeString:
 
 
 def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
-    """A state: `tone` is ok, accent, warn, danger or muted."""
+    """Return a state: `tone` is ok, accent, warn, danger or muted."""
     picture = format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon) if icon else ""
     return format_html('<span class="db-badge db-badge--{}">{}{}</span>', tone, picture, word)
 
 
 def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
-    """The one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
+    """Return the one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
     if memory.deleted_at:
         return "deleted"
     if memory.expires_at and memory.expires_at <= (now or timezone.now()):
@@ -59,7 +59,7 @@ def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
 
 
 def memory_state_query(name: str, now: datetime | None = None) -> Q:
-    """The same states as a filter. What may be injected is live; the pinned ones are live too."""
+    """Return the condition for a state, for filters. Memories that may be injected are live, pinned ones included."""
     now = now or timezone.now()
     kept = Q(deleted_at__isnull=True)
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
@@ -74,32 +74,32 @@ def memory_state_query(name: str, now: datetime | None = None) -> Q:
 
 
 def memory_badge(memory: Memory) -> SafeString:
-    """The badge of a memory's state."""
+    """Return the badge of a memory's state."""
     icon, word, tone = STATES[memory_state_name(memory)]
     return badge(word, tone, icon)
 
 
 def moment(at: datetime | None) -> str:
-    """A time as the admin writes it: 20 Nov 2026, 09:41."""
+    """Return a time as the admin writes it: 20 Nov 2026, 09:41."""
     return date_format(timezone.localtime(at), "j M Y, H:i") if at else "–"
 
 
 def day(at: datetime | None) -> str:
-    """The same for a narrow column: 20 Nov 2026."""
+    """Return a date for a narrow column: 20 Nov 2026."""
     return date_format(timezone.localtime(at), "j M Y") if at else "–"
 
 
 def seconds(since: datetime | None, until: datetime | None) -> str:
-    """How long something took."""
+    """Return how long something took."""
     return f"{(until - since).total_seconds():.1f}" if since and until else "–"
 
 
 def total_tokens(usage: Any) -> str:
-    """The sum of a stored usage, if a model said it."""
+    """Return the sum of a stored usage, if a model said it."""
     total = usage.get("total_tokens") if isinstance(usage, dict) else None
     return f"{total:,}" if isinstance(total, int) else "–"
 
 
 def yes_no(value: bool) -> str:
-    """A fact that is neither good nor bad: the theme's own red cross would make “no” a failure."""
+    """Yes or no in words: the theme's red cross would make “no” look like a failure."""
     return "Yes" if value else "No"

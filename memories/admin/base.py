@@ -17,13 +17,13 @@ Row = TypeVar("Row", bound=Model)
 
 
 def row_by_id(rows: QuerySet[Row], object_id: str) -> Row | None:
-    """The row with that UUID; None for another id, and for what is none."""
+    """Return the row with that UUID; None if there is none, or if the text is not a UUID."""
     key = parse_uuid(object_id)
     return rows.filter(pk=key).first() if key else None
 
 
 def staff_actor(request: HttpRequest) -> str:
-    """The actor of what a member of staff does here: `staff:ID`."""
+    """Return the actor of what a member of staff does here: `staff:ID`."""
     return f"staff:{request.user.pk}"
 
 
@@ -52,7 +52,7 @@ class DaybookAdmin(ModelAdmin):
         js = ("admin/labels.js",)
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """What a row's page shows beside its fields. Asked for after the permission was checked."""
+        """Return what a row's page shows beside its fields. Asked for after the permission was checked."""
         return {}
 
     def render_change_form(self, request: HttpRequest, context: dict[str, Any], **kwargs: Any) -> HttpResponse:
@@ -66,7 +66,7 @@ class DaybookAdmin(ModelAdmin):
         return response
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Any:
-        """The row of that id, with the rows that the list reads along; None where there is none."""
+        """Return the row of that id, with the rows that the list reads along; None where there is none."""
         if from_field or not isinstance(self.opts.pk, UUIDField):
             return super().get_object(request, object_id, from_field)
         rows = self.get_queryset(request)
@@ -88,7 +88,7 @@ class DaybookAdmin(ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """An id or a number is looked up; anything else is searched for."""
+        """Look up an id or a number; search for anything else."""
         term = search_term.strip()
         if self.searched_ids and (key := parse_uuid(term)):
             return queryset.filter(Q(*((name, key) for name in self.searched_ids), _connector=Q.OR)), False
@@ -123,7 +123,7 @@ class DaybookAdmin(ModelAdmin):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        """A row's page; the same, also of a form that was refused: it shows the row again."""
+        """A row's page, recorded as read; also the page of a refused form, which shows the row again."""
         extra_context = {"show_save_and_add_another": False, **(extra_context or {})}
         response: HttpResponse = super().changeform_view(request, object_id, form_url, extra_context)
         shown = (getattr(response, "context_data", None) or {}).get("original")

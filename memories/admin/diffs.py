@@ -32,7 +32,7 @@ def word_diff(before: str, after: str) -> SafeString:
 
 
 def field_changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[FieldChange]:
-    """What a revision changed besides the words."""
+    """Return what a revision changed besides the words."""
     if before is None:
         return []
     return [

@@ -27,7 +27,7 @@ class ChoiceFilter(DropdownFilter):
 
 
 def choice_filter(column: str, choices: type[TextChoices]) -> type[ChoiceFilter]:
-    """A filter class over the choices of a column."""
+    """Return a filter class over the choices of a column."""
     words = {str(value): str(label) for value, label in choices.choices}
     about = {"title": column, "parameter_name": column, "words": words}
     return type(f"{choices.__name__}Filter", (ChoiceFilter,), about)
@@ -63,7 +63,7 @@ class MemoryStateFilter(ChoiceFilter):
 
 
 class DayFilter(RangeDateFilter):
-    """From one day to another, both included, in the current time zone. What is no date limits nothing."""
+    """A filter from one day to another, both included, in the current time zone. Text that is not a date is ignored."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         limits: dict[str, datetime] = {}
@@ -89,7 +89,7 @@ class ExactTextFilter(TextFilter):
 
 
 class IdFilter(ExactTextFilter):
-    """The same for an id; what is no id finds nothing."""
+    """A filter by id; text that is not an id finds nothing."""
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = (self.value() or "").strip()

@@ -38,13 +38,13 @@ class HistoryRow:
 
 
 def history_rows(memory: Memory) -> list[HistoryRow]:
-    """The newest revisions of a memory, at most SHOWN; one query."""
+    """Return the newest revisions of a memory, at most SHOWN; one query."""
     revisions = Revision.objects.filter(owner_id=memory.owner_id, memory=memory).order_by("-version")[:SHOWN]
     return [_row(revision, present=place == 0) for place, revision in enumerate(revisions)]
 
 
 def action_words(action: str) -> str:
-    """What a revision's actor did, in words."""
+    """Return what a revision's actor did, in words."""
     return _VERBS.get(Revision.Action(action), action)
 
 

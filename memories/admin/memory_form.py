@@ -61,7 +61,7 @@ class MemoryForm(RefusableForm):
         return "content" if about_words and "content" in self.fields else super().field_of(refusal)
 
     def wanted(self) -> MemoryFields:
-        """What was changed, as the service takes it."""
+        """Return what was changed, as the service takes it."""
         values = {name: self.cleaned_data[name] for name in self.changed_data if name not in {"version", "book"}}
         if "expires_at" in values and values["expires_at"] is None:
             values["clear_expiry"] = True

@@ -38,7 +38,7 @@ _ACTIONS = {"Allowed": Action.ALLOW, "Deleted": Action.DELETE}
 
 @admin.register(Memory)
 class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
-    """What is remembered about whom, and by whose hand."""
+    """Memories of all owners, with their authors."""
 
     records_opening = True
     object_actions = (
@@ -189,7 +189,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         return (*self.readonly_fields, "book") if obj else self.readonly_fields
 
     def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
-        """The memory's history beside the form."""
+        """Return the memory's history beside the form."""
         return {
             **super().page_context(request, row),
             "title": f"Memory {row.number}",

@@ -26,7 +26,7 @@ class BulkWriteResult:
 
 
 def staff_source(actor: str) -> Source:
-    """The source of an administrator's writes."""
+    """Return the source of an administrator's writes."""
     return Source(actor=actor, origin=WriteOrigin.ADMIN)
 
 

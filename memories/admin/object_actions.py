@@ -34,7 +34,7 @@ class ObjectActionAdmin(DaybookAdmin):
     change_form_template = "admin/object_actions.html"
 
     def fits(self, row: Any, verb: str) -> bool:
-        """Whether the action makes sense for the row as it is."""
+        """Return True if the action makes sense for the row as it is."""
         raise NotImplementedError
 
     def do(self, request: HttpRequest, row: Any, verb: str) -> None:
@@ -42,7 +42,7 @@ class ObjectActionAdmin(DaybookAdmin):
         raise NotImplementedError
 
     def offered(self, request: HttpRequest, row: Any) -> list[ObjectAction]:
-        """The buttons of the row's page."""
+        """Return the buttons of the row's page."""
         return [
             action
             for action in self.object_actions
@@ -76,7 +76,7 @@ class ObjectActionAdmin(DaybookAdmin):
         )
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """The row's page with its buttons."""
+        """Return the row's page with its buttons."""
         object_actions = {
             "object_actions": self.offered(request, row),
             "object_action_url": reverse(f"admin:{self.object_action_url_name}", args=[row.pk]),

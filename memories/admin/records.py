@@ -1,4 +1,4 @@
-"""The book-keeping around memories, to look at: owners, books, revisions, change sets, notifications."""
+"""Read-only pages of owners, books, revisions, change sets and notifications."""
 
 from typing import Any
 
@@ -168,7 +168,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
 @admin.register(Owner)
 class OwnerAdmin(ReadOnlyAdmin):
-    """Whose memories these are. Searched by the filters of the other lists too."""
+    """Owners of memories. The filters of the other lists search here too."""
 
     list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
     search_fields = ("user__username", "external_id")
@@ -237,7 +237,7 @@ class BookLimitsAdmin(ReadOnlyAdmin):
 
 @admin.register(Notification)
 class NotificationAdmin(ReadOnlyAdmin):
-    """What owners' browsers were told."""
+    """What was sent to owners' browsers."""
 
     list_display = ("seq", "owner", "kind", "text", "when")
     list_select_related = ("owner__user",)

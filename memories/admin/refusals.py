@@ -1,5 +1,5 @@
-"""Forms that save through a service. Django validates first and saves after, but the service has the last
-word: what it refuses rolls the transaction back, and the form comes again with the refusal as its error."""
+"""Forms that save through a service. Django validates first and saves after, but the service decides: a refusal rolls
+the transaction back, and the form is shown again with the refusal as its error."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _REFUSAL = "daybook.refusal"
 
 
 class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic at run time
-    """A form that can be told what the service said."""
+    """A form that shows what the service refused."""
 
     # Set on the class that is made for the second pass.
     refusal: DomainError | None = None
@@ -25,7 +25,7 @@ class RefusableForm(forms.ModelForm):  # type: ignore[type-arg]  # not generic a
         return cleaned
 
     def field_of(self, refusal: DomainError) -> str | None:
-        """The field that a refusal is about; None: the form as a whole."""
+        """Return the field that a refusal is about; None: the form as a whole."""
         return refusal.param if refusal.param in self.fields else None
 
 

@@ -1,4 +1,4 @@
-"""What an undo did, said to the administrator who asked for it."""
+"""Messages about an undo, for the administrator who asked for it."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
 
 
 def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
-    """The same where an undo itself was taken back."""
+    """Show what came back when an undo itself was undone."""
     for words in _counted("1 memory is as it was", "memories are as they were", undone.undone):
         page.message_user(request, f"Put back. {words} before the undo.", messages.SUCCESS)
     if undone.skipped:

@@ -1,4 +1,4 @@
-"""Users and groups. The only administrator stays one: without them nobody could look after the rest."""
+"""Users and groups. The last administrator cannot be removed, since nobody could look after the installation then."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         self.message_user(request, "They can sign in again.", messages.SUCCESS)
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """As everywhere; but the only administrator is not deleted."""
+        """Deleting follows the permissions, except that the only administrator is never deleted."""
         only = obj is not None and is_only_administrator(obj)
         return not only and bool(super().has_delete_permission(request, obj))
 

@@ -1,6 +1,6 @@
-"""Rows of the memory floor: who, which book, what is remembered, and every change to it.
-Sessions, runs and reviews are named by id only: imports go one way. Every owner-bound row carries owner_id itself,
-and its indexes begin with it, so no look-up needs a join to be safe."""
+"""The models of the memories app: owners, books, memories, and every change to them. Sessions, runs and reviews are
+named by id only: imports go one way. Every owner-bound row carries owner_id itself, and its indexes begin with it, so
+no look-up needs a join to be safe."""
 
 from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease

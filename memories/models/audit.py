@@ -23,7 +23,8 @@ class AppendOnlyQuerySet(models.QuerySet["AuditEntry"]):
 
 
 class AuditEntry(models.Model):
-    """Who did what to whose object, when and from where. Holds no word of what anybody said or is remembered for.
+    """One action of an account on an object: what, when and from where. It contains no text of a conversation or
+    memory.
 
     Triggers of the database refuse UPDATE and DELETE too (memories.audit_triggers); the one exception, for old entries,
     is memories.audit.audit_purge. A migration that makes SQLite rebuild this table has to create them again."""

@@ -81,7 +81,7 @@ class ArtifactUsage(models.Model):
 
 
 class Lease(models.Model):
-    """A claim that expires: whoever shows its token in time holds the name."""
+    """A claim that expires. The process that has its token holds the name until then."""
 
     name = models.CharField(max_length=120, primary_key=True)
     token = models.UUIDField()

@@ -5,8 +5,8 @@ from django.utils import timezone
 
 
 class Invalidation(models.Model):
-    """One forgetting, told to every process by its ids alone: whose words, of which book or session. Append-only, and
-    kept for a day. Owner, book and session may be gone already, so none of them is a foreign key."""
+    """One forgetting, for every process, by ids alone: the owner, and the book or session. Append-only, and kept for a
+    day. Owner, book and session may be gone already, so none of them is a foreign key."""
 
     class Kind(models.TextChoices):
         OWNER = "owner"

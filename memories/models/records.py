@@ -1,4 +1,4 @@
-"""What is noted of runs, told to browsers, and counted of the scan."""
+"""Records of runs, notifications for browsers, and counters of the scan."""
 
 from uuid import UUID
 
@@ -32,7 +32,7 @@ class ThreadRecord(models.Model):
 
 
 class Notification(models.Model):
-    """The outbox: what an owner's browsers are told. `seq` is in commit order per owner."""
+    """The outbox: notifications for an owner's browsers. `seq` is in commit order per owner."""
 
     class Kind(models.TextChoices):
         REVIEW_SAVED = "review.saved"

@@ -40,7 +40,7 @@ class ShownRevision:
 
 
 def history_of(memory: Memory, viewer: Viewer) -> list[ShownRevision]:
-    """The newest revisions of a memory, newest first, in three queries or less."""
+    """Return the newest revisions of a memory, newest first, in three queries or less."""
     rows = Revision.objects.filter(owner_id=viewer.owner.pk, memory=memory).select_related("change_set__undoes")
     revisions = list(rows.order_by("-version")[:MOST_REVISIONS])
     sets = [revision.change_set for revision in revisions]
@@ -87,7 +87,7 @@ def _pieces(revision: Revision) -> tuple[Piece, ...]:
 
 
 def _fields(before: Mapping[str, Any] | None, after: Mapping[str, Any], viewer: Viewer) -> list[str]:
-    """What else changed: `Category: fact → preference`."""
+    """Return what else changed: `Category: fact → preference`."""
     if not before:
         return []
     shown = {

@@ -23,7 +23,8 @@ class Rewording:
 
 
 def rewordings(viewer: Viewer, text: str, book: str) -> list[Rewording]:
-    """The first lines that would change a memory's words, in the order of the file. Raises InvalidRequest, TooLarge."""
+    """Return the first lines that would change a memory's words, in the order of the file. Raises InvalidRequest,
+    TooLarge."""
     found: list[Rewording] = []
     for line, memory in _named(viewer, parse_lines(text, default_book=book)):
         words = line.fields.content or ""

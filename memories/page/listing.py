@@ -68,7 +68,7 @@ class Listed:
 
 
 def filters_of(query: QueryDict) -> Filters:
-    """The filters a page's address names; what is not known is left away."""
+    """Return the filters a page's address names; what is not known is left away."""
     target, origin = query.get("target", ""), query.get("origin", "")
     shown = query.get("n", "")
     return Filters(
@@ -111,7 +111,7 @@ def listed(viewer: Viewer, filters: Filters) -> Listed:
 
 
 def narrowed(memories: "QuerySet[Memory]", filters: Filters) -> "QuerySet[Memory]":
-    """The memories that pass the filters, the search left aside."""
+    """Return the memories that pass the filters, the search left aside."""
     equal = {"target": filters.target, "category": filters.category, "write_origin": filters.origin}
     memories = memories.filter(**{name: value for name, value in equal.items() if value})
     if filters.pinned:
@@ -135,6 +135,6 @@ def _found(viewer: Viewer, chosen: "QuerySet[Memory]", book: Book, query: str) -
 
 
 def search_book(book: Book, query: str) -> Sequence[Hit]:
-    """The ranked search, as answers and the API use it. Blocked and expired memories are in no index."""
+    """Return the ranked search, as answers and the API use it. Blocked and expired memories are in no index."""
     index = snapshots.view(book_state_of(book)).index
     return index.search(query, limit=MOST_HITS, keywords=extract_keywords(query))

@@ -37,7 +37,7 @@ _ENDINGS = frozenset({"s", "es", "d", "ed", "ing", "er", "ers", "n", "en", "e"})
 
 @dataclass(frozen=True, slots=True)
 class IconLabel:
-    """Who wrote: an icon and a word."""
+    """An icon and its label."""
 
     icon: str
     word: str
@@ -74,12 +74,12 @@ class Row:
 
 
 def origin_label(origin: str) -> IconLabel:
-    """The mark of a write's origin."""
+    """Return the icon and label of a write's origin."""
     return IconLabel(_ICONS[WriteOrigin(origin)], str(WriteOrigin(origin).label))
 
 
 def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
-    """The memories with who changed their words last (`changed_by`), and what the latest change belongs to."""
+    """Return the memories with who changed their words last (`changed_by`), and what the latest change belongs to."""
     revisions = Revision.objects.filter(memory=OuterRef("pk"))
     wording = revisions.filter(created_at__gte=OuterRef("content_changed_at")).order_by("version")
     return memories.select_related("book").annotate(
@@ -125,7 +125,7 @@ def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple
 
 
 def short_name(memory: Memory) -> str:
-    """The beginning of its words, for the names of its buttons. What is blocked is not repeated there."""
+    """Return the beginning of its words, for the names of its buttons. What is blocked is not repeated there."""
     if memory.blocked:
         return f"blocked memory {memory.number}"
     words = " ".join(memory.content.split())
@@ -133,7 +133,7 @@ def short_name(memory: Memory) -> str:
 
 
 def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
-    """The content with the words that were searched for marked (`ins` pieces), also other forms of them."""
+    """Return the content with the words that were searched for marked (`ins` pieces), also other forms of them."""
     wanted = {w.casefold() for reason in hit.reasons if reason.kind in {"words", "near_words"} for w in reason.words}
     wanted = {part for word in wanted for part in _WORDS.findall(word)}
     pieces: list[Piece] = []

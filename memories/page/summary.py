@@ -43,7 +43,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A book's health in figures (memories.health, with what the floors above add), its meters, and the progress of its
+    """A book's health in figures (memories.health, with what the apps above add), its meters, and the progress of its
     consolidation while there is one."""
 
     book: str
@@ -57,7 +57,7 @@ class Summary:
 
 
 def summary_of(viewer: Viewer, name: str) -> Summary:
-    """The head of the page for one book, also one that is not there yet."""
+    """Return the head of the page for one book, also one that is not there yet."""
     book = book_named(viewer.owner.pk, name)
     if book is None:
         limits = book_limits(name)
@@ -84,7 +84,7 @@ def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Map
 
 
 def progress(run: Mapping[str, Any]) -> Progress | None:
-    """The progress of a book's newest consolidation (figures of memories.health); None when it is over."""
+    """Return the progress of a book's newest consolidation (figures of memories.health); None when it is over."""
     if run.get("state") not in {"scheduled", "running", "paused"}:
         return None
     done, total = int(run["sessions_done"]), int(run["sessions_total"])
@@ -102,7 +102,7 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
 
 
 def meter(target: Target, number: int, used: int, limit: int) -> Meter:
-    """A meter with its words. `number`: how many memories use the budget."""
+    """Return a meter with its words. `number`: how many memories use the budget."""
     if not limit:
         words = f"{used:,} characters"
         return Meter(label=target.label, words=words, used=used, limit=0, look="", fill=0, hint="No limit")

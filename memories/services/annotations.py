@@ -1,4 +1,4 @@
-"""What is noted beside a memory without changing it: no revision, no new generation, the same bytes to inject."""
+"""Notes beside a memory that do not change it: no revision, no new generation, the same bytes to inject."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -21,11 +21,11 @@ def usage_add(owner_id: UUID, counts: Mapping[int, int], used_at: datetime) -> N
 
 
 def keywords_claim(memory: Memory) -> bool:
-    """Note that search words are being asked for exactly this content; False when somebody else was first."""
+    """Note that search words are being generated for this content. Return False if another worker was first."""
     mine = Memory.objects.filter(pk=memory.pk, version=memory.version).exclude(keywords_for=memory.content_key)
     return mine.update(keywords_for=memory.content_key) == 1
 
 
 def keywords_release(memories: Sequence[Memory]) -> None:
-    """Give claims back: asking failed in a way that may pass."""
+    """Release claims after a request that failed in a way that may pass."""
     Memory.objects.filter(pk__in=[memory.pk for memory in memories], keywords=[]).update(keywords_for="")

@@ -19,7 +19,7 @@ DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}
 
 
 def book_get_or_create(owner_id: UUID, name: str) -> Book:
-    """The owner's book of that name, made at first use.
+    """Return the owner's book of that name, made at first use.
 
     Raises InvalidRequest for a name that is not one, Conflict when the owner has as many books as the settings allow;
     books that an agent names are always made."""
@@ -65,7 +65,7 @@ def book_limits(name: str) -> dict[Target, int]:
 
 
 def limits_of_books(names: Collection[str]) -> dict[str, dict[Target, int]]:
-    """The same for several names, in one query."""
+    """Budgets of the books of several names, in one query."""
     rows = {
         row.name: {Target.USER: row.user_char_limit, Target.MEMORY: row.memory_char_limit}
         for row in BookLimits.objects.filter(name__in=names)

@@ -41,7 +41,7 @@ class Budgets:
 
     @classmethod
     def of(cls, book: Book | None, name: str) -> "Budgets":
-        """The budgets of a book as they are now, also of one that does not exist yet."""
+        """Return the budgets of a book as they are now, also of one that does not exist yet."""
         limits = book_limits(name)
         used: dict[str, int] = {}
         if book is not None and any(limits.values()):

@@ -13,13 +13,13 @@ from memories.models import (
 
 
 def owner_for_user(user: AbstractBaseUser) -> Owner:
-    """The owner row of a Django user, made at first sight."""
+    """Return the owner row of a Django user, made at first sight."""
     owner, _ = Owner.objects.get_or_create(user_id=user.pk)
     return owner
 
 
 def is_only_administrator(user: AbstractBaseUser) -> bool:
-    """Whether nobody else is an active administrator."""
+    """Return True if nobody else is an active administrator."""
     if not (getattr(user, "is_superuser", False) and user.is_active):
         return False
     administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True)
@@ -27,7 +27,7 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
 
 
 def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:
-    """The owner row of an application's end user; replacing a key of the parent keeps it."""
+    """Return the owner row of an application's end user; replacing a key of the parent keeps it."""
     if not external_id or len(external_id) > 255:
         raise InvalidRequest("An end user's id has 1 to 255 characters.")
     owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)

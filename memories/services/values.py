@@ -1,4 +1,4 @@
-"""What is handed to a writing, and what comes back."""
+"""The arguments and the result of a write."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Who writes, by which way, and on whose behalf."""
+    """The author of a write: the actor, the interface it came by, and the person it is for."""
 
     actor: str
     origin: WriteOrigin

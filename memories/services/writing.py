@@ -153,7 +153,7 @@ class BookWriter:
         return WriteResult(memory, self._revise(memory, Revision.Action.ALLOW, before=before, save=True))
 
     def memory(self, number: int) -> Memory:
-        """The live memory of this book with that number, or NotFound."""
+        """Return the live memory of this book with that number, or NotFound."""
         memory = self._live().filter(number=number).first()
         if memory is None:
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
@@ -164,7 +164,8 @@ class BookWriter:
         return characters_used(self.book, target, without=without)
 
     def changes(self) -> ChangeSet:
-        """The change set of this writing, opened at the first change; documents of the book are written to it too."""
+        """Return the change set of this writing, opened at the first change; documents of the book are written to it
+        too."""
         if self.change_set is None:
             self.change_set = _change_set_open(self.book, self.source)
         return self.change_set
@@ -249,7 +250,7 @@ def book_changed(book: Book, source: Source, numbers: Sequence[int]) -> None:
 
 
 def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
-    """The refusal of a memory that has no room left, in characters."""
+    """Return the refusal of a memory that exceeds the budget, in characters."""
     return OverBudget(
         f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
         f"“{Target(target).label}”. Edit or delete something first.",
@@ -261,7 +262,7 @@ def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudge
 
 
 def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
-    """What of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
+    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
     wanted: dict[str, Any] = {}
     if fields.content is not None:
         wanted["content"] = clean_content(fields.content)
@@ -305,7 +306,7 @@ def book_expire(book: Book) -> Book:
 
 
 def memory_state(memory: Memory) -> dict[str, Any]:
-    """What a revision keeps of a memory, as JSON."""
+    """Return what a revision keeps of a memory, as JSON."""
     state = {name: getattr(memory, name) for name in _STATE}
     for name in ("expires_at", "deleted_at"):
         state[name] = state[name].isoformat() if state[name] else None

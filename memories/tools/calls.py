@@ -46,7 +46,7 @@ def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
 
 
 def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
-    """The checked arguments of a call, or the error result that tells the model what to correct."""
+    """Return the checked arguments of a call, or the error result that tells the model what to correct."""
     if len(call.arguments) > TOOL_ARGUMENTS:
         return failure("invalid_arguments", f"The arguments of a call have at most {TOOL_ARGUMENTS} characters.")
     try:
@@ -61,7 +61,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
 
 
 def unknown_tool(call: ToolCall) -> str:
-    """The result, as JSON text, of a call of a tool that nobody offered."""
+    """Return the result, as JSON text, of a call of a tool that nobody offered."""
     return json.dumps(_no_such_tool(call), ensure_ascii=False)
 
 
@@ -97,7 +97,7 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
-    """The checked arguments, or what is wrong with the call."""
+    """Return the checked arguments, or what is wrong with the call."""
     tool = TOOLS.get(call.name)
     return _no_such_tool(call) if tool is None else parse_arguments(tool, call)
 

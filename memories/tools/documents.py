@@ -24,7 +24,7 @@ class Read(Arguments):
 
 
 def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
-    """The result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
+    """Return the result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
     book = run.scope.book
     try:
         artifact = artifact_get(book.owner_id, book.book_id, resolve_uri(wanted.path))
@@ -74,6 +74,6 @@ READ = Tool(
 
 
 def free_read_name(taken: Collection[str]) -> str:
-    """The name by which the `read` tool is offered beside tools of these names: its own, or one like it."""
+    """Return the name by which the `read` tool is offered beside tools of these names: its own, or one like it."""
     names = (READ.name, _OTHER_NAME, *(f"{_OTHER_NAME}_{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name not in taken)

@@ -22,12 +22,12 @@ TOOLS = table_of(ADD_MEMORY, UPDATE_MEMORY, DELETE_MEMORY, SEARCH_MEMORIES, GET_
 
 
 def tools_at(*stages: Stage) -> tuple[Tool, ...]:
-    """The tools that are offered at any of these stages, in the order of the table."""
+    """Return the tools that are offered at any of these stages, in the order of the table."""
     return tuple(tool for tool in TOOLS.values() if tool.stages.intersection(stages))
 
 
 def tools_of_turn(*, memory: bool) -> tuple[Tool, ...]:
-    """The tools of a conversation; `memory`: whether its agent has the memory tools."""
+    """Return the tools of a conversation; `memory`: whether its agent has the memory tools."""
     return tools_at(Stage.MEMORY, Stage.DOCUMENTS) if memory else tools_at(Stage.DOCUMENTS)
 
 

@@ -1,4 +1,4 @@
-"""What a tool is: its name and words, what it takes, where it is offered and the function that does it."""
+"""The type of a tool: its name and texts, its arguments, where it is offered, and its handler."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -131,7 +131,7 @@ class Tool:
             raise ValueError(f"{self.name}: the detail {self.detail!r} is an argument, and has words")
 
     def definition(self) -> dict[str, Any]:
-        """The tool as an OpenAI function definition. It is shared: not to be changed."""
+        """Return the tool as an OpenAI function definition. It is shared: not to be changed."""
         return _definition(self)
 
 
@@ -144,7 +144,7 @@ def _definition(tool: Tool) -> dict[str, Any]:
 
 
 def schema(arguments: type[Arguments]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments, without the titles that pydantic makes of their names."""
+    """Return the JSON Schema of a tool's arguments, without the titles that pydantic makes of their names."""
     found = arguments.model_json_schema()
     found.pop("title", None)
     found.pop("description", None)
@@ -154,5 +154,5 @@ def schema(arguments: type[Arguments]) -> dict[str, Any]:
 
 
 def failure(code: str, message: str, **details: Any) -> dict[str, Any]:
-    """An error result the model can act on."""
+    """Return an error result the model can act on."""
     return {"ok": False, "error": code, "message": message, **details}

@@ -47,7 +47,7 @@ class DeleteMemory(Arguments):
 
 
 def memory_number(value: int | str) -> int:
-    """The number a model gave as an id; -1, which no memory has, for what is no number."""
+    """Return the number a model gave as an id; -1, which no memory has, for anything but a number."""
     if isinstance(value, str):
         found = parse_number(value.strip().lstrip("#"))
         return -1 if found is None else found
@@ -55,7 +55,7 @@ def memory_number(value: int | str) -> int:
 
 
 def change_json(revision: Revision) -> dict[str, Any]:
-    """A change as turns and reviews show it."""
+    """Return a change as turns and reviews show it."""
     before = revision.before or {}
     return {
         "action": revision.action,
@@ -95,7 +95,7 @@ def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
 
 
 def _written(run: ToolRun, write: Callable[[], WriteResult]) -> dict[str, Any]:
-    """The result of a write, and its change noted with the step's."""
+    """Return the result of a write, and its change noted with the step's."""
     try:
         with transaction.atomic():  # a refused write of a batch leaves the others
             written = write()
@@ -107,7 +107,7 @@ def _written(run: ToolRun, write: Callable[[], WriteResult]) -> dict[str, Any]:
 
 
 def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
-    """The result of an accepted write, with a warning where the book is nearly full."""
+    """Return the result of an accepted write, with a warning where the book is nearly full."""
     result: dict[str, Any] = {"ok": True, "id": written.memory.number}
     if not written.changed:
         result["note"] = "Already known; nothing was stored twice."
@@ -119,7 +119,8 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
 
 
 def _refusal(error: DomainError, writer: BookWriter) -> dict[str, Any]:
-    """A refused write; over budget it carries the present entries, so that the model can merge or drop in this turn."""
+    """Return a refused write; over budget it carries the present entries, so that the model can merge or drop in this
+    turn."""
     result = failure(error.code, str(error), **error.details)
     if isinstance(error, OverBudget):
         rows = live_memories(writer.book.owner_id, writer.book.pk).filter(target=error.details["target"])

@@ -1,4 +1,4 @@
-"""The admin's pages of the reviews floor; its first page is reviews.admin.dashboard."""
+"""The admin's pages of the reviews app; reviews.admin.dashboard is the first page of the admin."""
 
 from reviews.admin import (
     consolidation_artifacts,

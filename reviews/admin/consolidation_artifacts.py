@@ -1,6 +1,6 @@
 """Artifacts in the admin: the documents of a book, rendered, with their history; edited through memories.artifacts, so
-that they are scanned and every version is kept. On this floor, since rendering is the gateway's and the lines that
-changed are found as on the reviews page."""
+that they are scanned and every version is kept. They belong to this app because rendering is the gateway's and the
+changed lines are found as on the reviews page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -94,7 +94,7 @@ class ArtifactStep:
 
 
 def history_of(artifact: Artifact) -> list[ArtifactStep]:
-    """The newest revisions of an artifact, newest first; one query."""
+    """Return the newest revisions of an artifact, newest first; one query."""
     rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
     return [
         ArtifactStep(
@@ -162,7 +162,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Artifact | None = None) -> bool:
         allowed: bool = super().has_change_permission(request, obj)
-        # Who edits while it is removed is told so by the service, and keeps their words.
+        # If the document is removed while somebody edits it, the service refuses the edit, and the form keeps the text.
         removed = obj is not None and obj.deleted_at is not None and request.method == "GET"
         return allowed and not removed
 
@@ -239,7 +239,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         action_record(request, Artifact, f"{said.partition('.')[0]}.", [row])
 
     def page_context(self, request: HttpRequest, row: Artifact) -> dict[str, Any]:
-        """The document, rendered, and its history."""
+        """Return the document, rendered, and its history."""
         html = "" if row.deleted_at else render_markdown(row.content)
         return {
             **super().page_context(request, row),

@@ -92,7 +92,7 @@ class ConsolidatedBookAdmin(BookAdmin):
         return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_changelist"))
 
     def page_context(self, request: HttpRequest, row: Book) -> dict[str, Any]:
-        """How the book's consolidation stands, and where it is started."""
+        """Return how the book's consolidation stands, and where it is started."""
         context = super().page_context(request, row)
         if request.user.has_perm("reviews.view_consolidationrun"):
             run = ConsolidationRun.objects.filter(book=row).order_by("-pk").first()
@@ -109,7 +109,8 @@ def _address(keys: Sequence[str], *, force: bool) -> str:
 
 
 def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
-    """What the page of previews shows: a row per book, the sums, and the address of the other choice of `force`."""
+    """Return what the page of previews shows: a row per book, the sums, and the address of the other choice of
+    `force`."""
     costs = [preview.cost for _, preview in previews]
     known = [cost for cost in costs if cost is not None]
     return {

@@ -45,7 +45,7 @@ NoteStateFilter = choice_filter("state", Extraction.State)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """What was used of a ceiling."""
+    """How much of a quota was used."""
 
     name: str
     used: int
@@ -57,7 +57,7 @@ class QuotaUse:
 
 
 def quotas_of(run: ConsolidationRun) -> list[QuotaUse]:
-    """The quotas of the run and of its owner's day, with what was used."""
+    """Return the quotas of the run and of its owner's day, with what was used."""
     limits, today = consolidation_settings(), day_spent(run.owner_id)
     return [
         QuotaUse(name="Tokens of this run", used=run.tokens, most=limits.max_tokens_per_run),
@@ -68,7 +68,7 @@ def quotas_of(run: ConsolidationRun) -> list[QuotaUse]:
 
 
 def how_it_stands(run: ConsolidationRun) -> str:
-    """A run in a sentence or two: its progress, its outcome, or why it came to nothing."""
+    """Return a run in a sentence or two: its progress, its outcome, or why it came to nothing."""
     problem = error_words(run.error)
     if run.state == State.PAUSED:
         return f"{progress_words(run)} It rests until {moment(run.not_before)}. {problem}".strip()
@@ -88,12 +88,12 @@ def bar_of(run: ConsolidationRun) -> tuple[int, int]:
 
 
 def error_words(error: Any) -> str:
-    """The message of a stored error, "" for none."""
+    """Return the message of a stored error, "" for none."""
     return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
 
 
 def session_link(session_id: UUID | None, title: str) -> SafeString | str:
-    """The session's page by its title."""
+    """Return the session's page by its title."""
     if session_id is None:
         return "Deleted"
     return format_html(
@@ -215,7 +215,7 @@ class NoteColumns:
 
 
 def note_badge(note: Extraction) -> SafeString:
-    """The badge of what became of a session."""
+    """Return the badge of what became of a session."""
     return badge(note.get_state_display(), *_NOTES[Extraction.State(note.state)])
 
 

@@ -108,7 +108,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     )  # fmt: skip
 
     def page_context(self, request: HttpRequest, row: ConsolidationRun) -> dict[str, Any]:
-        """The run's progress, and what became of each session for those who may see notes."""
+        """Return the run's progress, and what became of each session for those who may see notes."""
         return {
             **super().page_context(request, row),
             **progress_context(row),
@@ -171,7 +171,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
 
 
 def progress_context(run: ConsolidationRun) -> dict[str, Any]:
-    """What progress.html shows."""
+    """Return what progress.html shows."""
     return {
         "run": run,
         "run_open": run.state in ConsolidationRun.OPEN,

@@ -61,7 +61,7 @@ class Decision:
 
 
 def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Typed | None = None) -> Decision | None:
-    """The form for a review's pending writes; None when there are none, or its session is gone."""
+    """Return the form for a review's pending writes; None when there are none, or its session is gone."""
     pending = [row for row in rows if row.pending]
     if not pending or run.session_id is None:
         return None
@@ -80,7 +80,7 @@ class DecisionAdmin(DaybookAdmin):
     """Shows the decision on a review's page, and takes it."""
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
-        """The writes; those that can be decided about by this user are in the form instead."""
+        """Return the writes; those that can be decided about by this user are in the form instead."""
         context: dict[str, Any] = super().page_context(request, row)
         writes = write_rows(row)
         decision = None
@@ -149,7 +149,7 @@ class DecisionAdmin(DaybookAdmin):
 
 
 def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
-    """The words in the form, by index."""
+    """Return the words in the form, by index."""
     typed = {}
     for row in write_rows(run):
         words = request.POST.get(f"words-{row.index}")

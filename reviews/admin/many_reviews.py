@@ -1,5 +1,5 @@
-"""The same action done to many reviews at once. Each is done in a transaction of its own and has its own line in the
-admin log, so that one that is refused, or is broken, loses none of the others; one message says what became of all."""
+"""Actions on many reviews at once. Each review has its own transaction and its own entry in the log, so a review that
+is refused or fails does not affect the others; one message reports on all."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -90,7 +90,7 @@ def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, in
 
 
 def review_name(run: ReviewRun) -> str:
-    """A review as a message names it: `“Tea” of alice, 20 Nov 2026, 09:41`."""
+    """Return a review as a message names it: `“Tea” of alice, 20 Nov 2026, 09:41`."""
     title = title_of(run) if run.session else "A deleted session"
     return f"“{title}” of {run.owner}, {moment(run.created_at)}"
 

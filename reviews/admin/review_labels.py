@@ -13,7 +13,7 @@ _WHO_TURNED_DOWN = {True: "An administrator turned it down.", False: "Its owner 
 
 
 def error_words(run: ReviewRun) -> str:
-    """Why it ended without a result, or why it waits; "" when neither is so."""
+    """Return why it ended without a result, or why it waits; "" when neither is so."""
     error = run.error if isinstance(run.error, dict) else {}
     code, said = str(error.get("code", "")), str(error.get("message", ""))
     if run.state == State.TIMED_OUT:
@@ -27,7 +27,7 @@ def error_words(run: ReviewRun) -> str:
 
 
 def error_detail(run: ReviewRun) -> str:
-    """The code, and what was said where the words above say something else."""
+    """Return the code, and what was said where the words above say something else."""
     error = run.error if isinstance(run.error, dict) else {}
     code, said = str(error.get("code", "")), str(error.get("message", ""))
     return f"{code}: {said}" if said and said not in error_words(run) else code
@@ -52,7 +52,7 @@ def dropped_words(dropped: Any) -> str:
 
 
 def settings_words(settings: dict[str, Any], model: str) -> str:
-    """The agent's review settings when it was scheduled, in a sentence."""
+    """Return the agent's review settings when it was scheduled, in a sentence."""
     most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
     waits = "its writes wait for a person" if settings.get("memory_review_approval") else "its writes are saved at once"
     told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"

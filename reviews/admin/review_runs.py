@@ -135,7 +135,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     )  # fmt: skip
 
     def page_context(self, request: HttpRequest, row: ReviewRun) -> dict[str, Any]:
-        """The review's writes, and the frozen conversation for those who may see sessions."""
+        """Return the review's writes, and the frozen conversation for those who may see sessions."""
         context: dict[str, Any] = super().page_context(request, row)
         note = format_html("<p>{} {}</p>", self.state_badge(row), error_words(row))
         title = f"Review of {moment(row.created_at)}"
@@ -216,7 +216,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
 
 def _undo_of(run: ReviewRun) -> ChangeSet | None:
-    """The undo that a put back would take back; None where the review is not undone."""
+    """Return the undo that a restore would take back; None where the review is not undone."""
     if run.change_set is None:
         return None
     newest, undone = undo_tips(run.owner_id, [run.change_set])[run.change_set]

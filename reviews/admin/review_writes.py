@@ -57,7 +57,7 @@ class WriteRow:
 
 
 def write_rows(run: ReviewRun) -> list[WriteRow]:
-    """The writes in their order; one query, for the pages of the memories."""
+    """Return the writes in their order; one query, for the pages of the memories."""
     numbers = {int(number) for write in run.writes if (number := _number(write))}
     found = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers) if numbers else Memory.objects.none()
     keys = {str(number): pk for number, pk in found.values_list("number", "pk")}
@@ -87,7 +87,7 @@ def _row(place: int, write: Mapping[str, Any], urls: Mapping[str, str]) -> Write
 
 
 def _number(write: Mapping[str, Any]) -> str:
-    """The number of the memory that it is about: the one it was stored as, else the one it names."""
+    """Return the number of the memory that it is about: the one it was stored as, else the one it names."""
     named = str(write.get("memory_id") or write.get("key") or "")
     return named if named.isdecimal() and len(named) < 10 else ""
 

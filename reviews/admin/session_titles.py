@@ -23,12 +23,12 @@ class SessionTitles:
 
 
 def may_see_titles(request: HttpRequest) -> bool:
-    """Whether the user may see sessions."""
+    """Return True if the user may see sessions."""
     return bool(request.user.has_perm("gateway.view_session"))
 
 
 def title_of(row: Any) -> str:
-    """The title of the row's session as the row's reader may see it."""
+    """Return the title of the row's session as the row's reader may see it."""
     session: Session | None = row.session
     if session is None:
         return "Deleted"

@@ -9,7 +9,7 @@ from memories.storable import storable_text
 from reviews.consolidation.errors import AnswerUnusable
 
 MAX_SKILLS = 50
-# Braces at which an object is looked for, so that a page of code is no long work.
+# Braces at which an object is looked for, so that a page of code takes little time.
 MAX_TRIES = 200
 
 
@@ -52,7 +52,7 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
         raise AnswerUnusable("`skills` is no list.")
     skills: dict[str, tuple[str, str]] = {}
     for skill in given:
-        # A name is refused as it stands, never mended into another one.
+        # An invalid name is refused, never changed into another one.
         name, content = _string(skill, "name"), storable_text(_string(skill, "content")).strip()
         clash = name.casefold() in skills
         if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
@@ -66,7 +66,8 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """The JSON object of an answer, also in a fence, between words, or after a draft: the last one that has the key."""
+    """Return the JSON object of an answer, also in a fence, between words, or after a draft: the last one that has the
+    key."""
     found: dict[str, Any] | None = None
     decoder = json.JSONDecoder(strict=False)
     start, end = text.find("{"), 0

@@ -62,7 +62,7 @@ async def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]
 
 
 def run_json(run: ConsolidationRun) -> dict[str, Any]:
-    """A run as the API shows it. The row comes with its book."""
+    """Return a run as the API shows it. The row comes with its book."""
     return {
         "id": str(run.pk),
         "object": "consolidation",

@@ -1,6 +1,6 @@
-"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session or a book gave.
-Open reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back.
-Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
+"""Clearing a book (tombstones, undoable for a time), and forgetting what was derived from a session or a book. Open
+reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back. Lock
+order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
 import secrets
@@ -66,7 +66,7 @@ class Cleared:
 
 
 def contents_of(book: Book) -> Contents:
-    """What a clear would take away."""
+    """Return what a clear would take away."""
     notes = _extractions(book).filter(cleared_at=None).exclude(Q(raw_memory="") & Q(synopsis=""))
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
@@ -78,7 +78,7 @@ def contents_of(book: Book) -> Contents:
 
 
 def clear_code_make(book: Book) -> str:
-    """A new one-time code for clearing a book; it takes the place of an older one."""
+    """Return a new one-time code for clearing a book; it takes the place of an older one."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
     expires_at = timezone.now() + timedelta(minutes=CODE_MINUTES)
     values = {"owner_id": book.owner_id, "sha256": _hash(code), "expires_at": expires_at}
@@ -259,7 +259,7 @@ def _pass_over(book: Book, change_set: UUID | None, now: datetime, positions: Re
 
 
 def _before(row: Extraction, positions: ReviewPositions) -> dict[str, Any]:
-    """What an undo of the clear puts back: of the notes, and how far their session was reviewed."""
+    """Return what an undo of the clear puts back: of the notes, and how far their session was reviewed."""
     before = {name: getattr(row, name) for name in _MARKED}
     return before | ({"reviewed": list(positions[row.session_id])} if row.session_id in positions else {})
 

@@ -42,8 +42,8 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
 
 
 def cut_both_ends(items: Sequence[Item], token_limit: int) -> list[Item]:
-    """The beginning and the end of a conversation, within the limit: a session begins with what is wanted and ends with
-    what held. What is left out is said in its place."""
+    """Return the beginning and the end of a conversation, within the limit: a session begins with what is wanted and
+    ends with what held. What is left out is said in its place."""
     if sum(map(_cost, items)) <= token_limit:
         return list(items)
     half = max(0, token_limit - _LEFT_OUT) // 2

@@ -20,7 +20,7 @@ class RunCancelled(Exception):
 
 
 class QuotaExceeded(Exception):
-    """A ceiling of requests or tokens; `scope` is "run" or "day"."""
+    """A quota of requests or tokens is used up; `scope` is "run" or "day"."""
 
     def __init__(self, scope: str) -> None:
         super().__init__(scope)

@@ -33,7 +33,7 @@ _RETRY_FACTOR = 4
 
 @dataclass(slots=True)
 class Extracted:
-    """Why the reading of sessions ended: all done, the slice's time, a pause, or a ceiling."""
+    """Why the reading of sessions ended: all done, the slice's time, a pause, or a quota."""
 
     resume_at: datetime | None = None
     error: DomainError | None = None
@@ -131,8 +131,8 @@ def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
 
 
 def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, SessionRecord, ModelTarget] | None:
-    """The unit, its conversation and the model that reads it, or None where there is nothing to ask: the session was
-    deleted, somebody goes on with it, or nothing is left to read. Raises UpstreamUndecided."""
+    """Return the unit, its conversation and the model that reads it, or None where there is nothing to ask: the session
+    was deleted, somebody goes on with it, or nothing is left to read. Raises UpstreamUndecided."""
     units = Extraction.objects.filter(pk=unit_id, run=claim.run, state=Unit.QUEUED)
     unit = units.select_related("session__agent").first()
     if unit is None:
@@ -236,10 +236,11 @@ def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> No
 
 
 def retry_pause(attempts: int, seconds: float) -> timedelta:
-    """The pause after a failed try: each one four times as long as the one before."""
+    """Return the pause after a failed try: each one four times as long as the one before."""
     return timedelta(seconds=seconds * _RETRY_FACTOR ** (attempts - 1))
 
 
 def rate_pause(error: RateLimited, seconds: float) -> timedelta:
-    """How long a rate-limited upstream is left alone: as long as it says, an hour at most, at least a retry's pause."""
+    """Return how long a rate-limited upstream is left alone: as long as it says, an hour at most, at least a retry's
+    pause."""
     return timedelta(seconds=max(seconds, retry_after_seconds(error)))

@@ -1,4 +1,4 @@
-"""What consolidation adds to the health line of a book and to an owner's export."""
+"""What consolidation adds to the health of a book and to an owner's export."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -50,7 +50,8 @@ def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
 
 
 def obstacle_of(book: Book) -> str:
-    """Why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the way."""
+    """Return why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the
+    way."""
     return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
 
 

@@ -1,4 +1,4 @@
-"""What consolidation registers with the floors below when Django starts."""
+"""What consolidation registers with the apps below when Django starts."""
 
 from gateway.hooks import on_session_forgotten
 from memories.changes import UndoListener, on_undone

@@ -1,4 +1,4 @@
-"""One question to a model, within its time and the quotas. Nothing of the database is held while it answers."""
+"""Calls a model within the time limit and the quotas. No transaction is open while it answers."""
 
 import asyncio
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ async def ask(
     target: ModelTarget,
     leave: Spent | None = None,
 ) -> Answer:
-    """Ask, and book the request. Raises QuotaExceeded before anything is sent, and DomainErrors."""
+    """Call the model and record the usage. Raises QuotaExceeded before anything is sent, and DomainErrors."""
     estimate = estimated_tokens(messages)
     meter.reserve(estimate, leave=leave)
     taken = 0

@@ -122,7 +122,7 @@ def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = Fal
 
 
 def _has_something_to_write(book: Book, state: ConsolidationState | None) -> bool:
-    """Whether a synthesis has anything to go on: notes, or documents that notes it had told it."""
+    """Return True if a synthesis has anything to go on: notes, or documents that notes it had told it."""
     rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
     if rows.exclude(raw_memory="", synopsis="").exists():
         return True
@@ -140,7 +140,7 @@ def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
 
 
 def _nothing(book: Book, limits: ConsolidationSettings, obstacle: str) -> Preview:
-    """The preview of a book that no upstream may be given."""
+    """Return the preview of a book that no upstream may be given."""
     return Preview(
         book=book.name,
         enabled=limits.enabled,

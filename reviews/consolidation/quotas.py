@@ -1,5 +1,5 @@
-"""What consolidation may cost: model requests and tokens, in one run and of one owner in a day (UTC).
-A request reserves its estimate before it is sent and is booked with what it took, also when its answer is of no use."""
+"""Quotas of consolidation: model requests and tokens, per run and per owner and day (UTC). A request reserves its
+estimate before it is sent, and its usage is recorded afterwards, even if its answer cannot be used."""
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -33,11 +33,11 @@ class Meter:
 
     @classmethod
     def of(cls, run: ConsolidationRun, limits: ConsolidationSettings) -> "Meter":
-        """As the rows say now."""
+        """Return the meter of a run, from the rows as they are now."""
         return cls(limits, Spent(requests=run.requests, tokens=run.tokens), day_spent(run.owner_id), Spent())
 
     def reserve(self, tokens: int, *, leave: Spent | None = None) -> None:
-        """Take an estimate into account; `leave` keeps that much of the run free for later. Raises QuotaExceeded."""
+        """Reserve an estimate; `leave` keeps that much of the run's quota free for later. Raises QuotaExceeded."""
         leave = leave or Spent()
         for scope, spent, requests, most in (
             ("day", self.day, self.limits.max_requests_per_day, self.limits.max_tokens_per_day),
@@ -52,7 +52,7 @@ class Meter:
         self.reserved.tokens += tokens
 
     def settle(self, reserved: int, run: Spent, day: Spent) -> None:
-        """A request is over: its reservation goes, the rows' sums come."""
+        """Replace the reservation of a finished request by the sums of the rows."""
         self.reserved.requests -= 1
         self.reserved.tokens -= reserved
         self.run, self.day = run, day
@@ -68,13 +68,13 @@ def book_usage(run_id: UUID, owner_id: UUID, tokens: int, *, requests: int = 1) 
 
 
 def day_spent(owner_id: UUID) -> Spent:
-    """What the owner's day took so far."""
+    """Return what the owner's day took so far."""
     row = ConsolidationDay.objects.filter(owner_id=owner_id, day=today()).first()
     return Spent(requests=row.requests, tokens=row.tokens) if row else Spent()
 
 
 def today() -> date:
-    """The day that is counted (UTC)."""
+    """Return the day that is counted (UTC)."""
     return timezone.now().date()
 
 

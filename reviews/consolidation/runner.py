@@ -24,7 +24,7 @@ logger = logging.getLogger("daybook.consolidation")
 
 
 class QuotaUsedUp(DomainError):
-    """A ceiling of the run or of the owner's day."""
+    """A quota of the run or of the owner's day is used up."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
 
@@ -113,7 +113,7 @@ class Job:
         runs.pause(self.claim, timezone.now() + rate_pause(error, self.claim.limits.retry_seconds), error)
 
     def _end_at_quota(self, scope: str) -> None:
-        """The day's ceiling: on tomorrow. The run's: over, and what is done stays."""
+        """Pause the run until tomorrow if the day's quota is used up; end it if the run's is, with what is done."""
         if scope == "day":
             runs.pause(
                 self.claim, tomorrow(), QuotaUsedUp("Today's requests or tokens are used up; it goes on tomorrow.")
@@ -141,7 +141,7 @@ def _end(claim: ConsolidationClaim, error: BaseException) -> None:
 
 
 def _first(error: BaseException) -> BaseException:
-    """The error itself, or of several tasks' errors the one that says most: a lost lease before a refusal."""
+    """Return the error itself, or of several tasks' errors the one that says most: a lost lease before a refusal."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     found = [_first(inner) for inner in error.exceptions]

@@ -37,7 +37,7 @@ Trigger = ConsolidationRun.Trigger
 TASK = "reviews.consolidation.tasks.consolidation_execute"
 MAX_ATTEMPTS = 5
 LOST_AFTER = timedelta(seconds=60)
-# A run makes room for other jobs of the queue after so long.
+# After so long a run lets other jobs of the queue go first.
 SLICE_SECONDS = 60.0
 # The queue's own timeout is a backstop above a slice and the answer it may wait for.
 BACKSTOP_SECONDS = 300
@@ -59,7 +59,7 @@ class ConsolidationClaim:
 
 
 def lease_name(book_id: UUID, phase: str) -> str:
-    """A lease per book and phase."""
+    """Return the name of the lease, of which there is one per book and phase."""
     return f"consolidation:{book_id}:{phase}"
 
 
@@ -186,7 +186,7 @@ def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
 
 
 def pause(held: ConsolidationClaim, until: datetime, error: DomainError | None = None) -> None:
-    """Let a run rest until a moment; the sweep takes it up again. Without `error` it only makes room for other jobs."""
+    """Let a run rest until a moment; the sweep takes it up again. Without `error` it only lets other jobs run."""
     now = timezone.now()
     problem = {"code": error.code, "message": str(error)} if error else None
     with transaction.atomic():
@@ -276,7 +276,7 @@ def recover() -> int:
 
 
 def run_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
-    """The owner's run, with its book. Raises NotFound."""
+    """Return the owner's run, with its book. Raises NotFound."""
     rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
     found = rows.filter(pk=run_id).first() if run_id else None
     if found is None:
@@ -285,7 +285,7 @@ def run_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITE
 
 
 def finished_text(run: ConsolidationRun) -> str:
-    """The sentence of a finished run."""
+    """Return the sentence of a finished run."""
     read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
     count = len(run.written)
     if count:

@@ -1,5 +1,5 @@
-"""Which sessions are read, and which books are due. Reads only; the rules are one query, so that what is looked at is
-little more than what is chosen."""
+"""Selects the sessions that are read and the books that are due. The rules are one query, so that few rows are read
+that are not chosen."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -46,8 +46,8 @@ def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
 def sessions_of(
     book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
 ) -> list[Session]:
-    """The sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no share of
-    its own; found among `scan_limit`."""
+    """Return the sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no
+    share of its own; found among `scan_limit`."""
     most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(floor=FLOOR).annotate(has_words=said_by_person()).select_related("agent", "extraction")
@@ -83,21 +83,21 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> lis
 def waiting_sessions(
     books: Sequence[Book], limits: ConsolidationSettings, now: datetime
 ) -> dict[tuple[UUID, str], int]:
-    """How many sessions each of these books has to read, by owner and name. One query."""
+    """Return how many sessions each of these books has to read, by owner and name. One query."""
     rows = eligible(limits, now).filter(owner_id__in={book.owner_id for book in books}).annotate(floor=FLOOR)
     counted = rows.filter(said_by_person()).order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
     return {(owner_id, name): number for owner_id, name, number in counted}
 
 
 def needs_synthesis(state: ConsolidationState | None, versions: dict[str, int]) -> bool:
-    """Whether an extraction or a document changed since the last synthesis."""
+    """Return True if an extraction or a document changed since the last synthesis."""
     if state is None:
         return False
     return state.changes > state.synthesized or versions != state.artifact_versions
 
 
 def has_cooled(state: ConsolidationState | None, limits: ConsolidationSettings, now: datetime) -> bool:
-    """Whether the last synthesis was long enough ago."""
+    """Return True if the last synthesis was long enough ago."""
     if state is None or state.last_synthesis_at is None:
         return True
     return now - state.last_synthesis_at >= timedelta(hours=limits.synthesis_cooldown_hours)

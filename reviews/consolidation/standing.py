@@ -46,7 +46,7 @@ class Standing:
 
 
 def standing_of(book: Book, *, force: bool = False) -> Standing:
-    """How the sessions of a book stand now. `force`: for a run that takes those again whose reading failed.
+    """Return how the sessions of a book stand now. `force`: for a run that takes those again whose reading failed.
     Three queries."""
     limits, now = consolidation_settings(), timezone.now()
     idle, oldest = _limits(limits, now)

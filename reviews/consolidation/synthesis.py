@@ -88,7 +88,8 @@ async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
 
 
 def read_sources(claim: ConsolidationClaim) -> Sources | None:
-    """What the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write from."""
+    """Return what the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write
+    from."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
     # The count first: what changes after this reading is noticed when the answer is stored.
@@ -113,7 +114,7 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
 
 
 def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
-    """The book's notes, newest session first, within the limits of number and tokens; without secrets."""
+    """Return the book's notes, newest session first, within the limits of number and tokens; without secrets."""
     rows = Extraction.objects.filter(owner_id=claim.run.owner_id, book_id=claim.run.book_id, cleared_at=None)
     rows = rows.exclude(Q(raw_memory="") & Q(synopsis="")).order_by("-said_at", "-session_id")
     left = claim.limits.synthesis_token_limit
@@ -163,7 +164,7 @@ async def _write(claim: ConsolidationClaim, meter: Meter, sources: Sources) -> S
 
 
 def _target(claim: ConsolidationClaim) -> ModelTarget:
-    """The model that writes the book's documents. Raises UpstreamUndecided."""
+    """Return the model that writes the book's documents. Raises UpstreamUndecided."""
     book = claim.run.book.name
     return BackgroundModels.now(book).of_book(book, "smol")
 

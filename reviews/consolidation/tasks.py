@@ -1,4 +1,4 @@
-"""What the queue's worker calls."""
+"""Functions that the queue's worker calls."""
 
 from uuid import UUID
 

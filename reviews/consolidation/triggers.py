@@ -1,5 +1,5 @@
-"""When consolidation starts by itself: as a worker starts, and on a schedule, for each book that is due. And what a
-worker looks after: runs whose worker died, pauses that are over, notes that were cleared long ago."""
+"""Triggers of consolidation: when a worker starts, and on a schedule, for each book that is due. The sweep also
+recovers runs whose worker died, resumes paused runs, and purges notes that were cleared long ago."""
 
 import time
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, 
 
 
 def shares(wanted: Sequence[int], most: int) -> list[int]:
-    """Divide `most` among those who want so many: each gets one in turn until nothing is left or nobody wants more."""
+    """Divide `most` fairly: each book gets one session in turn until nothing is left or no book has more sessions."""
     given = [0] * len(wanted)
     left = min(most, sum(wanted))
     while left:

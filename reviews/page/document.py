@@ -44,13 +44,13 @@ class DocumentStep:
 
 
 def shown_document(artifact: Artifact, viewer: Viewer) -> Shown:
-    """The document, rendered; what comes out of the renderer is sanitised."""
+    """Return the document, rendered; what comes out of the renderer is sanitised."""
     html = mark_safe(render_markdown(artifact.content))  # noqa: S308  # sanitised by gateway.chat.markdown
     return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, viewer))
 
 
 def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
-    """The newest revisions, newest first. One query."""
+    """Return the newest revisions, newest first. One query."""
     rows = ArtifactRevision.objects.filter(owner_id=viewer.owner.pk, artifact=artifact).order_by("-version")
     return [
         DocumentStep(
@@ -66,7 +66,7 @@ def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
 
 
 def revision_verb(revision: ArtifactRevision) -> str:
-    """What the actor did, in words."""
+    """Return what the actor did, in words."""
     return _VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it"
 
 
@@ -97,7 +97,7 @@ def _about(artifact: Artifact, viewer: Viewer) -> str:
 
 
 def words_of(state: dict[str, object] | None) -> str:
-    """The words of a revision's state; of a removed document there are none."""
+    """Return the words of a revision's state; of a removed document there are none."""
     if not state or state.get("deleted_at"):
         return ""
     return str(state.get("content", ""))

@@ -27,7 +27,7 @@ def action_words(verb: str, number: int) -> str:
 
 
 def by_staff(actor: object) -> bool:
-    """Whether an actor is an administrator."""
+    """Return True if an actor is an administrator."""
     return str(actor or "").startswith("staff:")
 
 
@@ -47,7 +47,7 @@ def span_words(review: ReviewRun, turns: int) -> str:
 
 
 def outcome_words(review: ReviewRun, viewer: Viewer) -> str:
-    """Why it came to nothing, or when it goes on; "" where its state and its changes say all."""
+    """Return why it came to nothing, or when it goes on; "" where its state and its changes say all."""
     code = str((review.error or {}).get("code", ""))
     said = str((review.error or {}).get("message", ""))
     if review.state == State.TIMED_OUT:

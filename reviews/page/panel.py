@@ -61,7 +61,7 @@ class Panel:
 
 
 def panel_of(viewer: Viewer, name: str) -> Panel:
-    """The panel of one book, also one that is not there yet."""
+    """Return the panel of one book, also one that is not there yet."""
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
@@ -87,7 +87,7 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
 
 
 def document_name(path: str) -> str:
-    """How a document is called on the page: `skills/restore-a-dump` for a skill."""
+    """Return how a document is called on the page: `skills/restore-a-dump` for a skill."""
     skill = skill_name(path)
     return f"skills/{skill}" if skill else path
 
@@ -129,7 +129,7 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
 
 
 def _reader_model(run: ConsolidationRun) -> str:
-    """The name of the model that reads the book's sessions; "" where no upstream may be given the book."""
+    """Return the name of the model that reads the book's sessions; "" where no upstream may be given the book."""
     models = BackgroundModels.now(run.book.name)
     return "" if models.obstacle(run.book.name) else models.of_book(run.book.name, "default").model
 

@@ -186,7 +186,7 @@ def _edited(write: Mapping[str, Any]) -> str:
 
 
 def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
-    """The one change that took back all that a review wrote, if it was one."""
+    """Return the one change that took back all that a review wrote, if it was one."""
     if review.state != State.UNDONE:
         return None
     found = {steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps}
@@ -194,7 +194,7 @@ def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> U
 
 
 def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
-    """The changes with what can be done to each by itself. What was taken back together is put back together."""
+    """Return the changes with what can be done to each by itself. What was taken back together is put back together."""
     several = sum(change.state == "applied" for change in changes) > 1
     together = Counter(steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps)
     found = []

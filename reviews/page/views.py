@@ -105,7 +105,7 @@ def _shown(request: HttpRequest) -> int:
 
 
 def _intro(viewer: Viewer) -> dict[str, Any]:
-    """How often reviews run, how many wait for a decision, and whether the day is used up."""
+    """Return how often reviews run, how many wait for a decision, and whether the day is used up."""
     agents = [agent_settings(agent) for agent in Agent.objects.all()]
     intervals = {agent.memory_review_interval for agent in agents} - {0}
     waiting = ReviewRun.objects.filter(owner_id=viewer.owner.pk, state=ReviewRun.State.AWAITING_APPROVAL).count()

@@ -15,8 +15,8 @@ from reviews.admin.dashboard.periods import CHOICES, Period
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
-    """Fill the index page's context, for those who may see runs; the others keep the theme's list of pages.
-    `?days=` chooses the period; what is no choice is the first one."""
+    """Fill the index page's context, for those who may see runs; the others keep the theme's list of pages. `?days=`
+    chooses the period; any other value stands for the first one."""
     if not request.user.has_perm("gateway.view_run"):
         return context
     now = timezone.now()

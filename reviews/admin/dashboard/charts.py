@@ -93,7 +93,7 @@ class Chart:
 def lines(
     days: Sequence[date], words: Mapping[str, str], counted: Mapping[tuple[date, str], int]
 ) -> tuple[Series, ...]:
-    """A line for each of at most five words, `{tone: word}`, from numbers by day and word."""
+    """Return a line for each of at most five words, `{tone: word}`, from numbers by day and word."""
     return tuple(Series(word, tuple(counted.get((day, word), 0) for day in days), tone) for tone, word in words.items())
 
 

@@ -62,7 +62,7 @@ class Used:
 
 
 def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
-    """The charts in the order of the page, and what was used. Five queries, nine of a cold process."""
+    """Return the charts in the order of the page, and what was used. Five queries, nine of a cold process."""
     used = Used()
     turns, reviews, states = ByDay(), ByDay(), Counter[str]()
     for day, state, model, number, total, written in _by_model(period, Run, "started_at"):

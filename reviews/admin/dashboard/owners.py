@@ -31,7 +31,7 @@ _ASKED: tuple[tuple[type[Run] | type[ReviewRun], str], ...] = ((Run, "started_at
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """Today's use beside its ceiling; `most` 0: there is none."""
+    """Today's use of a quota; `most` is 0 if there is none."""
 
     used: int
     most: int
@@ -135,7 +135,7 @@ def _consolidating(rows: Q) -> Iterable[tuple[Any, ...]]:
 
 
 def _today(owners: list[UUID], now: datetime) -> dict[UUID, tuple[QuotaUse, ...]]:
-    """What each used of the quotas of this UTC day, as reviews.quotas and reviews.consolidation.quotas count."""
+    """Return what each used of the quotas of this UTC day, as reviews.quotas and reviews.consolidation.quotas count."""
     day = now.astimezone(UTC).date()
     started = ReviewRun.objects.filter(owner__in=owners, started_at__gte=begin_of(day)).order_by()
     numbers, tokens = Counter[UUID](), Counter[UUID]()

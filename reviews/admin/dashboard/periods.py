@@ -27,7 +27,7 @@ class Period:
 
     @classmethod
     def of(cls, chosen: str, now: datetime) -> "Period":
-        """The last `chosen` days, if that is one of the choices."""
+        """Return the last `chosen` days, if that is one of the choices."""
         length = int(chosen) if chosen in {str(choice) for choice in CHOICES} else CHOICES[0]
         today = now.astimezone(UTC).date()
         return cls(tuple(today - timedelta(days=back) for back in reversed(range(length))))
@@ -43,8 +43,8 @@ class Period:
         return begin_of(self.days[0])
 
     def read(self, name: str, column: str, groups: Callable[[Q], Iterable[Row]]) -> list[Row]:
-        """The groups of finished days, kept from the last look at them, and those of today. `groups` makes them of the
-        rows that a condition chooses; `column` holds a row's time; `name` tells one look from another."""
+        """Return the groups of finished days, kept from the last look at them, and those of today. `groups` makes them
+        of the rows that a condition chooses; `column` holds a row's time; `name` tells one look from another."""
         today = first_id(begin_of(self.days[-1]))
         since = Q(pk__gte=first_id(self.since), **{f"{column}__gte": self.since})
         key = f"dashboard:{name}:{self.days[0]}:{self.days[-1]}"
@@ -56,7 +56,7 @@ class Period:
 
 
 def first_id(moment: datetime) -> UUID:
-    """The smallest UUIDv7 of that millisecond."""
+    """Return the smallest UUIDv7 of that millisecond."""
     return UUID(int=(int(moment.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))
 
 
@@ -75,11 +75,11 @@ class _Day(TruncDate):
 
 
 def group_of(column: str, kind: "Field[Any, Any]") -> Coalesce:
-    """A column to group by, as an expression: to have the groups in order SQLite would walk a whole index that begins
-    with the column itself."""
+    """Return a column to group by, as an expression: to have the groups in order SQLite would walk a whole index that
+    begins with the column itself."""
     return Coalesce(column, column, output_field=kind)
 
 
 def day_of(column: str) -> TruncDate:
-    """The day (UTC) of a time's column, for a query."""
+    """Return the day (UTC) of a time's column, for a query."""
     return _Day(column, output_field=DateField(), tzinfo=UTC)

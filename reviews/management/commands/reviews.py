@@ -78,7 +78,7 @@ def lines_of(write: dict[str, Any]) -> Iterator[str]:
 
 
 def trial_review(session: Session, *, model: str = "") -> ReviewRun:
-    """A run as it would be scheduled now; not stored."""
+    """Return a run as it would be scheduled now; not stored."""
     agent = agent_settings(session.agent)
     book = book_state(session.owner_id, session.agent.book)
     review = ReviewRun(

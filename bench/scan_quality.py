@@ -1,6 +1,6 @@
 """Recall and false alarms of the memory scan, per kind, and what one scan costs; through the shipped code.
 
-    python bench/scanning.py --data FILE…
+    python bench/scan_quality.py --data FILE…
 
 FILE is JSON Lines with `text` (or `parts`, joined with the empty string), `label` (`benign` or what it is) and `kind`.
 Prints a table and, as its last line, one JSON object. No network."""
