@@ -2,20 +2,20 @@
 and letting them expire. A write waits (`waiting`), is approved (`applied`), or was `rejected` or has `expired`; those
 two can still be approved until they are purged. Nothing that waits is given to a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 
 State = ReviewRun.State
@@ -40,7 +40,8 @@ def review_approve(
     try:
         return _approve(review.pk, actor, only, dict(edits or {}))
     except BookCleared:
-        _forget(ReviewRun.objects.filter(pk=review.pk), "The book was cleared meanwhile.")
+        cleared = ReviewRun.objects.filter(pk=review.pk)
+        reviews_cancel(cleared, "The book was cleared meanwhile.", turned_down_at=None)
         raise Conflict("The book was cleared after this review; nothing of it can be saved any more.") from None
 
 
@@ -73,7 +74,8 @@ def purge_proposals(now: datetime) -> int:
 def forget_orphans() -> int:
     """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
     open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
-    return _forget(ReviewRun.objects.filter(session=None, state__in=open_states), "The session was deleted.")
+    orphans = ReviewRun.objects.filter(session=None, state__in=open_states)
+    return reviews_cancel(orphans, "The session was deleted.", turned_down_at=None)
 
 
 @transaction.atomic
@@ -146,24 +148,32 @@ def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
     """Store the decisions. While some write waits the run does; else it is saved if any was applied. `problem`: what
     the run says when none of its writes came to anything."""
     states = {write["state"] for write in run.writes}
-    run.error = None
-    if "waiting" in states:
-        run.state = State.AWAITING_APPROVAL
-    elif "applied" in states:
-        run.state = State.SAVED
-    elif states & {"undone", "left_alone"}:
-        run.state = State.UNDONE
-    elif "known" in states:
-        run.state = State.NOTHING_TO_SAVE
-    else:
-        run.state, run.error = State.CANCELLED, problem
     if not states & {"rejected", "expired"}:
         run.turned_down_at = None
     elif run.turned_down_at is None:  # an undone clear may bring back what was turned down long before
         run.turned_down_at = timezone.now()
-    if run.state != State.AWAITING_APPROVAL:
-        run.finished_at = timezone.now()
-    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "turned_down_at"])
+    state = _state_after(states)
+    reviews_end(
+        ReviewRun.objects.filter(pk=run.pk),
+        state,
+        error=problem if state == State.CANCELLED else None,
+        finished_at=run.finished_at if state == State.AWAITING_APPROVAL else None,
+        writes=run.writes,
+        change_set=run.change_set,
+        turned_down_at=run.turned_down_at,
+    )
+    run.refresh_from_db(fields=["state", "error", "finished_at"])
+
+
+def _state_after(states: Set[str]) -> ReviewRun.State:
+    """The state of a review whose writes are in these states."""
+    if "waiting" in states:
+        return State.AWAITING_APPROVAL
+    if "applied" in states:
+        return State.SAVED
+    if states & {"undone", "left_alone"}:
+        return State.UNDONE
+    return State.NOTHING_TO_SAVE if "known" in states else State.CANCELLED
 
 
 @transaction.atomic
@@ -189,16 +199,3 @@ def _purge(review_id: UUID, before: datetime) -> bool:
     run.turned_down_at = None
     run.save(update_fields=["writes", "turned_down_at"])
     return True
-
-
-def _forget(runs: "QuerySet[ReviewRun]", reason: str) -> int:
-    problem = {"code": "cancelled", "message": reason}
-    return runs.update(
-        state=State.CANCELLED,
-        lease_token=None,
-        lease_expires_at=None,
-        writes=[],
-        turned_down_at=None,
-        finished_at=timezone.now(),
-        error=problem,
-    )

@@ -21,18 +21,17 @@ from gateway.runs.holder import is_gone, this_process
 from gateway.steps import add_usage
 from memories.errors import DomainError, UpstreamTimeout
 from memories.ids import uuid7
-from memories.models import Book, ChangeSet, Notification, WriteOrigin
-from memories.outbox import notify
+from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
 from reviews.applying import BookCleared, apply_writes, write_state
 from reviews.approvals import review_reject
 from reviews.ceilings import day_of
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
-from reviews.words import saved_text, waiting_text
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -166,16 +165,8 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
-    return (
-        ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING]).update(
-            state=State.CANCELLED,
-            lease_token=None,
-            lease_expires_at=None,
-            finished_at=timezone.now(),
-            error={"code": "cancelled", "message": reason},
-        )
-        == 1
-    )
+    mine = ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING])
+    return reviews_cancel(mine, reason) == 1
 
 
 def expire_leases(now: datetime) -> int:
@@ -186,14 +177,8 @@ def expire_leases(now: datetime) -> int:
     again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
     )
-    given_up = stale.update(
-        state=State.FAILED,
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=now,
-        error={"code": "worker_lost", "message": "The worker went away in each of its attempts."},
-    )
-    return again + given_up
+    problem = {"code": "worker_lost", "message": "The worker went away in each of its attempts."}
+    return again + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
 
 
 def _postponed(run: ReviewRun) -> bool:
@@ -201,11 +186,11 @@ def _postponed(run: ReviewRun) -> bool:
     day = day_of(run.owner)
     if not day.reached:
         return False
-    problem = {"code": "daily_limit", "message": day.reached}
     mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
     if ReviewRun.objects.filter(session=run.session, state=State.SCHEDULED, pk__gt=run.pk).exists():
-        mine.update(state=State.CANCELLED, finished_at=timezone.now(), error=problem)
+        reviews_cancel(mine, day.reached, code="daily_limit")
     else:
+        problem = {"code": "daily_limit", "message": day.reached}
         mine.update(not_before=day.ends, enqueued_at=None, error=problem)
     return True
 
@@ -221,13 +206,6 @@ def _finish_held(review: ReviewRun, claim: Claim, outcome: Outcome) -> None:
         for write in staged:
             write["state"] = "waiting"
         _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
-            book=review.book.name,
-            text=waiting_text(staged),
-            review_id=review.pk,
-        )
     else:
         _apply(review, claim, outcome, staged)
 
@@ -245,17 +223,6 @@ def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[
         outcome.writes[index] |= {"state": "refused", "reason": str(error)}
     state = State.SAVED if change_set else State.NOTHING_TO_SAVE
     _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
-    text = saved_text(outcome.writes)
-    if text and review.settings["memory_review_verbose"]:
-        touched = sorted({int(write["memory_id"]) for write in outcome.writes if write["state"] == "applied"})
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_SAVED,
-            book=review.book.name,
-            text=text,
-            review_id=review.pk,
-            memory_numbers=touched,
-        )
 
 
 def _hold(claim: Claim) -> ReviewRun:
@@ -290,25 +257,24 @@ def _end(
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
 ) -> None:
-    """The end of every way out: compare-and-set on state and token; 0 rows rolls everything back."""
+    """End a run that the worker holds. Raises _Lost when it no longer does, which rolls everything back."""
     with transaction.atomic():
-        ended = ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
-            state=state,
+        if reviewed:
+            last = claim.review.last_seq
+            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
+        ended = reviews_end(
+            ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token),
+            state,
+            error=error,
+            told=claim.review,
             writes=[write_state(write) for write in writes or ()],
             change_set=change_set,
-            error=error,
             usage=add_usage(claim.review.usage, outcome.usage),
             steps=outcome.steps,
             model=outcome.model or review_model(claim.review),
             dropped_calls=outcome.dropped,
             frozen_hash=outcome.frozen_hash,
             prompt_sha256=review_prompt_sha256(),
-            lease_token=None,
-            lease_expires_at=None,
-            finished_at=timezone.now(),
         )
         if ended != 1:
             raise _Lost
-        if reviewed:
-            last = claim.review.last_seq
-            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 from django_q.tasks import async_task
@@ -207,14 +207,8 @@ def finish(held: Claim, **values: Any) -> None:
     """End a run that did its work, in the caller's transaction, with the lease held. The last statement notifies."""
     run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
-    _unqueue(run)
-    ConsolidationRun.objects.filter(pk=run.pk).update(
-        state=State.COMPLETED if worked else State.NOTHING_TO_DO,
-        phase=Phase.DONE,
-        finished_at=timezone.now(),
-        attempts=0,
-        **values,
-    )
+    state = State.COMPLETED if worked else State.NOTHING_TO_DO
+    _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
     leases.release(held.lease, held.token)
     if worked or run.rebuild:
         run.refresh_from_db()
@@ -231,10 +225,8 @@ def finish(held: Claim, **values: Any) -> None:
 def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
     """End a run that can't go on; what is done stays done."""
     with transaction.atomic():
-        hold_run = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
-        problem = {"code": code or error.code, "message": str(error)}
-        if hold_run.update(state=State.FAILED, finished_at=timezone.now(), error=problem):
-            _unqueue(held.run)
+        mine = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
+        _end(mine, State.FAILED, error={"code": code or error.code, "message": str(error)})
         leases.release(held.lease, held.token)
 
 
@@ -246,11 +238,7 @@ def cancel(run: ConsolidationRun, reason: str) -> bool:
 def cancel_all(which: Q, reason: str) -> int:
     """Stop all open runs of a scope, in the caller's transaction. Returns how many."""
     rows = ConsolidationRun.objects.filter(which, state__in=ConsolidationRun.OPEN)
-    ids = list(rows.values_list("pk", flat=True))
-    Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
-    return rows.update(
-        state=State.CANCELLED, finished_at=timezone.now(), error={"code": "cancelled", "message": reason}
-    )
+    return _end(rows, State.CANCELLED, error={"code": "cancelled", "message": reason})
 
 
 def recover() -> int:
@@ -333,9 +321,12 @@ def _wake(run: ConsolidationRun, now: datetime) -> None:
     enqueue(run.pk)
 
 
-def _unqueue(run: ConsolidationRun) -> None:
-    """Sessions that were chosen and not read are as if they had not been."""
-    Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
+def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **values: Any) -> int:
+    """End runs, in the caller's transaction; sessions that were chosen and not read are as if they had not been. `runs`
+    filters by what the runs must still be. Returns how many it was."""
+    ids = list(runs.values_list("pk", flat=True))
+    Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
+    return runs.update(state=state, finished_at=timezone.now(), **values)
 
 
 def _holder() -> str:

@@ -18,11 +18,11 @@ from memories.errors import InvalidRequest, RateLimited
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from prompts.review import review_prompt_sha256
+from reviews import ending
 from reviews import runner as review_runner
-from reviews import services
 from reviews.models import ReviewRun
 from reviews.retries import retry_delay
-from reviews.services import Outcome, expire_leases, review_cancel, review_claim, review_finish
+from reviews.services import Claim, Outcome, expire_leases, review_cancel, review_claim, review_finish
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
@@ -164,7 +164,7 @@ def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) ->
 # ---- the book changed meanwhile ----
 
 
-def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[services.Claim, Outcome]:
+def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[Claim, Outcome]:
     """A review whose model is done, and which has not been applied yet."""
     claim = review_claim(review.pk)
     assert claim is not None
@@ -301,7 +301,7 @@ def test_when_the_end_cannot_be_stored_nothing_is(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(services, "notify", broken)
+    monkeypatch.setattr(ending, "notify", broken)
     with pytest.raises(RuntimeError):
         review_finish(*held)
     review.refresh_from_db()
