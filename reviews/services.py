@@ -16,6 +16,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
+from gateway.jobs import log_unclaimed
 from gateway.models import Session
 from gateway.runs.holder import is_gone, this_process
 from gateway.steps import add_usage
@@ -69,23 +70,34 @@ class _Lost(Exception):
 
 
 def review_claim(run_id: UUID) -> Claim | None:
-    """Take a scheduled run. None: another worker was first, another review of its session runs, it is not due, or the
-    owner's day is used up."""
+    """Take a scheduled run, or the oldest due one of its session. None when it is not to be done now: each cause is
+    logged."""
     now, began = timezone.now(), time.monotonic()
-    due = ReviewRun.objects.filter(pk=run_id, state=State.SCHEDULED, not_before__lte=now)
-    run = due.select_related("owner", "session").first()
+    run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
     if run is None:
-        return None
+        return _unclaimed(run_id, "unknown")
+    if run.state != State.SCHEDULED:
+        return _unclaimed(run_id, "not_scheduled", state=run.state)
+    if run.not_before > now:
+        return _unclaimed(run_id, "not_due", not_before=run.not_before.isoformat())
     if run.session_id is None:
         review_cancel(run, "Its session was deleted.")
-        return None
+        return _unclaimed(run_id, "session_deleted")
     first = _first_due(run, run.session_id, now)
     if first.pk != run.pk:
-        return review_claim(first.pk)  # in order, whichever job came first; the end of that one wakes this one
+        # In order, whichever job came first; the end of that one wakes this one.
+        _unclaimed(run_id, "earlier_first", first=first.pk)
+        return review_claim(first.pk)
     if _postponed(run):
-        return None
+        return _unclaimed(run_id, "daily_limit")
+    return _take(run, run.session_id, now, began)
+
+
+def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Claim | None:
+    """Set a run that is due to running, if it still is; its time began at `began`."""
     timeout = int(run.settings["memory_review_timeout"])
     token = uuid7()
+    due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
     try:
         with transaction.atomic():
             claimed = due.update(
@@ -98,18 +110,23 @@ def review_claim(run_id: UUID) -> Claim | None:
                 error=None,
             )
     except IntegrityError:
-        return None  # one review per session at a time: it stays scheduled behind the running one
+        # One review per session at a time: it stays scheduled behind the running one.
+        return _unclaimed(run.pk, "session_busy")
     if claimed != 1:
-        return None
-    review = ReviewRun.objects.select_related("book", "session").get(pk=run_id)
+        return _unclaimed(run.pk, "taken")
+    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
     reviewed_through = review.session.reviewed_through if review.session else 0
     return Claim(
         review=review,
-        session_id=run.session_id,
+        session_id=session_id,
         token=token,
         reviewed_through=reviewed_through,
         deadline=began + timeout,
     )
+
+
+def _unclaimed(run_id: UUID, cause: str, **details: object) -> None:
+    log_unclaimed("review", run_id, cause, **details)
 
 
 def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
