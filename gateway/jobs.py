@@ -6,8 +6,15 @@ from uuid import UUID
 logger = logging.getLogger("daybook.jobs")
 
 
-def log_unclaimed(kind: str, job_id: UUID, cause: str, **details: object) -> None:
-    """Log in one line why a worker leaves a job that the queue gave it. `cause` is a fixed word; `details` are ids,
-    states and times, never words of a person."""
-    fields = {"id": job_id, "cause": cause, **details}
-    logger.info("%s not claimed: %s", kind, " ".join(f"{name}={value}" for name, value in fields.items()))
+class NotClaimed(Exception):
+    """A worker leaves a job that the queue gave it. `cause` is a fixed word; `details` are ids, states and times, never
+    words of a person."""
+
+    def __init__(self, cause: str, **details: object) -> None:
+        super().__init__(cause)
+        self.fields = {"cause": cause, **details}
+
+    def log(self, kind: str, job_id: UUID) -> None:
+        """Say why, in one line of the log."""
+        fields = {"id": job_id, **self.fields}
+        logger.info("%s not claimed: %s", kind, " ".join(f"{name}={value}" for name, value in fields.items()))

@@ -12,7 +12,8 @@ from django.utils import timezone
 from memories.models import Notification
 from memories.outbox import notify
 from reviews.models import ReviewRun
-from reviews.words import saved_text, waiting_text
+from reviews.words import applied, saved_text, waiting_text
+from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
 
@@ -50,14 +51,14 @@ def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "can
     return reviews_end(runs, State.CANCELLED, error={"code": code, "message": reason}, writes=[], **values)
 
 
-def _notify(review: ReviewRun, state: ReviewRun.State, writes: list[dict[str, Any]]) -> None:
+def _notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
     """Tell the owner that writes wait, or were saved if the agent's reviews say so."""
     if state == State.AWAITING_APPROVAL:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
             book=review.book.name,
-            text=waiting_text(write for write in writes if write["state"] == "waiting"),
+            text=waiting_text(write for write in writes if write.state == WriteState.WAITING),
             review_id=review.pk,
         )
         return
@@ -69,5 +70,5 @@ def _notify(review: ReviewRun, state: ReviewRun.State, writes: list[dict[str, An
             book=review.book.name,
             text=text,
             review_id=review.pk,
-            memory_numbers=sorted({int(write["memory_id"]) for write in writes if write["state"] == "applied"}),
+            memory_numbers=sorted({write.number for write in applied(writes)}),
         )

@@ -53,7 +53,7 @@ def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "trigger": run.trigger,
             "model": run.model,
             "usage": run.usage,
-            "writes": run.writes,
+            "writes": [write.to_json() for write in run.writes],
             "created_at": run.created_at,
             "finished_at": run.finished_at,
         }

@@ -14,7 +14,7 @@ from memories.models import Book
 from reviews.ceilings import Day, day_of
 from reviews.frozen import unreviewed
 from reviews.models import ReviewRun
-from reviews.words import counts
+from reviews.words import applied, counts
 
 State = ReviewRun.State
 _OPEN = (State.SCHEDULED, State.RUNNING)
@@ -83,7 +83,7 @@ def _book_facts(
 
 
 def _last_json(last: ReviewRun) -> dict[str, Any]:
-    saved, removed = counts(write for write in last.writes if write["state"] == "applied")
+    saved, removed = counts(applied(last.writes))
     return {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed}
 
 
@@ -102,6 +102,6 @@ def _result(last: ReviewRun) -> str:
         return "it waits for your decision"
     if last.state == State.UNDONE:
         return "undone"
-    saved, removed = counts(write for write in last.writes if write["state"] == "applied")
+    saved, removed = counts(applied(last.writes))
     parts = [f"saved {saved}"] * bool(saved) + [f"removed {removed}"] * bool(removed)
     return ", ".join(parts) or "nothing new"

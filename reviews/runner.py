@@ -46,7 +46,7 @@ class Reflection:
     def outcome(self) -> services.Outcome:
         """As the run's row keeps it."""
         return services.Outcome(
-            writes=[write.as_json(index) for index, write in enumerate(self.book.writes)],
+            writes=self.book.writes,
             usage=self.usage,
             steps=self.steps,
             model=self.model,

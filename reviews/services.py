@@ -4,6 +4,7 @@ Called by reviews.runner, reviews.sweep, reviews.api and reviews.admin; what peo
 reviews.undo. Lock order: session → run → book → memories → owner."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,7 +17,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import log_unclaimed
+from gateway.jobs import NotClaimed
 from gateway.models import Session
 from gateway.runs.holder import is_gone, this_process
 from gateway.steps import add_usage
@@ -25,7 +26,7 @@ from memories.ids import uuid7
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
-from reviews.applying import BookCleared, apply_writes, write_state
+from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
 from reviews.ceilings import day_of
 from reviews.ending import reviews_cancel, reviews_end
@@ -33,6 +34,7 @@ from reviews.models import ReviewRun
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -51,9 +53,9 @@ class Claim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an attempt came to: its staged writes as JSON, and what it cost."""
+    """What an attempt came to: its staged writes, and what it cost."""
 
-    writes: list[dict[str, Any]] = field(default_factory=list)
+    writes: list[ReviewWrite] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
     steps: int = 0
     model: str = ""
@@ -72,29 +74,37 @@ class _Lost(Exception):
 def review_claim(run_id: UUID) -> Claim | None:
     """Take a scheduled run, or the oldest due one of its session. None when it is not to be done now: each cause is
     logged."""
+    try:
+        return _claim(run_id)
+    except NotClaimed as why:
+        why.log("review", run_id)
+        return None
+
+
+def _claim(run_id: UUID) -> Claim | None:
     now, began = timezone.now(), time.monotonic()
     run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
     if run is None:
-        return _unclaimed(run_id, "unknown")
+        raise NotClaimed("unknown")
     if run.state != State.SCHEDULED:
-        return _unclaimed(run_id, "not_scheduled", state=run.state)
+        raise NotClaimed("not_scheduled", state=run.state)
     if run.not_before > now:
-        return _unclaimed(run_id, "not_due", not_before=run.not_before.isoformat())
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     if run.session_id is None:
         review_cancel(run, "Its session was deleted.")
-        return _unclaimed(run_id, "session_deleted")
+        raise NotClaimed("session_deleted")
     first = _first_due(run, run.session_id, now)
     if first.pk != run.pk:
         # In order, whichever job came first; the end of that one wakes this one.
-        _unclaimed(run_id, "earlier_first", first=first.pk)
+        NotClaimed("earlier_first", first=first.pk).log("review", run_id)
         return review_claim(first.pk)
     if _postponed(run):
-        return _unclaimed(run_id, "daily_limit")
+        raise NotClaimed("daily_limit")
     return _take(run, run.session_id, now, began)
 
 
-def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Claim | None:
-    """Set a run that is due to running, if it still is; its time began at `began`."""
+def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Claim:
+    """Set a run that is due to running, if it still is; its time began at `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
     token = uuid7()
     due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
@@ -111,9 +121,9 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Clai
             )
     except IntegrityError:
         # One review per session at a time: it stays scheduled behind the running one.
-        return _unclaimed(run.pk, "session_busy")
+        raise NotClaimed("session_busy") from None
     if claimed != 1:
-        return _unclaimed(run.pk, "taken")
+        raise NotClaimed("taken")
     review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
     reviewed_through = review.session.reviewed_through if review.session else 0
     return Claim(
@@ -123,10 +133,6 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Clai
         reviewed_through=reviewed_through,
         deadline=began + timeout,
     )
-
-
-def _unclaimed(run_id: UUID, cause: str, **details: object) -> None:
-    log_unclaimed("review", run_id, cause, **details)
 
 
 def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
@@ -214,20 +220,20 @@ def _postponed(run: ReviewRun) -> bool:
 
 def _finish_held(review: ReviewRun, claim: Claim, outcome: Outcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
-    staged = [write for write in outcome.writes if write["state"] == "staged"]
+    staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if not staged:
         _require_same_book(review)
         _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
     elif review.settings["memory_review_approval"]:
         _require_same_book(review)
         for write in staged:
-            write["state"] = "waiting"
+            write.state = WriteState.WAITING
         _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
     else:
         _apply(review, claim, outcome, staged)
 
 
-def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[str, Any]]) -> None:
+def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[ReviewWrite]) -> None:
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -237,7 +243,7 @@ def _apply(review: ReviewRun, claim: Claim, outcome: Outcome, staged: list[dict[
     )
     change_set, refused = apply_writes(review, outcome.writes, staged, source)
     for index, error in refused.items():
-        outcome.writes[index] |= {"state": "refused", "reason": str(error)}
+        outcome.writes[index].refuse(str(error))
     state = State.SAVED if change_set else State.NOTHING_TO_SAVE
     _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
 
@@ -269,7 +275,7 @@ def _end(
     outcome: Outcome,
     state: ReviewRun.State,
     *,
-    writes: list[dict[str, Any]] | None = None,
+    writes: Sequence[ReviewWrite] = (),
     change_set: UUID | None = None,
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
@@ -284,7 +290,7 @@ def _end(
             state,
             error=error,
             told=claim.review,
-            writes=[write_state(write) for write in writes or ()],
+            writes=list(writes),
             change_set=change_set,
             usage=add_usage(claim.review.usage, outcome.usage),
             steps=outcome.steps,

@@ -21,11 +21,13 @@ from memories.errors import DomainError, InvalidRequest
 from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
 from reviews.models import ReviewRun
-from reviews.words import counts, memories
+from reviews.words import applied, counts, memories
+from reviews.writes import ReviewWrite, WriteState
 
 PERMISSION = "reviews.change_reviewrun"
 # Where a decision that was refused is kept until its page is written.
 _REFUSED = "daybook.decision"
+_DONE = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,18 +128,18 @@ class DecisionAdmin(DaybookAdmin):
         rows = {row.index: row for row in write_rows(run)}
         edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != rows[index].words}
         done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
-        chosen = [write for write in done.writes if write["index"] in ticked]
+        chosen = [write for write in done.writes if write.index in ticked]
         self.message_user(request, _saved_words(chosen), messages.SUCCESS)
-        action_record(request, ReviewRun, f"Approved {_indexes(chosen, 'applied', 'known')}.", [run])
-        return frozenset(write["index"] for write in chosen if write["state"] not in {"applied", "known"})
+        action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_DONE)}.", [run])
+        return frozenset(write.index for write in chosen if write.state not in _DONE)
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
         """Turn down what is ticked; what was turned down or expired before stays so."""
-        waiting = frozenset(write["index"] for write in run.writes if write["state"] == "waiting")
+        waiting = frozenset(write.index for write in run.writes if write.state == WriteState.WAITING)
         done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
         self.message_user(request, "Turned down. It can still be saved here for a while.", messages.SUCCESS)
-        chosen = [write for write in done.writes if write["index"] in ticked & waiting]
-        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, 'rejected')}.", [run])
+        chosen = [write for write in done.writes if write.index in ticked & waiting]
+        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
         """The page with what was typed. A secret is not shown again: there the proposed words come back."""
@@ -158,15 +160,15 @@ def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
     return typed
 
 
-def _saved_words(chosen: list[dict[str, Any]]) -> str:
-    kept, gone = counts(write for write in chosen if write["state"] == "applied")
-    known = sum(1 for write in chosen if write["state"] == "known")
+def _saved_words(chosen: list[ReviewWrite]) -> str:
+    kept, gone = counts(applied(chosen))
+    known = sum(write.state == WriteState.KNOWN for write in chosen)
     words = [f"Saved {memories(kept)}."] if kept else []
     words += [f"Removed {memories(gone)}."] if gone else []
     words += [f"{memories(known).capitalize()} stood there already; nothing was stored twice."] if known else []
     return " ".join(words) or "Nothing is different after it."
 
 
-def _indexes(chosen: list[dict[str, Any]], *states: str) -> str:
-    indexes = [str(write["index"]) for write in chosen if write["state"] in states]
+def _indexes(chosen: list[ReviewWrite], *states: WriteState) -> str:
+    indexes = [str(write.index) for write in chosen if write.state in states]
     return f"write{'' if len(indexes) == 1 else 's'} {', '.join(indexes)}"

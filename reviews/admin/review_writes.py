@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.urls import reverse
 from django.utils.html import format_html
@@ -12,8 +11,8 @@ from memories.admin.diffs import word_diff
 from memories.admin.marks import TARGETS, badge
 from memories.models import Memory
 from reviews.models import ReviewRun
+from reviews.writes import PENDING, ReviewWrite, WriteState
 
-PENDING = ("waiting", "rejected", "expired")
 _VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
 _STATES = {
     "applied": ("Saved", "ok", "check"),
@@ -58,42 +57,31 @@ class WriteRow:
 
 def write_rows(run: ReviewRun) -> list[WriteRow]:
     """The writes in their order; one query, for the pages of the memories."""
-    numbers = {int(number) for write in run.writes if (number := _number(write))}
+    numbers = {write.number for write in run.writes} - {0}
     found = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers) if numbers else Memory.objects.none()
-    keys = {str(number): pk for number, pk in found.values_list("number", "pk")}
-    urls = {number: reverse("admin:memories_memory_change", args=[pk]) for number, pk in keys.items()}
-    return [_row(place, write, urls) for place, write in enumerate(run.writes)]
+    urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in found.values_list("number", "pk")}
+    return [_row(write, urls) for write in run.writes]
 
 
-def _row(place: int, write: Mapping[str, Any], urls: Mapping[str, str]) -> WriteRow:
-    action, state, number = str(write.get("action", "")), str(write.get("state", "")), _number(write)
-    verbs = _VERBS.get(action, (action, action))
+def _row(write: ReviewWrite, urls: Mapping[int, str]) -> WriteRow:
     return WriteRow(
-        index=int(write.get("index", place)),
-        action=action,
-        verb=verbs[state not in {*PENDING, "refused"}],
-        number=number,
-        url=urls.get(number, ""),
-        state=state,
-        state_badge=badge(*_STATES[state]) if state in _STATES else "",
+        index=write.index,
+        action=write.action,
+        verb=_VERBS[write.action][not write.pending and write.state != WriteState.REFUSED],
+        number=str(write.number or ""),
+        url=urls.get(write.number, ""),
+        state=write.state,
+        state_badge=badge(*_STATES[write.state]) if write.state in _STATES else "",
         diff=_diff(write),
-        words=str(write.get("after") or ""),
-        about=" · ".join(
-            part for part in (TARGETS.get(write.get("target", ""), ""), str(write.get("category") or "")) if part
-        ),
-        keywords=", ".join(write.get("keywords") or ()),
-        reason=str(write.get("reason") or ""),
+        words=write.after or "",
+        about=" · ".join(part for part in (TARGETS.get(write.target, ""), write.category) if part),
+        keywords=", ".join(write.keywords or ()),
+        reason=write.reason,
     )
 
 
-def _number(write: Mapping[str, Any]) -> str:
-    """The number of the memory that it is about: the one it was stored as, else the one it names."""
-    named = str(write.get("memory_id") or write.get("key") or "")
-    return named if named.isdecimal() and len(named) < 10 else ""
-
-
-def _diff(write: Mapping[str, Any]) -> SafeString | str:
-    before, after = str(write.get("before") or ""), str(write.get("after") or "")
-    if write.get("action") == "delete":
+def _diff(write: ReviewWrite) -> SafeString | str:
+    before, after = write.before or "", write.after or ""
+    if write.action == "delete":
         return format_html("<del>{}</del>", before) if before else ""
     return word_diff(before, after) if before and after else after

@@ -20,7 +20,7 @@ from django_q.tasks import async_task
 from gateway.agents.configuration import memory_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import MemorySettings
-from gateway.jobs import log_unclaimed
+from gateway.jobs import NotClaimed
 from memories import leases
 from memories.background import redis_calls
 from memories.caller import UNLIMITED, KeyLimits
@@ -120,33 +120,39 @@ def enqueue(run_id: UUID) -> None:
 
 def claim(run_id: UUID) -> Claim | None:
     """Take a run's present phase. None when there is nothing to do now: each cause is logged."""
+    try:
+        return _claim(run_id)
+    except NotClaimed as why:
+        why.log("consolidation", run_id)
+        return None
+
+
+def _claim(run_id: UUID) -> Claim:
     limits = memory_settings()
     now = timezone.now()
     run = ConsolidationRun.objects.filter(pk=run_id).first()
     if run is None:
-        return _unclaimed(run_id, "unknown")
+        raise NotClaimed("unknown")
     if run.state not in ConsolidationRun.OPEN:
-        return _unclaimed(run_id, "over", state=run.state)
+        raise NotClaimed("over", state=run.state)
     if run.not_before > now:
-        return _unclaimed(run_id, "not_due", not_before=run.not_before.isoformat())
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
         token = leases.take(name, holder=_holder(), seconds=limits.lease_seconds)
         if token is None:
-            return _unclaimed(run_id, "lease_held", phase=run.phase)
+            raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
         if not rows.update(
             state=State.RUNNING, attempts=F("attempts") + 1, started_at=Coalesce(F("started_at"), now), error=None
         ):
-            leases.release(name, token)
-            return _unclaimed(run_id, "moved_on", phase=run.phase)
+            raise NotClaimed("moved_on", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
     found = Claim(run=run, token=token, limits=limits)
-    cause = _ended_by(found)
-    if not cause:
-        return found
-    leases.release(found.lease, token)
-    return _unclaimed(run_id, cause)
+    if cause := _ended_by(found):
+        leases.release(found.lease, token)
+        raise NotClaimed(cause)
+    return found
 
 
 def _ended_by(found: Claim) -> str:
@@ -165,10 +171,6 @@ def _ended_by(found: Claim) -> str:
         fail(found, DomainError("The worker went away again and again."), code="worker_lost")
         return "worker_lost"
     return ""
-
-
-def _unclaimed(run_id: UUID, cause: str, **details: object) -> None:
-    log_unclaimed("consolidation", run_id, cause, **details)
 
 
 def hold(held: Claim) -> ConsolidationRun:

@@ -2,10 +2,9 @@
 does not grow with the number of rows."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -23,6 +22,7 @@ from reviews.models import ReviewRun
 from reviews.page.undo import Steps, steps_of, undone_words
 from reviews.page.words import action_words, by_staff, outcome_words, span_words
 from reviews.turns_read import turns_read
+from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
 _ICONS = {
@@ -38,6 +38,7 @@ _ICONS = {
 }
 _VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
 _NAME = 40
+_NOT_SHOWN = (WriteState.REFUSED, WriteState.KNOWN)
 _LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alone": "changed since, left alone"}
 
 
@@ -131,7 +132,7 @@ def _row(
     turns: Turns | None,
     steps: Steps,
 ) -> Row:
-    changes = [_change(write) for write in review.writes if write.get("state") not in {"refused", "known"}]
+    changes = [_change(write) for write in review.writes if write.state not in _NOT_SHOWN]
     applied = [change for change in changes if change.state == "applied"]
     put_back = _put_back(review, changes, steps)
     changes = changes if put_back else _single(changes, steps, reader)
@@ -159,30 +160,26 @@ def _row(
     )
 
 
-def _change(write: Mapping[str, Any]) -> Change:
-    action, state = str(write.get("action", "")), str(write.get("state", ""))
-    number = str(write.get("memory_id") or "")
-    before, after = str(write.get("before") or ""), str(write.get("after") or "")
-    verbs = _VERBS.get(action, ("Change", "Changed"))
-    pieces = word_diff(before, after) if action == "update" and before else (Piece("same", after or before),)
-    target = write.get("target")
-    about = str(Target(target).label).lower() if target in Target.values else ""
+def _change(write: ReviewWrite) -> Change:
+    state, before, after = write.state, write.before or "", write.after or ""
+    pieces = word_diff(before, after) if write.action == "update" and before else (Piece("same", after or before),)
+    about = str(Target(write.target).label).lower() if write.target in Target.values else ""
     return Change(
-        index=int(write.get("index", 0)),
-        number=int(number) if number.isdecimal() else 0,
-        action=action,
-        verb=verbs[state not in {"waiting", "rejected", "expired"}],
+        index=write.index,
+        number=write.number,
+        action=write.action,
+        verb=_VERBS[write.action][not write.pending],
         pieces=pieces,
         content=after,
-        about=" · ".join(part for part in (about, str(write.get("category") or "")) if part),
+        about=" · ".join(part for part in (about, write.category) if part),
         state=state,
-        struck=state in {"undone", "rejected", "expired"} or action == "delete",
-        note=_LATER.get(state, _edited(write) if write.get("edited") and state == "applied" else ""),
+        struck=state in {"undone", "rejected", "expired"} or write.action == "delete",
+        note=_LATER.get(state, _edited(write) if write.edited and state == "applied" else ""),
     )
 
 
-def _edited(write: Mapping[str, Any]) -> str:
-    return "edited by an administrator" if by_staff(write.get("edited_by")) else "edited by you"
+def _edited(write: ReviewWrite) -> str:
+    return "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
 
 
 def _put_back(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:

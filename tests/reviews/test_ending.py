@@ -14,6 +14,7 @@ from reviews.consolidation.clearing import book_clear
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.services import Claim, Outcome, expire_leases, review_cancel, review_claim, review_finish, review_time_out
+from reviews.writes import ReviewWrite, WriteState
 from tests.reviews.talk import newest_review, reviewed_session, say
 
 State = ReviewRun.State
@@ -79,7 +80,7 @@ def test_only_runs_that_are_still_what_they_must_be_end(claim: Claim) -> None:
 
 
 def test_the_owner_is_told_of_an_end_that_happened(claim: Claim) -> None:
-    waits = [{"action": "add", "key": "new1", "state": "waiting"}]
+    waits = [ReviewWrite(index=0, key="new1", state=WriteState.WAITING)]
     lost = ReviewRun.objects.filter(state=State.SCHEDULED)
     reviews_end(lost, State.AWAITING_APPROVAL, told=claim.review, writes=waits)
     assert not Notification.objects.exists()
