@@ -60,6 +60,11 @@ class ReviewWrite:
         """Whether a person can still save it."""
         return self.state in PENDING
 
+    @property
+    def waiting(self) -> bool:
+        """Whether nobody has decided about it yet."""
+        return self.state == WriteState.WAITING
+
     def refuse(self, reason: str) -> None:
         """It can not be applied. Its text is not kept: it may be the reason."""
         self.state, self.reason, self.after, self.keywords = WriteState.REFUSED, reason, None, None

@@ -1,5 +1,6 @@
 """What a change did, in words: the old struck through, the new underlined, beside what stayed."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,7 +29,12 @@ class FieldChange:
 
 def word_diff(before: str, after: str) -> SafeString:
     """HTML of `after` with what went (`del`) and what came (`ins`); everything escaped."""
-    return format_html_join("", "{}", ((_piece(piece),) for piece in words_of.word_diff(before, after)))
+    return pieces_html(words_of.word_diff(before, after))
+
+
+def pieces_html(pieces: Iterable[words_of.Piece]) -> SafeString:
+    """HTML of pieces of text that stayed, went or came."""
+    return format_html_join("", "{}", ((_piece(piece),) for piece in pieces))
 
 
 def field_changes(before: dict[str, Any] | None, after: dict[str, Any]) -> list[FieldChange]:
