@@ -18,7 +18,7 @@ from memories.whence import Names, Whence, names_of, whence
 from memories.word_diff import Piece
 
 EXPIRES_SOON = timedelta(days=30)
-TARGET_WORDS = {Target.USER: "You", Target.MEMORY: "Your work"}
+TARGET_WORDS: dict[str, str] = {Target.USER: "You", Target.MEMORY: "Your work"}
 _ICONS = {
     WriteOrigin.TOOL: "agent",
     WriteOrigin.BACKGROUND_REVIEW: "review",
