@@ -114,7 +114,7 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
         for case in cases:
             review, numbers = review_of(case, model)
             keyword_model.expect(case, numbers)
-            execute(review.pk, runner)
+            execute(review.pk, runner.run)
             review.refresh_from_db()
             found.append(
                 {

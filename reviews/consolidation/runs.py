@@ -2,27 +2,21 @@
 every transaction that writes looks at it again (`hold`). Attempts are counted here, never by the queue.
 Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
 
-import os
-import socket
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
-from django_q.tasks import async_task
 
+from gateway import jobs
 from gateway.agents.configuration import memory_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import MemorySettings
 from gateway.jobs import NotClaimed
-from memories import leases
-from memories.background import redis_calls
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification
@@ -37,10 +31,8 @@ Phase = ConsolidationRun.Phase
 Trigger = ConsolidationRun.Trigger
 TASK = "reviews.consolidation.tasks.consolidation_execute"
 MAX_ATTEMPTS = 5
-LOST_AFTER = timedelta(seconds=60)
 # A run makes room for other jobs of the queue after so long.
 SLICE_SECONDS = 60.0
-# The queue's own timeout is a backstop above a slice and the answer it may wait for.
 BACKSTOP_SECONDS = 300
 OFF = "Consolidation is off. An administrator turns it on with `memories.enabled`."
 _BATCH = 100
@@ -107,15 +99,9 @@ def consolidation_request(
 
 
 def enqueue(run_id: UUID) -> None:
-    """Hand a run to the queue, as reviews.schedule does. A job that is lost or comes twice does no harm."""
-    limits = memory_settings()
-    timeout = int(SLICE_SECONDS + limits.request_seconds) + BACKSTOP_SECONDS
-    options: dict[str, Any] = {"timeout": timeout, "ack_failure": True, "save": False}
-    if settings.REDIS_URL:
-        job = partial(async_task, TASK, str(run_id), q_options=options)
-        transaction.on_commit(lambda: redis_calls.submit((TASK, run_id), job), robust=True)
-    else:
-        async_task(TASK, str(run_id), q_options=options)
+    """Hand a slice of a run to the queue, in the caller's transaction."""
+    # The queue's own timeout is a backstop above a slice and the answer it may wait for.
+    jobs.enqueue(TASK, run_id, timeout=int(SLICE_SECONDS + memory_settings().request_seconds) + BACKSTOP_SECONDS)
 
 
 def claim(run_id: UUID) -> Claim | None:
@@ -139,7 +125,7 @@ def _claim(run_id: UUID) -> Claim:
         raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
-        token = leases.take(name, holder=_holder(), seconds=limits.lease_seconds)
+        token = jobs.lease_take(name, seconds=limits.lease_seconds)
         if token is None:
             raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
@@ -150,7 +136,7 @@ def _claim(run_id: UUID) -> Claim:
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
     found = Claim(run=run, token=token, limits=limits)
     if cause := _ended_by(found):
-        leases.release(found.lease, token)
+        jobs.lease_release(found.lease, token)
         raise NotClaimed(cause)
     return found
 
@@ -176,7 +162,7 @@ def _ended_by(found: Claim) -> str:
 def hold(held: Claim) -> ConsolidationRun:
     """Lock lease, run and book for the rest of the transaction. Raises LeaseLost, or RunCancelled when the run was
     ended or the book was cleared."""
-    leases.require(held.lease, held.token)
+    jobs.lease_require(held.lease, held.token)
     run = ConsolidationRun.objects.select_for_update().get(pk=held.run.pk)
     if run.state != State.RUNNING or run.phase != held.run.phase:
         raise RunCancelled("The run was stopped.")
@@ -188,7 +174,7 @@ def hold(held: Claim) -> ConsolidationRun:
 
 def heartbeat(held: Claim) -> bool:
     """Renew the lease; False when it is lost or the run was ended by somebody."""
-    if not leases.extend(held.lease, held.token, seconds=held.limits.lease_seconds):
+    if not jobs.lease_extend(held.lease, held.token, seconds=held.limits.lease_seconds):
         return False
     return ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING).exists()
 
@@ -198,11 +184,11 @@ def advance(held: Claim) -> Claim | None:
     """From extraction to synthesis: the leases are exchanged in one step. None when the other one is taken."""
     hold(held)
     following = lease_name(held.run.book_id, Phase.SYNTHESIS)
-    token = leases.take(following, holder=_holder(), seconds=held.limits.lease_seconds)
+    token = jobs.lease_take(following, seconds=held.limits.lease_seconds)
     if token is None:
         return None
     ConsolidationRun.objects.filter(pk=held.run.pk).update(phase=Phase.SYNTHESIS, attempts=0)
-    leases.release(held.lease, held.token)
+    jobs.lease_release(held.lease, held.token)
     run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     return replace(held, run=run, token=token)
 
@@ -220,7 +206,7 @@ def pause(held: Claim, until: datetime, error: DomainError | None = None) -> Non
             enqueued_at=None if until > now else now,
             error=problem,
         )
-        leases.release(held.lease, held.token)
+        jobs.lease_release(held.lease, held.token)
         if until <= now:
             enqueue(held.run.pk)
 
@@ -231,7 +217,7 @@ def finish(held: Claim, **values: Any) -> None:
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
     state = State.COMPLETED if worked else State.NOTHING_TO_DO
     _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
-    leases.release(held.lease, held.token)
+    jobs.lease_release(held.lease, held.token)
     if worked or run.rebuild:
         run.refresh_from_db()
         why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
@@ -249,7 +235,7 @@ def fail(held: Claim, error: DomainError, *, code: str = "") -> None:
     with transaction.atomic():
         mine = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
         _end(mine, State.FAILED, error={"code": code or error.code, "message": str(error)})
-        leases.release(held.lease, held.token)
+        jobs.lease_release(held.lease, held.token)
 
 
 def cancel(run: ConsolidationRun, reason: str) -> bool:
@@ -268,18 +254,17 @@ def recover() -> int:
     at a time that reviews need not wait behind them. Returns how many."""
     now = timezone.now()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
-        if not leases.is_held(lease_name(run.book_id, run.phase)):
+        if not jobs.lease_is_held(lease_name(run.book_id, run.phase)):
             mine = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
             mine.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
-    without_job = Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
-    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(without_job).count()
+    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
     slots = max(0, memory_settings().parallel_runs - at_work)
-    lost = due.filter(without_job).order_by("not_before")
+    lost = due.filter(jobs.without_job(now)).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
         with transaction.atomic():
-            if due.filter(pk=run.pk, enqueued_at=run.enqueued_at).update(enqueued_at=now):
+            if jobs.mark_enqueued(due, run, now):
                 enqueue(run.pk)
                 count += 1
     return count
@@ -349,7 +334,3 @@ def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **va
     ids = list(runs.values_list("pk", flat=True))
     Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
     return runs.update(state=state, finished_at=timezone.now(), **values)
-
-
-def _holder() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"

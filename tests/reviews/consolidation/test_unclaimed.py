@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from gateway import jobs
 from gateway.models import Agent
-from memories import leases
 from memories.ids import uuid7
 from memories.models import Book, Owner
 from reviews.consolidation import runs
@@ -53,16 +53,16 @@ def test_one_whose_lease_is_held(run: ConsolidationRun, unclaimed: Unclaimed) ->
 def test_one_that_moves_to_its_next_phase_at_the_same_time(
     run: ConsolidationRun, monkeypatch: pytest.MonkeyPatch, unclaimed: Unclaimed
 ) -> None:
-    take = leases.take
+    take = jobs.lease_take
 
     def moved_meanwhile(name: str, **values: Any) -> Any:
         ConsolidationRun.objects.update(phase="synthesis")
         return take(name, **values)
 
-    monkeypatch.setattr(leases, "take", moved_meanwhile)
+    monkeypatch.setattr(jobs, "lease_take", moved_meanwhile)
     assert runs.claim(run.pk) is None
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause=moved_on phase=extraction"]
-    assert not leases.is_held(runs.lease_name(run.book_id, "extraction"))
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id, "extraction"))
 
 
 def switch_off(run: ConsolidationRun) -> None:
@@ -100,7 +100,7 @@ def test_one_that_can_not_be_done_any_more(
     run.refresh_from_db()
     assert run.state == state
     assert unclaimed() == [f"consolidation not claimed: id={run.pk} cause={cause}"]
-    assert not leases.is_held(runs.lease_name(run.book_id, run.phase))
+    assert not jobs.lease_is_held(runs.lease_name(run.book_id, run.phase))
 
 
 def test_a_claim_that_succeeds_logs_nothing(run: ConsolidationRun, unclaimed: Unclaimed) -> None:
