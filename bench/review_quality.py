@@ -114,7 +114,7 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
         for case in cases:
             review, numbers = review_of(case, model)
             keyword_model.expect(case, numbers)
-            execute(review.pk, runner)
+            execute(review.pk, runner.run)
             review.refresh_from_db()
             found.append(
                 {
@@ -168,23 +168,23 @@ def review_of(case: dict[str, Any], model: str) -> tuple[Any, dict[str, int]]:
     return review, numbers
 
 
-def final_writes(writes: list[dict[str, Any]], ids: dict[str, str]) -> list[dict[str, Any]]:
+def final_writes(writes: list[Any], ids: dict[str, str]) -> list[dict[str, Any]]:
     """The applied writes as the scorer reads them. A memory that the review added and then changed counts as added."""
     added: dict[str, dict[str, Any]] = {}
     found: list[dict[str, Any]] = []
     for write in writes:
-        if write["state"] != "applied":
+        if write.state != "applied":
             continue
-        if write["action"] == "add":
-            added[write["key"]] = {"op": "add", "target": write["target"], "content": write["after"]}
-            found.append(added[write["key"]])
-        elif write["key"] in added:
-            if write["action"] == "update":
-                added[write["key"]]["content"] = write["after"]
+        if write.action == "add":
+            added[write.key] = {"op": "add", "target": write.target, "content": write.after}
+            found.append(added[write.key])
+        elif write.key in added:
+            if write.action == "update":
+                added[write.key]["content"] = write.after
             else:
-                found.remove(added.pop(write["key"]))
+                found.remove(added.pop(write.key))
         else:
-            found.append({"op": write["action"], "id": ids[write["key"]], "content": write["after"]})
+            found.append({"op": write.action, "id": ids[write.key], "content": write.after})
     return found
 
 

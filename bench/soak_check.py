@@ -75,7 +75,7 @@ def partial_reviews() -> int:
     )
     partial = 0
     for review in ReviewRun.objects.all():
-        applied = sum(write["state"] == "applied" for write in review.writes) if review.state == State.SAVED else 0
+        applied = sum(write.state == "applied" for write in review.writes) if review.state == State.SAVED else 0
         partial += written.get(review.pk, 0) != applied
     return partial
 

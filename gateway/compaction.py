@@ -16,6 +16,7 @@ from django.db.models import F
 from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
+from gateway.jobs import run_async
 from gateway.model_call import ask
 from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
@@ -23,7 +24,6 @@ from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import text_of
 from gateway.runs.window import as_openai, window_rows
 from gateway.tokens import estimate
-from gateway.worker_loop import run_async
 from memories.database import in_thread
 from memories.errors import DomainError
 from memories.tokens import text_tokens

@@ -4,16 +4,14 @@ the embedding model's are sent to it only where an administrator named that upst
 
 import asyncio
 import logging
-import time
 from collections.abc import Sequence
 from uuid import UUID
 
 from django.conf import settings
-from django_q.tasks import async_task
 
 from gateway.agents.model_choice import BackgroundModels, embedding_upstream, may_embed
+from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.upstream import embed
-from gateway.worker_loop import run_async
 from memories.errors import DomainError
 from memories.models import Book
 from memories.vectors import missing_vectors, vectors_store
@@ -23,20 +21,14 @@ logger = logging.getLogger("daybook.embeddings")
 BATCH = 64
 TASK = "gateway.embeddings.embed_book"
 PAUSE_SECONDS = 30.0
-_looked_at: float | None = None
+_looks = Throttle()
 
 
 def enqueue_missing() -> int:
     """Hand books to the queue that hold memories without a vector. Returns how many; none without a model."""
-    global _looked_at
-    if not settings.EMBEDDING_MODEL or (_looked_at is not None and time.monotonic() - _looked_at < PAUSE_SECONDS):
+    if not settings.EMBEDDING_MODEL or not _looks.look(pause=PAUSE_SECONDS):
         return 0
-    _looked_at = time.monotonic()
-    rows = BackgroundModels.now().embeddable(missing_vectors(), "book__name")
-    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:BATCH])
-    for book_id in books:
-        async_task(TASK, str(book_id), q_options={"save": False})
-    return len(books)
+    return enqueue_books(TASK, BackgroundModels.now().embeddable(missing_vectors(), "book__name"), most=BATCH)
 
 
 def embed_book(book_id: str) -> int:

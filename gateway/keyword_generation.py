@@ -3,18 +3,16 @@ in batches, when an upstream is configured. The words are indexed beside the con
 
 import json
 import logging
-import time
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import F
-from django_q.tasks import async_task
 
 from gateway.agents.model_choice import BackgroundModels, ModelTarget, UpstreamUndecided
+from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
 from gateway.upstream import is_demo
-from gateway.worker_loop import run_async
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
@@ -24,22 +22,16 @@ logger = logging.getLogger("daybook.keyword_generation")
 
 BATCH = 20
 PAUSE_SECONDS = 60.0  # between two looks of one process; the sweep comes more often than such a job is done
-_looked_at: float | None = None
+_looks = Throttle()
 TASK = "gateway.keyword_generation.fill_book"
 
 
 def enqueue_missing() -> int:
     """Hand books to the queue that hold memories nobody asked search words for. Returns how many. Nothing without an
     upstream (the demo model knows no synonyms), and no book whose upstream nobody has decided."""
-    global _looked_at
-    if is_demo() or (_looked_at is not None and time.monotonic() - _looked_at < PAUSE_SECONDS):
+    if is_demo() or not _looks.look(pause=PAUSE_SECONDS):
         return 0
-    _looked_at = time.monotonic()
-    rows = BackgroundModels.now().given(_missing(), "book__name")
-    books = list(rows.order_by().values_list("book_id", flat=True).distinct()[:BATCH])
-    for book_id in books:
-        async_task(TASK, str(book_id), q_options={"save": False})
-    return len(books)
+    return enqueue_books(TASK, BackgroundModels.now().given(_missing(), "book__name"), most=BATCH)
 
 
 def fill_book(book_id: str) -> int:

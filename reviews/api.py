@@ -22,10 +22,6 @@ from reviews.selectors import review_get, review_model
 router = Router()
 
 
-# What the row keeps of a write for itself.
-_INTERNAL = {"key", "version", "left_version", "edited_by"}
-
-
 class WritesIn(Schema):
     model_config = ConfigDict(extra="forbid")
 
@@ -95,7 +91,7 @@ def review_json(review: ReviewRun) -> dict[str, Any]:
         "error": review.error,
         "dropped_calls": review.dropped_calls,
         "change_set": str(review.change_set) if review.change_set else None,
-        "writes": [{k: v for k, v in write.items() if k not in _INTERNAL} for write in review.writes],
+        "writes": [write.to_json(public=True) for write in review.writes],
     }
 
 

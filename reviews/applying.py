@@ -2,7 +2,6 @@
 Each write that no longer fits is refused with its reason, and the rest holds."""
 
 from collections.abc import Sequence
-from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -11,6 +10,9 @@ from memories.errors import Conflict, DomainError
 from memories.models import ChangeSet
 from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
 from reviews.models import ReviewRun
+from reviews.writes import ReviewWrite, WriteState
+
+_DONE = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 class BookCleared(Exception):
@@ -18,14 +20,14 @@ class BookCleared(Exception):
 
 
 def apply_writes(
-    review: ReviewRun, writes: Sequence[dict[str, Any]], chosen: Sequence[dict[str, Any]], source: Source
+    review: ReviewRun, writes: Sequence[ReviewWrite], chosen: Sequence[ReviewWrite], source: Source
 ) -> tuple[UUID | None, dict[int, DomainError]]:
     """Apply the chosen ones of a review's writes, in the caller's transaction, with the run's row locked.
 
     Marks them in place as `applied` (or `known`, where the book said so already); returns the change set of all the
     review's writes, None when there are none, and the refusals by index. Raises BookCleared."""
     refused: dict[int, DomainError] = {}
-    done = {str(write["key"]): write for write in writes if write["state"] in {"applied", "known"}}
+    done = {write.key: write for write in writes if write.state in _DONE}
     with book_writing(review.book, source) as writer:
         if writer.book.epoch != review.book_epoch:
             raise BookCleared("The book was cleared meanwhile.")
@@ -34,39 +36,31 @@ def apply_writes(
         for write in chosen:
             try:
                 with transaction.atomic():
-                    written = _write(writer, write, done.get(write["key"]))
+                    written = _write(writer, write, done.get(write.key))
             except DomainError as error:
-                refused[write["index"]] = error
+                refused[write.index] = error
                 continue
-            write |= {
-                "state": "applied" if written.changed else "known",
-                "memory_id": str(written.memory.number),
-                "left_version": written.memory.version,
-                "reason": "",
-            }
-            done[write["key"]] = write
+            write.state = WriteState.APPLIED if written.changed else WriteState.KNOWN
+            write.memory_id, write.left_version = str(written.memory.number), written.memory.version
+            write.reason = ""
+            done[write.key] = write
         if not writer.numbers:
             writer.change_set = None
     return (writer.change_set.pk if writer.change_set else review.change_set), refused
 
 
-def write_state(write: dict[str, Any]) -> dict[str, Any]:
-    """Return a write as the run's row keeps it. What was refused is kept without its text, which may be why."""
-    return {**write, "after": None, "keywords": None} if write["state"] == "refused" else write
-
-
-def _write(writer: BookWriter, write: dict[str, Any], earlier: dict[str, Any] | None) -> WriteResult:
+def _write(writer: BookWriter, write: ReviewWrite, earlier: ReviewWrite | None) -> WriteResult:
     """`earlier`: the write of the same review to the same memory that was applied last."""
-    fields = MemoryFields(content=write["after"], category=write["category"], keywords=write["keywords"])
-    if write["action"] == "add":
-        fields.target = write["target"]
+    fields = MemoryFields(content=write.after, category=write.category, keywords=write.keywords)
+    if write.action == "add":
+        fields.target = write.target
         return writer.add(fields)
-    if earlier is None and not write["key"].isdecimal():
+    if earlier is None and not write.key.isdecimal():
         raise Conflict("The memory that this would change was not saved.")
-    number = int(earlier["memory_id"] if earlier else write["key"])
-    version = int(earlier["left_version"] if earlier else write["version"])
-    if write["action"] == "update":
+    number = earlier.number if earlier else int(write.key)
+    version = earlier.left_version if earlier else write.version
+    if write.action == "update":
         return writer.update(number, fields, version=version)
-    if write["action"] == "delete":
+    if write.action == "delete":
         return writer.delete(number, version=version)
-    raise LookupError(f"a staged write says {write['action']!r}")
+    raise LookupError(f"a staged write says {write.action!r}")

@@ -2,24 +2,27 @@
 and letting them expire. A write waits (`waiting`), is approved (`applied`), or was `rejected` or has `expired`; those
 two can still be approved until they are purged. Nothing that waits is given to a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
+from reviews.writes import PENDING, ReviewWrite, WriteState
 
 State = ReviewRun.State
-_PENDING = ("waiting", "rejected", "expired")
+_WAITING = frozenset({WriteState.WAITING})
+_TURNED_DOWN = frozenset({WriteState.REJECTED, WriteState.EXPIRED})
 _BATCH = 100
 # Refusals of the words themselves; others are about the book, which may change.
 _UNFIT = (BlockedByScan, InvalidRequest, TooLarge)
@@ -40,7 +43,8 @@ def review_approve(
     try:
         return _approve(review.pk, actor, only, dict(edits or {}))
     except BookCleared:
-        _forget(ReviewRun.objects.filter(pk=review.pk), "The book was cleared meanwhile.")
+        cleared = ReviewRun.objects.filter(pk=review.pk)
+        reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
         raise Conflict("The book was cleared after this review; nothing of it can be saved any more.") from None
 
 
@@ -48,8 +52,8 @@ def review_approve(
 def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None = None) -> ReviewRun:
     """Turn down writes that wait, all or some by index. Raises InvalidRequest, Conflict when none of them waits."""
     run = _locked(review.pk)
-    for write in _chosen(run, only, ("waiting",)):
-        write |= {"state": "rejected", "reason": ""}
+    for write in _chosen(run, only, _WAITING):
+        write.state, write.reason = WriteState.REJECTED, ""
     run.rejected_at = timezone.now()
     _settle(run, {"code": "rejected", "message": "Its writes were turned down.", "actor": actor})
     return run
@@ -73,7 +77,8 @@ def purge_proposals(now: datetime) -> int:
 def forget_orphans() -> int:
     """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
     open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
-    return _forget(ReviewRun.objects.filter(session=None, state__in=open_states), "The session was deleted.")
+    orphans = ReviewRun.objects.filter(session=None, state__in=open_states)
+    return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
 
 
 @transaction.atomic
@@ -82,8 +87,8 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     if run.session_id is None:
         raise Conflict("The session of this review was deleted; nothing of it can be saved any more.")
     # Without indexes, what was turned down beside others that were kept stays so.
-    usual = _PENDING if run.state == State.CANCELLED else ("waiting",)
-    chosen = _chosen(run, only, usual if only is None else _PENDING)
+    usual = PENDING if run.state == State.CANCELLED else _WAITING
+    chosen = _chosen(run, only, usual if only is None else PENDING)
     proposed = _edit(chosen, edits, actor)
     source = Source(
         actor=actor,
@@ -96,7 +101,7 @@ def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: di
     if refused and len(refused) == len(chosen):
         raise next(iter(refused.values()))
     for write in chosen:
-        if error := refused.get(write["index"]):
+        if error := refused.get(write.index):
             _refuse(write, error, proposed)
     _settle(run, run.error)
     return run
@@ -106,64 +111,71 @@ def _locked(review_id: UUID) -> ReviewRun:
     return ReviewRun.objects.select_for_update(of=("self",)).select_related("book").get(pk=review_id)
 
 
-def _chosen(run: ReviewRun, only: frozenset[int] | None, states: tuple[str, ...]) -> list[dict[str, Any]]:
+def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]) -> list[ReviewWrite]:
     """Return the writes that are meant; each must be in one of the states."""
     if only is None:
-        chosen = [write for write in run.writes if write["state"] in states]
+        chosen = [write for write in run.writes if write.state in states]
     else:
-        if unknown := only - {write["index"] for write in run.writes}:
+        if unknown := only - {write.index for write in run.writes}:
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
-        chosen = [write for write in run.writes if write["index"] in only]
-        if decided := [write for write in chosen if write["state"] not in states]:
-            raise Conflict(f"Write {decided[0]['index']} is {decided[0]['state']} already.")
+        chosen = [write for write in run.writes if write.index in only]
+        if decided := [write for write in chosen if write.state not in states]:
+            raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
     if not chosen or run.state in {State.SCHEDULED, State.RUNNING}:
         raise Conflict("No write of this review waits for a decision.")
     return chosen
 
 
-def _edit(chosen: list[dict[str, Any]], edits: dict[int, str], actor: str) -> dict[int, dict[str, Any]]:
+def _edit(chosen: list[ReviewWrite], edits: dict[int, str], actor: str) -> dict[int, ReviewWrite]:
     """Put the edited words in; returns by index the writes as they were proposed."""
-    by_index = {write["index"]: write for write in chosen}
+    by_index = {write.index: write for write in chosen}
     proposed = {}
     for index, content in edits.items():
         write = by_index.get(index)
-        if write is None or write["action"] == "delete":
+        if write is None or write.action == "delete":
             raise InvalidRequest(f"There is nothing to edit in write {index}.", param="edits")
-        proposed[index] = dict(write)
-        write |= {"after": content, "edited": True, "edited_by": actor}
+        proposed[index] = replace(write)
+        write.after, write.edited, write.edited_by = content, True, actor
     return proposed
 
 
-def _refuse(write: dict[str, Any], error: DomainError, proposed: dict[int, dict[str, Any]]) -> None:
+def _refuse(write: ReviewWrite, error: DomainError, proposed: dict[int, ReviewWrite]) -> None:
     """It stays open with its reason. Words that no memory may hold are not kept: they are again those proposed."""
-    if isinstance(error, _UNFIT) and (as_it_was := proposed.get(write["index"])):
-        write.clear()
-        write |= as_it_was
-    write["reason"] = str(error)
+    if isinstance(error, _UNFIT) and (was := proposed.get(write.index)):
+        write.after, write.edited, write.edited_by = was.after, was.edited, was.edited_by
+    write.reason = str(error)
 
 
 def _settle(run: ReviewRun, problem: dict[str, Any] | None) -> None:
     """Store the decisions. While some write waits the run does; else it is saved if any was applied. `problem`: what
     the run says when none of its writes came to anything."""
-    states = {write["state"] for write in run.writes}
-    run.error = None
-    if "waiting" in states:
-        run.state = State.AWAITING_APPROVAL
-    elif "applied" in states:
-        run.state = State.SAVED
-    elif states & {"undone", "left_alone"}:
-        run.state = State.UNDONE
-    elif "known" in states:
-        run.state = State.NOTHING_TO_SAVE
-    else:
-        run.state, run.error = State.CANCELLED, problem
-    if not states & {"rejected", "expired"}:
+    states = {write.state for write in run.writes}
+    if not states & _TURNED_DOWN:
         run.rejected_at = None
     elif run.rejected_at is None:  # an undone clear may bring back what was turned down long before
         run.rejected_at = timezone.now()
-    if run.state != State.AWAITING_APPROVAL:
-        run.finished_at = timezone.now()
-    run.save(update_fields=["state", "writes", "change_set", "error", "finished_at", "rejected_at"])
+    state = _state_after(states)
+    reviews_end(
+        ReviewRun.objects.filter(pk=run.pk),
+        state,
+        error=problem if state == State.CANCELLED else None,
+        finished_at=run.finished_at if state == State.AWAITING_APPROVAL else None,
+        writes=run.writes,
+        change_set=run.change_set,
+        rejected_at=run.rejected_at,
+    )
+    run.refresh_from_db(fields=["state", "error", "finished_at"])
+
+
+def _state_after(states: Set[WriteState]) -> ReviewRun.State:
+    """Return the state of a review whose writes are in these states."""
+    if WriteState.WAITING in states:
+        return State.AWAITING_APPROVAL
+    if WriteState.APPLIED in states:
+        return State.SAVED
+    if states & {WriteState.UNDONE, WriteState.SKIPPED}:
+        return State.UNDONE
+    return State.NOTHING_TO_SAVE if WriteState.KNOWN in states else State.CANCELLED
 
 
 @transaction.atomic
@@ -172,8 +184,8 @@ def _expire(review_id: UUID) -> bool:
     if run.state != State.AWAITING_APPROVAL:
         return False
     for write in run.writes:
-        if write["state"] == "waiting":
-            write["state"] = "expired"
+        if write.state == WriteState.WAITING:
+            write.state = WriteState.EXPIRED
     run.rejected_at = timezone.now()
     message = f"Nobody decided about it within {settings.APPROVAL_DAYS} days."
     _settle(run, {"code": "expired", "message": message})
@@ -185,20 +197,7 @@ def _purge(review_id: UUID, before: datetime) -> bool:
     run = _locked(review_id)
     if run.rejected_at is None or run.rejected_at >= before:
         return False  # somebody decided about it this moment
-    run.writes = [write for write in run.writes if write["state"] not in {"rejected", "expired"}]
+    run.writes = [write for write in run.writes if write.state not in _TURNED_DOWN]
     run.rejected_at = None
     run.save(update_fields=["writes", "rejected_at"])
     return True
-
-
-def _forget(runs: "QuerySet[ReviewRun]", reason: str) -> int:
-    problem = {"code": "cancelled", "message": reason}
-    return runs.update(
-        state=State.CANCELLED,
-        lease_token=None,
-        lease_expires_at=None,
-        writes=[],
-        rejected_at=None,
-        finished_at=timezone.now(),
-        error=problem,
-    )

@@ -5,24 +5,24 @@ from typing import Any
 from uuid import UUID
 
 from django.db.models import F
-from django.utils import timezone
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories.models import Book
 from memories.portability import paged
+from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 
 State = ReviewRun.State
 _OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 # What a review wrote, proposed, or stumbled over may repeat somebody's words.
-_FORGOTTEN: dict[str, Any] = {"writes": [], "rejected_at": None, "change_set": None, "frozen_hash": ""}
+_FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
     """End the reviews of a forgotten session that are under way or wait for a decision, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
-    _cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.")
+    reviews_cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.", **_FORGOTTEN)
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
@@ -32,8 +32,8 @@ def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
     free = ReviewRun.objects.select_for_update(skip_locked=True).filter(owner_id=owner_id, book_id__in=books)
     mine = ReviewRun.objects.filter(pk__in=[run.pk for run in free.only("pk")])
     with_words = mine.exclude(writes=[]).count()
-    _cancel(mine.filter(state__in=_OPEN), "Everything was forgotten.")
-    mine.update(**_FORGOTTEN)
+    reviews_cancel(mine.filter(state__in=_OPEN), "Everything was forgotten.")
+    mine.update(writes=[], **_FORGOTTEN)
     names = Book.objects.filter(owner_id=owner_id, pk__in=books).values_list("name", flat=True)
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=list(names))
     sessions.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
@@ -53,18 +53,7 @@ def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "trigger": run.trigger,
             "model": run.model,
             "usage": run.usage,
-            "writes": run.writes,
+            "writes": [write.to_json() for write in run.writes],
             "created_at": run.created_at,
             "finished_at": run.finished_at,
         }
-
-
-def _cancel(runs: Any, reason: str) -> None:
-    runs.update(
-        state=State.CANCELLED,
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=timezone.now(),
-        error={"code": "cancelled", "message": reason},
-        **_FORGOTTEN,
-    )

@@ -12,7 +12,7 @@ from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from reviews.frozen import unreviewed
-from reviews.labels import counts
+from reviews.labels import applied, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
 
@@ -83,7 +83,7 @@ def _book_facts(
 
 
 def _last_json(last: ReviewRun) -> dict[str, Any]:
-    saved, removed = counts(write for write in last.writes if write["state"] == "applied")
+    saved, removed = counts(applied(last.writes))
     return {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed}
 
 
@@ -102,6 +102,6 @@ def _result(last: ReviewRun) -> str:
         return "it waits for your decision"
     if last.state == State.UNDONE:
         return "undone"
-    saved, removed = counts(write for write in last.writes if write["state"] == "applied")
+    saved, removed = counts(applied(last.writes))
     parts = [f"saved {saved}"] * bool(saved) + [f"removed {removed}"] * bool(removed)
     return ", ".join(parts) or "nothing new"

@@ -1,31 +1,37 @@
 """Sentences about reviews, for notifications."""
 
 from collections.abc import Iterable
-from typing import Any
+
+from reviews.writes import ReviewWrite, WriteState
 
 
-def saved_text(writes: Iterable[dict[str, Any]]) -> str:
+def saved_text(writes: Iterable[ReviewWrite]) -> str:
     """Return the sentence of a verbose review; empty when nothing is different after it."""
-    kept, gone = counts(write for write in writes if write["state"] == "applied")
+    kept, gone = counts(applied(writes))
     if kept:
         return f"Saved {memories(kept)} from your last conversation."
     return f"Removed {memories(gone)} after your last conversation." if gone else ""
 
 
-def waiting_text(writes: Iterable[dict[str, Any]]) -> str:
+def waiting_text(writes: Iterable[ReviewWrite]) -> str:
     """Return the sentence of a review whose writes wait for a person."""
     kept, gone = counts(writes)
     return f"A review wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
 
 
-def counts(writes: Iterable[dict[str, Any]]) -> tuple[int, int]:
+def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:
+    """Those of the writes that were saved and stand."""
+    return [write for write in writes if write.state == WriteState.APPLIED]
+
+
+def counts(writes: Iterable[ReviewWrite]) -> tuple[int, int]:
     """Return how many memories are saved (added or updated), and how many removed, after these writes in their order.
     One that is changed twice counts once; one that is added and deleted again not at all."""
     kept: dict[str, str] = {}
     for write in writes:
-        key, before = write["key"], kept.get(write["key"])
-        if write["action"] != "delete":
-            kept[key] = "add" if before == "add" else write["action"]
+        key, before = write.key, kept.get(write.key)
+        if write.action != "delete":
+            kept[key] = "add" if before == "add" else write.action
         elif before == "add":
             del kept[key]
         else:

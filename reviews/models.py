@@ -7,6 +7,7 @@ from django.utils import timezone
 from gateway.models import Session
 from memories.ids import uuid7
 from memories.models import Book, Owner
+from reviews.writes import WritesField
 
 
 class ReviewRun(models.Model):
@@ -51,7 +52,7 @@ class ReviewRun(models.Model):
     usage = models.JSONField(default=dict)
     steps = models.PositiveSmallIntegerField(default=0)
     dropped_calls = models.JSONField(default=dict, help_text="Names of dropped tool calls and how often.")
-    writes = models.JSONField(default=list)
+    writes = WritesField(default=list)
     change_set = models.UUIDField(null=True, blank=True)
     error = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
@@ -88,7 +89,7 @@ class ClearedReview(models.Model):
     review = models.OneToOneField(ReviewRun, primary_key=True, on_delete=models.CASCADE, related_name="cleared")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="cleared_reviews")
     change_set = models.UUIDField(help_text="The change set of the clear.")
-    writes = models.JSONField()
+    writes = WritesField()
     waits_since = models.DateTimeField(null=True, blank=True)
     cleared_at = models.DateTimeField(default=timezone.now)
 

@@ -3,7 +3,7 @@
 from django.conf import settings
 
 from gateway.errors import UpstreamSilent
-from gateway.upstream import retry_after_seconds
+from gateway.jobs import rest_after
 from memories.errors import DomainError, RateLimited, UpstreamError
 from reviews.undo import review_undo as review_undo  # one door for the edges
 
@@ -20,4 +20,4 @@ def retry_delay(error: DomainError, attempts: int) -> float | None:
     if not passing or attempts >= settings.REVIEW_ATTEMPTS:
         return None
     delay = RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1]
-    return max(delay, retry_after_seconds(error))
+    return rest_after(error, least=delay)

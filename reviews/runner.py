@@ -4,6 +4,7 @@ Runs in the queue's worker (reviews.tasks); the database is used before and afte
 import asyncio
 import logging
 import time
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -29,6 +30,7 @@ from reviews.staged import StagedBook
 logger = logging.getLogger("daybook.reviews")
 
 _ANSWER_BYTES = 200_000
+RunAsync = Callable[[Coroutine[Any, Any, None]], None]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,7 +48,7 @@ class Reflection:
     def outcome(self) -> services.ReviewOutcome:
         """As the run's row keeps it."""
         return services.ReviewOutcome(
-            writes=[write.as_json(index) for index, write in enumerate(self.book.writes)],
+            writes=self.book.writes,
             usage=self.usage,
             steps=self.steps,
             model=self.model,
@@ -55,24 +57,25 @@ class Reflection:
         )
 
 
-def execute(run_id: UUID, runner: asyncio.Runner) -> None:
-    """Execute one scheduled review, if it is still to be done. `runner` keeps the process's event loop and client."""
+def execute(run_id: UUID, run_async: RunAsync) -> None:
+    """Execute one scheduled review, if it is still to be done. `run_async` runs a coroutine in the process's event
+    loop, which keeps the upstream's client."""
     claim = services.review_claim(run_id)
     if claim is None:
         return
     try:
         with refusals_stored():  # what the scan refuses while it is staged happens in no transaction
-            _attempt(claim, runner)
+            _attempt(claim, run_async)
     finally:
         enqueue_next(claim.review.session_id)
 
 
-def _attempt(claim: services.ReviewClaim, runner: asyncio.Runner) -> None:
+def _attempt(claim: services.ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
         reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
         try:
-            runner.run(_reflect_in_time(reflection, claim.deadline))
+            run_async(_reflect_in_time(reflection, claim.deadline))
         finally:
             outcome = reflection.outcome()
     except TimeoutError:

@@ -2,20 +2,17 @@
 sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in its transaction."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django_q.tasks import async_task
 
+from gateway import jobs
 from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.hooks import TurnCompleted
 from gateway.models import Session
-from memories.background import redis_calls
 from memories.books import book_state
 from memories.errors import Conflict, InvalidRequest
 from reviews.frozen import said_through, unreviewed
@@ -107,14 +104,8 @@ def kept_settings(agent: AgentSettings) -> dict[str, Any]:
 
 
 def enqueue(run_id: UUID, *, timeout: int) -> None:
-    """Hand a run to the queue: within the transaction on the database broker, after it where the queue is Redis.
-    A job that is lost, or comes twice, does no harm: the sweep finds the run, and the claim lets one through."""
-    options: dict[str, Any] = {"timeout": timeout + BACKSTOP_SECONDS, "ack_failure": True, "save": False}
-    if settings.REDIS_URL:
-        job = partial(async_task, TASK, str(run_id), q_options=options)
-        transaction.on_commit(lambda: redis_calls.submit((TASK, run_id), job), robust=True)
-    else:
-        async_task(TASK, str(run_id), q_options=options)
+    """Hand a run to the queue, in the caller's transaction. `timeout` in seconds is the review's own."""
+    jobs.enqueue(TASK, run_id, timeout=timeout + BACKSTOP_SECONDS)
 
 
 def idle_since(agent: AgentSettings, now: datetime) -> datetime | None:

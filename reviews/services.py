@@ -4,6 +4,7 @@ Called by reviews.runner, reviews.sweep, reviews.api and reviews.admin; what peo
 reviews.undo. Lock order: session → run → book → memories → owner."""
 
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -16,23 +17,24 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
+from gateway.jobs import NotClaimed
 from gateway.models import Session
 from gateway.runs.holder import is_gone, this_process
 from gateway.steps import add_usage
 from memories.errors import DomainError, UpstreamTimeout
 from memories.ids import uuid7
-from memories.models import Book, ChangeSet, Notification, WriteOrigin
-from memories.outbox import notify
+from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
-from reviews.applying import BookCleared, apply_writes, write_state
+from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
-from reviews.labels import saved_text, waiting_text
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.quotas import day_of
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -51,9 +53,9 @@ class ReviewClaim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewOutcome:
-    """What an attempt came to: its staged writes as JSON, and what it cost."""
+    """What an attempt came to: its staged writes, and what it cost."""
 
-    writes: list[dict[str, Any]] = field(default_factory=list)
+    writes: list[ReviewWrite] = field(default_factory=list)
     usage: dict[str, int] = field(default_factory=dict)
     steps: int = 0
     model: str = ""
@@ -70,23 +72,42 @@ class _Lost(Exception):
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
-    """Take a scheduled run. None: another worker was first, another review of its session runs, it is not due, or the
-    owner's day is used up."""
-    now, began = timezone.now(), time.monotonic()
-    due = ReviewRun.objects.filter(pk=run_id, state=State.SCHEDULED, not_before__lte=now)
-    run = due.select_related("owner", "session").first()
-    if run is None:
+    """Take a scheduled run, or the oldest due one of its session. None when it is not to be done now: each cause is
+    logged."""
+    try:
+        return _claim(run_id)
+    except NotClaimed as why:
+        why.log("review", run_id)
         return None
+
+
+def _claim(run_id: UUID) -> ReviewClaim | None:
+    now, began = timezone.now(), time.monotonic()
+    run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
+    if run is None:
+        raise NotClaimed("unknown")
+    if run.state != State.SCHEDULED:
+        raise NotClaimed("not_scheduled", state=run.state)
+    if run.not_before > now:
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     if run.session_id is None:
         review_cancel(run, "Its session was deleted.")
-        return None
+        raise NotClaimed("session_deleted")
     first = _first_due(run, run.session_id, now)
     if first.pk != run.pk:
-        return review_claim(first.pk)  # in order, whichever job came first; the end of that one wakes this one
+        # In order, whichever job came first; the end of that one wakes this one.
+        NotClaimed("earlier_first", first=first.pk).log("review", run_id)
+        return review_claim(first.pk)
     if _postponed(run):
-        return None
+        raise NotClaimed("daily_limit")
+    return _take(run, run.session_id, now, began)
+
+
+def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
+    """Set a run that is due to running, if it still is; its time began at `began`. Raises NotClaimed."""
     timeout = int(run.settings["memory_review_timeout"])
     token = uuid7()
+    due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
     try:
         with transaction.atomic():
             claimed = due.update(
@@ -99,14 +120,15 @@ def review_claim(run_id: UUID) -> ReviewClaim | None:
                 error=None,
             )
     except IntegrityError:
-        return None  # one review per session at a time: it stays scheduled behind the running one
+        # One review per session at a time: it stays scheduled behind the running one.
+        raise NotClaimed("session_busy") from None
     if claimed != 1:
-        return None
-    review = ReviewRun.objects.select_related("book", "session").get(pk=run_id)
+        raise NotClaimed("taken")
+    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
     reviewed_through = review.session.reviewed_through if review.session else 0
     return ReviewClaim(
         review=review,
-        session_id=run.session_id,
+        session_id=session_id,
         token=token,
         reviewed_through=reviewed_through,
         deadline=began + timeout,
@@ -166,16 +188,8 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
-    return (
-        ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING]).update(
-            state=State.CANCELLED,
-            lease_token=None,
-            lease_expires_at=None,
-            finished_at=timezone.now(),
-            error={"code": "cancelled", "message": reason},
-        )
-        == 1
-    )
+    mine = ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING])
+    return reviews_cancel(mine, reason) == 1
 
 
 def expire_leases(now: datetime) -> int:
@@ -186,14 +200,8 @@ def expire_leases(now: datetime) -> int:
     again = stale.filter(attempts__lt=settings.REVIEW_ATTEMPTS).update(
         state=State.SCHEDULED, lease_token=None, lease_expires_at=None, not_before=now, enqueued_at=None
     )
-    given_up = stale.update(
-        state=State.FAILED,
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=now,
-        error={"code": "worker_lost", "message": "The worker went away in each of its attempts."},
-    )
-    return again + given_up
+    problem = {"code": "worker_lost", "message": "The worker went away in each of its attempts."}
+    return again + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
 
 
 def _postponed(run: ReviewRun) -> bool:
@@ -202,38 +210,31 @@ def _postponed(run: ReviewRun) -> bool:
     day = day_of(run.owner)
     if not day.reached:
         return False
-    problem = {"code": "daily_limit", "message": day.reached}
     mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
     if ReviewRun.objects.filter(session=run.session, state=State.SCHEDULED, pk__gt=run.pk).exists():
-        mine.update(state=State.CANCELLED, finished_at=timezone.now(), error=problem)
+        reviews_cancel(mine, day.reached, code="daily_limit")
     else:
+        problem = {"code": "daily_limit", "message": day.reached}
         mine.update(not_before=day.ends, enqueued_at=None, error=problem)
     return True
 
 
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
-    staged = [write for write in outcome.writes if write["state"] == "staged"]
+    staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if not staged:
         _require_same_book(review)
         _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
     elif review.settings["memory_review_approval"]:
         _require_same_book(review)
         for write in staged:
-            write["state"] = "waiting"
+            write.state = WriteState.WAITING
         _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
-            book=review.book.name,
-            text=waiting_text(staged),
-            review_id=review.pk,
-        )
     else:
         _apply(review, claim, outcome, staged)
 
 
-def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged: list[dict[str, Any]]) -> None:
+def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> None:
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -243,20 +244,9 @@ def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged
     )
     change_set, refused = apply_writes(review, outcome.writes, staged, source)
     for index, error in refused.items():
-        outcome.writes[index] |= {"state": "refused", "reason": str(error)}
+        outcome.writes[index].refuse(str(error))
     state = State.SAVED if change_set else State.NOTHING_TO_SAVE
     _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
-    text = saved_text(outcome.writes)
-    if text and review.settings["memory_review_verbose"]:
-        touched = sorted({int(write["memory_id"]) for write in outcome.writes if write["state"] == "applied"})
-        notify(
-            owner_id=review.owner_id,
-            kind=Notification.Kind.REVIEW_SAVED,
-            book=review.book.name,
-            text=text,
-            review_id=review.pk,
-            memory_numbers=touched,
-        )
 
 
 def _hold(claim: ReviewClaim) -> ReviewRun:
@@ -286,30 +276,29 @@ def _end(
     outcome: ReviewOutcome,
     state: ReviewRun.State,
     *,
-    writes: list[dict[str, Any]] | None = None,
+    writes: Sequence[ReviewWrite] = (),
     change_set: UUID | None = None,
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
 ) -> None:
-    """The end of every way out: compare-and-set on state and token; 0 rows rolls everything back."""
+    """End a run that the worker holds. Raises _Lost when it no longer does, which rolls everything back."""
     with transaction.atomic():
-        ended = ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
-            state=state,
-            writes=[write_state(write) for write in writes or ()],
-            change_set=change_set,
+        if reviewed:
+            last = claim.review.last_seq
+            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)
+        ended = reviews_end(
+            ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token),
+            state,
             error=error,
+            told=claim.review,
+            writes=list(writes),
+            change_set=change_set,
             usage=add_usage(claim.review.usage, outcome.usage),
             steps=outcome.steps,
             model=outcome.model or review_model(claim.review),
             dropped_calls=outcome.dropped,
             frozen_hash=outcome.frozen_hash,
             prompt_sha256=review_prompt_sha256(),
-            lease_token=None,
-            lease_expires_at=None,
-            finished_at=timezone.now(),
         )
         if ended != 1:
             raise _Lost
-        if reviewed:
-            last = claim.review.last_seq
-            Session.objects.filter(pk=claim.session_id, reviewed_through__lt=last).update(reviewed_through=last)

@@ -20,6 +20,7 @@ from memories.tools.writing import (
     DeleteMemory,
     UpdateMemory,
 )
+from reviews.writes import ReviewWrite, WriteState
 
 _MOST_REFUSED = 50
 
@@ -36,38 +37,6 @@ class StagedEntry:
     keywords: list[str]
 
 
-@dataclass(slots=True, kw_only=True)
-class StagedWrite:
-    """One accepted or refused write, in the order of the calls."""
-
-    action: str  # add, update or delete
-    key: str
-    version: int | None = None
-    target: str = ""
-    category: str | None = None
-    content: str | None = None
-    keywords: list[str] | None = None
-    before: str | None = None
-    refused: str = ""
-
-    def as_json(self, index: int) -> dict[str, Any]:
-        """As the review's row keeps it."""
-        return {
-            "index": index,
-            "action": self.action,
-            "memory_id": self.key if self.key.isdecimal() else None,
-            "key": self.key,
-            "version": self.version,
-            "target": self.target,
-            "category": self.category,
-            "keywords": self.keywords,
-            "before": self.before,
-            "after": None if self.action == "delete" else self.content,
-            "state": "refused" if self.refused else "staged",
-            "reason": self.refused,
-        }
-
-
 @dataclass(slots=True)
 class StagedBook:
     """The book's live entries and everything staged so far. `limits`: characters by target, 0 = none; `hidden`: those
@@ -77,7 +46,7 @@ class StagedBook:
     limits: dict[str, int]
     max_writes: int
     hidden: dict[str, int] = field(default_factory=dict)
-    writes: list[StagedWrite] = field(default_factory=list)
+    writes: list[ReviewWrite] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     _new: int = 0
 
@@ -110,9 +79,9 @@ class StagedBook:
         )
 
     @property
-    def accepted(self) -> list[StagedWrite]:
+    def accepted(self) -> list[ReviewWrite]:
         """The writes that stand."""
-        return [write for write in self.writes if not write.refused]
+        return [write for write in self.writes if write.state == WriteState.STAGED]
 
     def room(self) -> dict[str, int | None]:
         """Characters left by target; None = no limit."""
@@ -142,16 +111,7 @@ class StagedBook:
     def _delete(self, arguments: DeleteMemory) -> dict[str, Any]:
         entry = self._entry(arguments.id)
         del self.entries[entry.key]
-        self.writes.append(
-            StagedWrite(
-                action="delete",
-                key=entry.key,
-                version=entry.version,
-                target=entry.target,
-                category=entry.category,
-                before=entry.content,
-            )
-        )
+        self._stage("delete", entry, before=entry.content)
         return {"ok": True, "id": entry.key}
 
     def _add(self, arguments: AddMemory) -> dict[str, Any]:
@@ -180,16 +140,7 @@ class StagedBook:
             keywords=keywords,
         )
         self.entries[entry.key] = entry
-        self.writes.append(
-            StagedWrite(
-                action="add",
-                key=entry.key,
-                target=entry.target,
-                category=category,
-                content=content,
-                keywords=keywords,
-            )
-        )
+        self._stage("add", entry)
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
     def _update(self, arguments: UpdateMemory) -> dict[str, Any]:
@@ -203,19 +154,25 @@ class StagedBook:
         self._check_budget(entry.target, needed=len(content), without=entry)
         before = entry.content
         entry.content, entry.keywords, entry.category = content, keywords, category
-        self.writes.append(
-            StagedWrite(
-                action="update",
-                key=entry.key,
-                version=entry.version,
-                target=entry.target,
-                category=category,
-                content=content,
-                keywords=keywords,
-                before=before,
-            )
-        )
+        self._stage("update", entry, before=before)
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
+
+    def _stage(self, action: str, entry: StagedEntry, *, before: str | None = None) -> None:
+        """Note an accepted write of an entry as it is now."""
+        gone = action == "delete"
+        write = ReviewWrite(
+            index=len(self.writes),
+            action=action,
+            key=entry.key,
+            memory_id=entry.key if entry.key.isdecimal() else None,
+            version=None if action == "add" else entry.version,
+            target=entry.target,
+            category=entry.category,
+            keywords=None if gone else entry.keywords,
+            before=before,
+            after=None if gone else entry.content,
+        )
+        self.writes.append(write)
 
     def _entry(self, key: int | str) -> StagedEntry:
         text = str(key).strip().lstrip("#")
@@ -258,12 +215,15 @@ class StagedBook:
         """Keep a refused write for the audit, without its text: it may be refused for what it holds."""
         if len(self.writes) - len(self.accepted) >= _MOST_REFUSED:
             return  # a model that will not stop
-        write = StagedWrite(
+        key = str(getattr(arguments, "id", "new"))
+        write = ReviewWrite(
+            index=len(self.writes),
             action=action,
-            key=str(getattr(arguments, "id", "new")),
+            key=key,
+            memory_id=key if key.isdecimal() else None,
             target=getattr(arguments, "target", ""),
-            refused=reason,
         )
+        write.refuse(reason)
         self.writes.append(write)
 
 

@@ -2,13 +2,12 @@
 turns, and decisions that nobody made. It is idempotent and safe in several workers: each step is a compare-and-set or a
 claim."""
 
-from datetime import timedelta
-
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django_q.brokers import get_broker
 
 from gateway.agents.rows import agent_settings
+from gateway.jobs import mark_enqueued, without_job
 from gateway.models import Agent, Session
 from reviews import approvals, services
 from reviews.frozen import unreviewed
@@ -16,7 +15,6 @@ from reviews.models import ReviewRun
 from reviews.schedule import enqueue, idle_since, review_idle_session
 
 State = ReviewRun.State
-LOST_AFTER = timedelta(seconds=60)
 _BATCH = 100
 
 
@@ -38,13 +36,12 @@ def enqueue_lost() -> int:
     due = ReviewRun.objects.filter(state=State.SCHEDULED, not_before__lte=now)
     # One whose session has a running review is enqueued when that one ends.
     running = ReviewRun.objects.filter(session_id=OuterRef("session_id"), state=State.RUNNING)
-    missing = due.filter(Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)).exclude(Exists(running))
+    missing = due.filter(without_job(now)).exclude(Exists(running))
     lost = list(missing.order_by("not_before")[:_BATCH])
     room = _BATCH - get_broker().queue_size() if lost else 0
     count = 0
     for run in lost[: max(0, room)]:
-        mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, enqueued_at=run.enqueued_at)
-        if mine.update(enqueued_at=now):
+        if mark_enqueued(due, run, now):
             enqueue(run.pk, timeout=run.settings["memory_review_timeout"])
             count += 1
     return count

@@ -7,9 +7,10 @@ from memories.models import ChangeSet, Notification, WriteOrigin
 from memories.outbox import notify
 from memories.services import Source
 from reviews.models import ReviewRun
+from reviews.writes import WriteState
 
 State = ReviewRun.State
-_WRITTEN = ("applied", "undone", "left_alone")
+_WRITTEN = (WriteState.APPLIED, WriteState.UNDONE, WriteState.SKIPPED)
 _UNDOABLE = (State.SAVED, State.UNDONE, State.AWAITING_APPROVAL)
 
 
@@ -22,9 +23,9 @@ def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: fro
     change_set = change_set_get(review.owner_id, review.change_set)
     numbers = None
     if only is not None:
-        if unknown := only - {write["index"] for write in review.writes}:
+        if unknown := only - {write.index for write in review.writes}:
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
-        numbers = frozenset(int(w["memory_id"]) for w in review.writes if w["index"] in only and w.get("memory_id"))
+        numbers = frozenset(write.number for write in review.writes if write.index in only and write.memory_id)
     source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk, undoes=change_set.pk)
     return undo_changes(change_set, source, only=numbers)
 
@@ -43,11 +44,10 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
     if review is None:
         return
     for write in review.writes:
-        number = int(write.get("memory_id") or 0)
-        if number in undone.undone and write["state"] in _WRITTEN:
-            write["state"] = "undone" if taken_back else "applied"
-        elif number in undone.skipped and write["state"] == "applied":
-            write["state"] = "left_alone"
+        if write.number in undone.undone and write.state in _WRITTEN:
+            write.state = WriteState.UNDONE if taken_back else WriteState.APPLIED
+        elif write.number in undone.skipped and write.state == WriteState.APPLIED:
+            write.state = WriteState.SKIPPED
     review.state = _state_after(review, undone, taken_back)
     review.save(update_fields=["writes", "state"])
     if undone.undone and taken_back:
@@ -63,7 +63,7 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
 def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
     """Return the state of a review after an undo. It is undone when none of its writes stands any more; writes that
     were changed since do not count."""
-    states = {write.get("state") for write in review.writes}
-    if "waiting" in states or not undone.undone:
+    states = {write.state for write in review.writes}
+    if WriteState.WAITING in states or not undone.undone:
         return review.state
-    return State.UNDONE if taken_back and "applied" not in states else State.SAVED
+    return State.UNDONE if taken_back and WriteState.APPLIED not in states else State.SAVED

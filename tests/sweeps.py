@@ -6,7 +6,8 @@ from reviews.consolidation import triggers
 
 def look_again() -> None:
     """Let the next sweep look for work at once."""
-    embeddings._looked_at = keyword_generation._looked_at = triggers._looked_at = None
+    for looks in (embeddings._looks, keyword_generation._looks, triggers._looks):
+        looks.reset()
 
 
 def forget_searches() -> None:

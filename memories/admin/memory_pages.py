@@ -12,8 +12,8 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from memories.admin.access import action_record
 from memories.admin.badges import memory_badge
 from memories.admin.base import row_by_id, staff_actor
+from memories.admin.diffs import history_rows
 from memories.admin.filters import CategoryFilter, DayFilter, MemoryStateFilter, OriginFilter, TargetFilter
-from memories.admin.history import history_rows
 from memories.admin.memory_columns import MemoryColumns
 from memories.admin.memory_form import MemoryForm
 from memories.admin.memory_writes import (

@@ -23,11 +23,11 @@ from memories.admin.filters import (
     ReviewFilter,
     choice_filter,
 )
-from memories.admin.history import action_words
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
 from memories.changes import undo_changes
+from memories.history import action_words
 from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
 from memories.services import Source
 

@@ -18,7 +18,7 @@ from memories.word_diff import Piece
 from search import Hit
 
 EXPIRES_SOON = timedelta(days=30)
-TARGET_WORDS = {Target.USER: "You", Target.MEMORY: "Your work"}
+TARGET_WORDS: dict[str, str] = {Target.USER: "You", Target.MEMORY: "Your work"}
 _ICONS = {
     WriteOrigin.TOOL: "agent",
     WriteOrigin.BACKGROUND_REVIEW: "review",

@@ -20,19 +20,21 @@ from memories.admin.base import DaybookAdmin, staff_actor
 from memories.errors import DomainError, InvalidRequest
 from reviews.admin.review_writes import WriteRow, write_rows
 from reviews.approvals import review_approve, review_reject
-from reviews.labels import counts, memories
+from reviews.labels import applied, counts, memories
 from reviews.models import ReviewRun
+from reviews.writes import ReviewWrite, WriteState
 
 PERMISSION = "reviews.change_reviewrun"
 # Where a decision that was refused is kept until its page is written.
 _REFUSED = "daybook.decision"
+_DONE = (WriteState.APPLIED, WriteState.KNOWN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
     """A write that can be decided about: whether it is ticked, and its words as they stand in the form."""
 
-    write: WriteRow
+    row: WriteRow
     ticked: bool
     words: str
 
@@ -62,18 +64,20 @@ class Decision:
 
 def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Typed | None = None) -> Decision | None:
     """Return the form for a review's pending writes; None when there are none, or its session is gone."""
-    pending = [row for row in rows if row.pending]
+    pending = [row for row in rows if row.write.pending]
     if not pending or run.session_id is None:
         return None
     choices = [
         Choice(
-            write=row,
-            ticked=row.index in typed.ticked if typed else row.waiting,
-            words=typed.words.get(row.index, row.words) if typed else row.words,
+            row=row,
+            ticked=row.write.index in typed.ticked if typed else row.write.waiting,
+            words=(typed.words if typed else {}).get(row.write.index, row.write.after or ""),
         )
         for row in pending
     ]
-    return Decision(choices=choices, waiting=any(row.waiting for row in pending), error=typed.error if typed else "")
+    return Decision(
+        choices=choices, waiting=any(row.write.waiting for row in pending), error=typed.error if typed else ""
+    )
 
 
 class DecisionAdmin(DaybookAdmin):
@@ -87,7 +91,7 @@ class DecisionAdmin(DaybookAdmin):
         if request.user.has_perm(PERMISSION):
             decision = decision_of(row, writes, request.META.get(_REFUSED))
         if decision is not None:
-            writes = [write for write in writes if not write.pending]
+            writes = [row for row in writes if not row.write.pending]
         decide_url = reverse("admin:reviews_reviewrun_decide", args=[row.pk])
         return {**context, "writes": writes, "decision": decision, "decide_url": decide_url}
 
@@ -123,21 +127,21 @@ class DecisionAdmin(DaybookAdmin):
         self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int], typed: Mapping[int, str]
     ) -> frozenset[int]:
         """Save what is ticked. Returns the indexes that were refused beside others that were saved."""
-        rows = {row.index: row for row in write_rows(run)}
-        edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != rows[index].words}
+        proposed = {write.index: write.after for write in run.writes}
+        edits = {index: typed[index] for index in ticked & typed.keys() if typed[index] != proposed[index]}
         done = review_approve(run, actor=staff_actor(request), only=ticked, edits=edits)
-        chosen = [write for write in done.writes if write["index"] in ticked]
+        chosen = [write for write in done.writes if write.index in ticked]
         self.message_user(request, _saved_words(chosen), messages.SUCCESS)
-        action_record(request, ReviewRun, f"Approved {_indexes(chosen, 'applied', 'known')}.", [run])
-        return frozenset(write["index"] for write in chosen if write["state"] not in {"applied", "known"})
+        action_record(request, ReviewRun, f"Approved {_indexes(chosen, *_DONE)}.", [run])
+        return frozenset(write.index for write in chosen if write.state not in _DONE)
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
         """Turn down what is ticked; what was turned down or expired before stays so."""
-        waiting = frozenset(write["index"] for write in run.writes if write["state"] == "waiting")
+        waiting = frozenset(write.index for write in run.writes if write.waiting)
         done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
         self.message_user(request, "Turned down. It can still be saved here for a while.", messages.SUCCESS)
-        chosen = [write for write in done.writes if write["index"] in ticked & waiting]
-        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, 'rejected')}.", [run])
+        chosen = [write for write in done.writes if write.index in ticked & waiting]
+        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
         """The page with what was typed. A secret is not shown again: there the proposed words come back."""
@@ -151,22 +155,22 @@ class DecisionAdmin(DaybookAdmin):
 def _typed(request: HttpRequest, run: ReviewRun) -> dict[int, str]:
     """Return the words in the form, by index."""
     typed = {}
-    for row in write_rows(run):
-        words = request.POST.get(f"words-{row.index}")
-        if row.pending and row.action != "delete" and words is not None:
-            typed[row.index] = words.replace("\r\n", "\n")
+    for write in run.writes:
+        words = request.POST.get(f"words-{write.index}")
+        if write.pending and write.action != "delete" and words is not None:
+            typed[write.index] = words.replace("\r\n", "\n")
     return typed
 
 
-def _saved_words(chosen: list[dict[str, Any]]) -> str:
-    kept, gone = counts(write for write in chosen if write["state"] == "applied")
-    known = sum(1 for write in chosen if write["state"] == "known")
+def _saved_words(chosen: list[ReviewWrite]) -> str:
+    kept, gone = counts(applied(chosen))
+    known = sum(write.state == WriteState.KNOWN for write in chosen)
     words = [f"Saved {memories(kept)}."] if kept else []
     words += [f"Removed {memories(gone)}."] if gone else []
     words += [f"{memories(known).capitalize()} stood there already; nothing was stored twice."] if known else []
     return " ".join(words) or "Nothing is different after it."
 
 
-def _indexes(chosen: list[dict[str, Any]], *states: str) -> str:
-    indexes = [str(write["index"]) for write in chosen if write["state"] in states]
+def _indexes(chosen: list[ReviewWrite], *states: WriteState) -> str:
+    indexes = [str(write.index) for write in chosen if write.state in states]
     return f"write{'' if len(indexes) == 1 else 's'} {', '.join(indexes)}"

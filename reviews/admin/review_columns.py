@@ -1,4 +1,7 @@
-"""What the list and the page of a review say of it, each value in words."""
+"""What the list and the page of a review say of it, each value in words: why it came to nothing, what it cost, what the
+model wanted besides, and how it was set."""
+
+from typing import Any
 
 from django.contrib import admin
 from django.urls import reverse
@@ -6,9 +9,9 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import badge, moment, seconds, total_tokens
-from reviews.admin.review_labels import dropped_words, error_detail, error_words, settings_words, usage_words
 from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
+from reviews.presenter import reason_words
 from reviews.selectors import review_model
 
 _TONES = {
@@ -22,6 +25,7 @@ _TONES = {
     ReviewRun.State.CANCELLED: ("muted", "block"),
     ReviewRun.State.UNDONE: ("muted", "undo"),
 }
+_TIMES = {1: "once", 2: "twice", 3: "three times"}
 
 
 class ReviewColumns:
@@ -89,20 +93,61 @@ class ReviewColumns:
     def outcome(self, run: ReviewRun) -> SafeString | str:
         if not run.error:
             return "–"
-        return format_html('{} <span class="db-call">{}</span>', error_words(run), error_detail(run))
+        return format_html('{} <span class="db-call">{}</span>', error_words(run), _error_detail(run))
 
     @admin.display(description="Tokens")
     def usage_in_words(self, run: ReviewRun) -> str:
-        return usage_words(run.usage)
+        return _usage_words(run.usage)
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
-        return dropped_words(run.dropped_calls)
+        return _dropped_words(run.dropped_calls)
 
     @admin.display(description="Settings at the time")
     def settings_in_words(self, run: ReviewRun) -> str:
-        return settings_words(run.settings, review_model(run))
+        return _settings_words(run.settings, review_model(run))
 
     @admin.display(description="Messages")
     def frozen_range(self, run: ReviewRun) -> str:
         return f"{run.first_seq} to {run.last_seq} of the session"
+
+
+def error_words(run: ReviewRun) -> str:
+    """Return why it ended without a result, or why it waits; "" when neither is so."""
+    words = reason_words(run, own=False)
+    if run.state == ReviewRun.State.SCHEDULED and words:
+        return f"{words} The next attempt begins {moment(run.not_before)}."
+    return words
+
+
+def _error_detail(run: ReviewRun) -> str:
+    """Return the code, and what was said where the words above say something else."""
+    code, said = str((run.error or {}).get("code", "")), str((run.error or {}).get("message", ""))
+    return f"{code}: {said}" if said and said not in error_words(run) else code
+
+
+def _usage_words(usage: Any) -> str:
+    """`1,480 tokens: 1,200 read, 280 written`."""
+    usage = usage if isinstance(usage, dict) else {}
+    total, read, written = (usage.get(f"{name}_tokens") for name in ("total", "prompt", "completion"))
+    if not total:
+        return "None reported"
+    parts = [f"{read:,} read"] if read else []
+    parts += [f"{written:,} written"] if written else []
+    return f"{total:,} tokens" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _dropped_words(dropped: Any) -> str:
+    """`shell twice, web_search once`."""
+    calls = sorted(dropped.items()) if isinstance(dropped, dict) else []
+    counted = [f"{name} {_TIMES.get(number, f'{number} times')}" for name, number in calls]
+    return ", ".join(counted) or "No other tool was called"
+
+
+def _settings_words(settings: dict[str, Any], model: str) -> str:
+    """Return the agent's review settings when it was scheduled, in a sentence."""
+    most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
+    waits = "its writes wait for a person" if settings.get("memory_review_approval") else "its writes are saved at once"
+    told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+    writes = "1 write" if most == 1 else f"{most} writes"
+    return f"At most {writes} by {model}, {seconds} seconds for an attempt; {waits}, {told}."

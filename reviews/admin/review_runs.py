@@ -31,8 +31,7 @@ from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
-from reviews.admin.review_columns import ReviewColumns
-from reviews.admin.review_labels import error_words
+from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.admin.session_titles import SessionTitles
 from reviews.models import ReviewRun
 from reviews.schedule import review_request

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels, ModelTarget
 from gateway.agents.rows import agent_settings
-from gateway.upstream import retry_after_seconds
+from gateway.jobs import rest_after
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
@@ -112,7 +112,8 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
     except QuotaExceeded as reached:
         outcome.quota = reached.scope
     except RateLimited as error:
-        outcome.resume_at = timezone.now() + rate_pause(error, claim.limits.retry_seconds)
+        rest = rest_after(error, least=claim.limits.retry_seconds)
+        outcome.resume_at = timezone.now() + timedelta(seconds=rest)
         outcome.error = error
     except DomainError as error:
         if is_lasting(error):
@@ -238,9 +239,3 @@ def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> No
 def retry_pause(attempts: int, seconds: float) -> timedelta:
     """Return the pause after a failed try: each one four times as long as the one before."""
     return timedelta(seconds=seconds * _RETRY_FACTOR ** (attempts - 1))
-
-
-def rate_pause(error: RateLimited, seconds: float) -> timedelta:
-    """Return how long a rate-limited upstream is left alone: as long as it says, an hour at most, at least a retry's
-    pause."""
-    return timedelta(seconds=max(seconds, retry_after_seconds(error)))

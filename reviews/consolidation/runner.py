@@ -3,18 +3,18 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from memories import leases
+from gateway.jobs import LeaseLost, lease_release, rest_after, work_while_held
 from memories.database import in_thread
 from memories.errors import DomainError, RateLimited
-from memories.leases import LeaseLost
 from reviews.consolidation import runs
 from reviews.consolidation.errors import QuotaExceeded, RunCancelled
-from reviews.consolidation.extraction import Extracted, extract, rate_pause
+from reviews.consolidation.extraction import Extracted, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
@@ -57,25 +57,11 @@ class Job:
 
     async def work(self) -> None:
         """Work until the slice is over. Raises whatever ended it, LeaseLost when the heartbeat found the lease gone."""
-        work = asyncio.create_task(self._phases())
-        beat = asyncio.create_task(self._beat())
-        try:
-            await asyncio.wait({work, beat}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                raise LeaseLost(self.claim.lease)
-            await work
-        finally:
-            for task in (work, beat):
-                task.cancel()
-            await asyncio.gather(work, beat, return_exceptions=True)
+        await work_while_held(self._phases(), self._renew, seconds=self.claim.limits.lease_seconds)
 
-    async def _beat(self) -> None:
-        """Renew the lease every third of its time; ends when it is lost."""
-        while True:
-            await asyncio.sleep(self.claim.limits.lease_seconds / 3)
-            async with self._moving:
-                if not await in_thread(runs.heartbeat, self.claim):
-                    return
+    async def _renew(self) -> bool:
+        async with self._moving:
+            return await in_thread(runs.heartbeat, self.claim)
 
     async def _phases(self) -> None:
         meter = await in_thread(Meter.of, self.claim.run, self.claim.limits)
@@ -110,7 +96,8 @@ class Job:
         return True
 
     def _rest(self, error: RateLimited) -> None:
-        runs.pause(self.claim, timezone.now() + rate_pause(error, self.claim.limits.retry_seconds), error)
+        rest = rest_after(error, least=self.claim.limits.retry_seconds)
+        runs.pause(self.claim, timezone.now() + timedelta(seconds=rest), error)
 
     def _end_at_quota(self, scope: str) -> None:
         """Pause the run until tomorrow if the day's quota is used up; end it if the run's is, with what is done."""
@@ -132,7 +119,7 @@ def _end(claim: ConsolidationClaim, error: BaseException) -> None:
         logger.warning("consolidation %s was left: %s", claim.run.pk, error)
         if isinstance(error, RunCancelled):
             runs.cancel(claim.run, str(error))
-        leases.release(claim.lease, claim.token)
+        lease_release(claim.lease, claim.token)
     elif isinstance(error, DomainError):
         runs.fail(claim, error)
     else:

@@ -2,26 +2,21 @@
 every transaction that writes looks at it again (`hold`). Attempts are counted here, never by the queue.
 Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
 
-import os
-import socket
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from functools import partial
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
-from django_q.tasks import async_task
 
+from gateway import jobs
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import ConsolidationSettings
-from memories import leases
-from memories.background import redis_calls
+from gateway.jobs import NotClaimed
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import Book, Notification
@@ -36,10 +31,8 @@ Phase = ConsolidationRun.Phase
 Trigger = ConsolidationRun.Trigger
 TASK = "reviews.consolidation.tasks.consolidation_execute"
 MAX_ATTEMPTS = 5
-LOST_AFTER = timedelta(seconds=60)
 # After so long a run lets other jobs of the queue go first.
 SLICE_SECONDS = 60.0
-# The queue's own timeout is a backstop above a slice and the answer it may wait for.
 BACKSTOP_SECONDS = 300
 OFF = "Consolidation is off. An administrator turns it on with memories.enabled."
 _BATCH = 100
@@ -106,55 +99,70 @@ def consolidation_request(
 
 
 def enqueue(run_id: UUID) -> None:
-    """Hand a run to the queue, as reviews.schedule does. A job that is lost or comes twice does no harm."""
-    limits = consolidation_settings()
-    timeout = int(SLICE_SECONDS + limits.request_seconds) + BACKSTOP_SECONDS
-    options: dict[str, Any] = {"timeout": timeout, "ack_failure": True, "save": False}
-    if settings.REDIS_URL:
-        job = partial(async_task, TASK, str(run_id), q_options=options)
-        transaction.on_commit(lambda: redis_calls.submit((TASK, run_id), job), robust=True)
-    else:
-        async_task(TASK, str(run_id), q_options=options)
+    """Hand a slice of a run to the queue, in the caller's transaction."""
+    # The queue's own timeout is a backstop above a slice and the answer it may wait for.
+    jobs.enqueue(TASK, run_id, timeout=int(SLICE_SECONDS + consolidation_settings().request_seconds) + BACKSTOP_SECONDS)
 
 
 def claim(run_id: UUID) -> ConsolidationClaim | None:
-    """Take a run's present phase. None: somebody else holds it, it is not due, or it is over."""
+    """Take a run's present phase. None when there is nothing to do now: each cause is logged."""
+    try:
+        return _claim(run_id)
+    except NotClaimed as why:
+        why.log("consolidation", run_id)
+        return None
+
+
+def _claim(run_id: UUID) -> ConsolidationClaim:
     limits = consolidation_settings()
     now = timezone.now()
-    run = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, not_before__lte=now).first()
+    run = ConsolidationRun.objects.filter(pk=run_id).first()
     if run is None:
-        return None
+        raise NotClaimed("unknown")
+    if run.state not in ConsolidationRun.OPEN:
+        raise NotClaimed("over", state=run.state)
+    if run.not_before > now:
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
     with transaction.atomic():
         name = lease_name(run.book_id, run.phase)
-        token = leases.take(name, holder=_holder(), seconds=limits.lease_seconds)
+        token = jobs.lease_take(name, seconds=limits.lease_seconds)
         if token is None:
-            return None
+            raise NotClaimed("lease_held", phase=run.phase)
         rows = ConsolidationRun.objects.filter(pk=run_id, state__in=ConsolidationRun.OPEN, phase=run.phase)
         if not rows.update(
             state=State.RUNNING, attempts=F("attempts") + 1, started_at=Coalesce(F("started_at"), now), error=None
         ):
-            leases.release(name, token)
-            return None
+            raise NotClaimed("moved_on", phase=run.phase)
     run = ConsolidationRun.objects.select_related("book").get(pk=run_id)
     found = ConsolidationClaim(run=run, token=token, limits=limits)
-    if not limits.enabled:
+    if cause := _ended_by(found):
+        jobs.lease_release(found.lease, token)
+        raise NotClaimed(cause)
+    return found
+
+
+def _ended_by(found: ConsolidationClaim) -> str:
+    """End a run that was just claimed but can not be done. Returns the cause for the log; "" if it can be done."""
+    run = found.run
+    if not found.limits.enabled:
         cancel(run, OFF)
-    elif run.book.epoch != run.book_epoch:
+        return "off"
+    if run.book.epoch != run.book_epoch:
         cancel(run, "The book was cleared meanwhile.")
-    elif obstacle := BackgroundModels.now(run.book.name).obstacle(run.book.name):
+        return "book_cleared"
+    if obstacle := BackgroundModels.now(run.book.name).obstacle(run.book.name):
         cancel(run, obstacle)
-    elif run.attempts > MAX_ATTEMPTS:
+        return "upstream_undecided"
+    if run.attempts > MAX_ATTEMPTS:
         fail(found, DomainError("The worker went away again and again."), code="worker_lost")
-    else:
-        return found
-    leases.release(found.lease, token)
-    return None
+        return "worker_lost"
+    return ""
 
 
 def hold(held: ConsolidationClaim) -> ConsolidationRun:
     """Lock lease, run and book for the rest of the transaction. Raises LeaseLost, or RunCancelled when the run was
     ended or the book was cleared."""
-    leases.require(held.lease, held.token)
+    jobs.lease_require(held.lease, held.token)
     run = ConsolidationRun.objects.select_for_update().get(pk=held.run.pk)
     if run.state != State.RUNNING or run.phase != held.run.phase:
         raise RunCancelled("The run was stopped.")
@@ -166,7 +174,7 @@ def hold(held: ConsolidationClaim) -> ConsolidationRun:
 
 def heartbeat(held: ConsolidationClaim) -> bool:
     """Renew the lease; False when it is lost or the run was ended by somebody."""
-    if not leases.extend(held.lease, held.token, seconds=held.limits.lease_seconds):
+    if not jobs.lease_extend(held.lease, held.token, seconds=held.limits.lease_seconds):
         return False
     return ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING).exists()
 
@@ -176,11 +184,11 @@ def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
     """From extraction to synthesis: the leases are exchanged in one step. None when the other one is taken."""
     hold(held)
     following = lease_name(held.run.book_id, Phase.SYNTHESIS)
-    token = leases.take(following, holder=_holder(), seconds=held.limits.lease_seconds)
+    token = jobs.lease_take(following, seconds=held.limits.lease_seconds)
     if token is None:
         return None
     ConsolidationRun.objects.filter(pk=held.run.pk).update(phase=Phase.SYNTHESIS, attempts=0)
-    leases.release(held.lease, held.token)
+    jobs.lease_release(held.lease, held.token)
     run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     return replace(held, run=run, token=token)
 
@@ -198,7 +206,7 @@ def pause(held: ConsolidationClaim, until: datetime, error: DomainError | None =
             enqueued_at=None if until > now else now,
             error=problem,
         )
-        leases.release(held.lease, held.token)
+        jobs.lease_release(held.lease, held.token)
         if until <= now:
             enqueue(held.run.pk)
 
@@ -207,15 +215,9 @@ def finish(held: ConsolidationClaim, **values: Any) -> None:
     """End a run that did its work, in the caller's transaction, with the lease held. The last statement notifies."""
     run = ConsolidationRun.objects.select_related("book").get(pk=held.run.pk)
     worked = bool(run.sessions_done or values.get("written") or values.get("removed"))
-    _unqueue(run)
-    ConsolidationRun.objects.filter(pk=run.pk).update(
-        state=State.COMPLETED if worked else State.NOTHING_TO_DO,
-        phase=Phase.DONE,
-        finished_at=timezone.now(),
-        attempts=0,
-        **values,
-    )
-    leases.release(held.lease, held.token)
+    state = State.COMPLETED if worked else State.NOTHING_TO_DO
+    _end(ConsolidationRun.objects.filter(pk=run.pk), state, phase=Phase.DONE, attempts=0, **values)
+    jobs.lease_release(held.lease, held.token)
     if worked or run.rebuild:
         run.refresh_from_db()
         why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
@@ -231,11 +233,9 @@ def finish(held: ConsolidationClaim, **values: Any) -> None:
 def fail(held: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
     """End a run that can't go on; what is done stays done."""
     with transaction.atomic():
-        hold_run = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
-        problem = {"code": code or error.code, "message": str(error)}
-        if hold_run.update(state=State.FAILED, finished_at=timezone.now(), error=problem):
-            _unqueue(held.run)
-        leases.release(held.lease, held.token)
+        mine = ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING, phase=held.run.phase)
+        _end(mine, State.FAILED, error={"code": code or error.code, "message": str(error)})
+        jobs.lease_release(held.lease, held.token)
 
 
 def cancel(run: ConsolidationRun, reason: str) -> bool:
@@ -246,11 +246,7 @@ def cancel(run: ConsolidationRun, reason: str) -> bool:
 def cancel_all(which: Q, reason: str) -> int:
     """Stop all open runs of a scope, in the caller's transaction. Returns how many."""
     rows = ConsolidationRun.objects.filter(which, state__in=ConsolidationRun.OPEN)
-    ids = list(rows.values_list("pk", flat=True))
-    Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
-    return rows.update(
-        state=State.CANCELLED, finished_at=timezone.now(), error={"code": "cancelled", "message": reason}
-    )
+    return _end(rows, State.CANCELLED, error={"code": "cancelled", "message": reason})
 
 
 def recover() -> int:
@@ -258,18 +254,17 @@ def recover() -> int:
     at a time that reviews need not wait behind them. Returns how many."""
     now = timezone.now()
     for run in ConsolidationRun.objects.filter(state=State.RUNNING)[:_BATCH]:
-        if not leases.is_held(lease_name(run.book_id, run.phase)):
+        if not jobs.lease_is_held(lease_name(run.book_id, run.phase)):
             mine = ConsolidationRun.objects.filter(pk=run.pk, state=State.RUNNING, phase=run.phase)
             mine.update(state=State.SCHEDULED, enqueued_at=None)
     due = ConsolidationRun.objects.filter(state__in=(State.SCHEDULED, State.PAUSED), not_before__lte=now)
-    without_job = Q(enqueued_at__isnull=True) | Q(enqueued_at__lt=now - LOST_AFTER)
-    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(without_job).count()
+    at_work = ConsolidationRun.objects.filter(state=State.RUNNING).count() + due.exclude(jobs.without_job(now)).count()
     slots = max(0, consolidation_settings().parallel_runs - at_work)
-    lost = due.filter(without_job).order_by("not_before")
+    lost = due.filter(jobs.without_job(now)).order_by("not_before")
     count = 0
     for run in [*lost.filter(rebuild=True)[:_BATCH], *lost.filter(rebuild=False)[:slots]]:
         with transaction.atomic():
-            if due.filter(pk=run.pk, enqueued_at=run.enqueued_at).update(enqueued_at=now):
+            if jobs.mark_enqueued(due, run, now):
                 enqueue(run.pk)
                 count += 1
     return count
@@ -333,10 +328,9 @@ def _wake(run: ConsolidationRun, now: datetime) -> None:
     enqueue(run.pk)
 
 
-def _unqueue(run: ConsolidationRun) -> None:
-    """Sessions that were chosen and not read are as if they had not been."""
-    Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
-
-
-def _holder() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"
+def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **values: Any) -> int:
+    """End runs, in the caller's transaction; sessions that were chosen and not read are as if they had not been. `runs`
+    filters by what the runs must still be. Returns how many it was."""
+    ids = list(runs.values_list("pk", flat=True))
+    Extraction.objects.filter(run__in=ids, state=Extraction.State.QUEUED).update(state=Extraction.State.PASSED)
+    return runs.update(state=state, finished_at=timezone.now(), **values)

@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from gateway.worker_loop import run_async
+from gateway.jobs import run_async
 from reviews.consolidation.runner import execute
 
 

@@ -1,7 +1,7 @@
 """Triggers of consolidation: when a worker starts, and on a schedule, for each book that is due. The sweep also
 recovers runs whose worker died, resumes paused runs, and purges notes that were cleared long ago."""
 
-import time
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
+from gateway.jobs import Throttle
 from memories.errors import Conflict
 from reviews.consolidation.clear import purge_cleared
 from reviews.consolidation.runs import Trigger, consolidation_request, recover
@@ -18,7 +19,7 @@ from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 
 MOST_BOOKS = 200
-_looked_at: float | None = None  # when this process last looked for due books, in time.monotonic()
+_looks = Throttle()
 _left: int | None = None  # sessions that the look under way may still read, None when none is
 
 
@@ -32,7 +33,7 @@ class Started:
 
 def consolidation_sweep() -> None:
     """One sweep. Idempotent; safe in several workers: a book has one open run at most."""
-    global _left, _looked_at
+    global _left
     recover()
     limits = consolidation_settings()
     trigger = _time_to_look(limits)
@@ -45,7 +46,8 @@ def consolidation_sweep() -> None:
         _left = most - started.sessions
         if started.books == MOST_BOOKS and _left:
             return  # there may be more: the next sweep looks on
-    _left, _looked_at = None, time.monotonic()
+    _left = None
+    _looks.look()
 
 
 def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, *, most_sessions: int) -> Started:
@@ -81,7 +83,7 @@ def shares(wanted: Sequence[int], most: int) -> list[int]:
 
 
 def _time_to_look(limits: ConsolidationSettings) -> ConsolidationRun.Trigger | None:
-    if _looked_at is None:
+    passed = _looks.passed()
+    if math.isinf(passed):
         return Trigger.STARTUP
-    passed = time.monotonic() - _looked_at
     return Trigger.SCHEDULE if limits.schedule_minutes and passed >= limits.schedule_minutes * 60 else None

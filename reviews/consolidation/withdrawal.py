@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from django.db.models import F, QuerySet
-from django.utils import timezone
 
 from gateway.models import Session
 from memories.models import Book, ChangeSet
+from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ClearedReview, Extraction, ReviewRun
 
 State = ReviewRun.State
@@ -30,7 +30,7 @@ def reviews_withdraw(book: Book) -> list[ClearedReview]:
         for run in rows
         if run.state == State.AWAITING_APPROVAL
     ]
-    _cancel(rows)
+    reviews_cancel(ReviewRun.objects.filter(pk__in=[run.pk for run in rows]), REASON)
     return waiting
 
 
@@ -69,17 +69,12 @@ def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
         run = ReviewRun.objects.filter(pk=row.review_id)
         if taken_back:
             ended = run.filter(state=State.CANCELLED, error__change_set=str(root.pk), session__isnull=False)
-            ended.update(
-                state=State.AWAITING_APPROVAL,
-                writes=row.writes,
-                finished_at=row.waits_since,
-                error=None,
-                book_epoch=epoch,
-            )
+            waits = State.AWAITING_APPROVAL
+            reviews_end(ended, waits, finished_at=row.waits_since, writes=row.writes, book_epoch=epoch)
         elif row.review.state == State.AWAITING_APPROVAL:
             row.writes = row.review.writes
             row.save(update_fields=["writes"])
-            _cancel(run)
+            reviews_cancel(run, REASON)
             _name_change_set([row.review_id], root)
 
 
@@ -93,17 +88,6 @@ def sessions_return(before: Mapping[Session, tuple[int, tuple[int, int] | None]]
             session.turns_since_memory_review += position[1]
             changed.append(session)
     Session.objects.bulk_update(changed, ["reviewed_through", "turns_since_memory_review"], batch_size=_BATCH)
-
-
-def _cancel(rows: "QuerySet[ReviewRun]") -> None:
-    ReviewRun.objects.filter(pk__in=[run.pk for run in rows]).update(
-        state=State.CANCELLED,
-        writes=[],
-        lease_token=None,
-        lease_expires_at=None,
-        finished_at=timezone.now(),
-        error={"code": "cancelled", "message": REASON},
-    )
 
 
 def _name_change_set(reviews: Iterable[UUID], change_set: ChangeSet) -> None:

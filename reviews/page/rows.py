@@ -2,10 +2,9 @@
 does not grow with the number of rows."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
@@ -18,11 +17,11 @@ from memories.models import Target
 from memories.page.rows import IconLabel
 from memories.provenance import Turns
 from memories.viewers import Viewer
-from memories.word_diff import Piece, word_diff
 from reviews.models import ReviewRun
-from reviews.page.labels import action_words, by_staff, outcome_words, span_words
 from reviews.page.undo import Steps, steps_of, undone_words
+from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
 from reviews.turns_read import turns_read
+from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
 _ICONS = {
@@ -36,24 +35,23 @@ _ICONS = {
     State.CANCELLED: "off",
     State.UNDONE: "undo",
 }
-_VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
 _NAME = 40
-_LATER = {"rejected": "turned down", "expired": "not decided in time", "left_alone": "changed since, left alone"}
+_NOT_SHOWN = (WriteState.REFUSED, WriteState.KNOWN)
+_TARGETS = {str(target): str(target.label).lower() for target in Target}
+_STRUCK = (WriteState.UNDONE, WriteState.REJECTED, WriteState.EXPIRED)
+_LATER = {
+    WriteState.REJECTED: "turned down",
+    WriteState.EXPIRED: "not decided in time",
+    WriteState.SKIPPED: "changed since, left alone",
+}
+_AGAIN = "Nothing was changed. The next review reads these turns too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """One write of a review. `verb` is what is to be done while it waits, what was done afterwards. `alone`: it can be
-    taken back by itself; `restorable` is the change that took it back, `back_words` how its button says so."""
+class Change(ShownWrite):
+    """One write of a review. `alone`: it can be taken back by itself; `restorable` is the change that took it back,
+    `back_words` how its button says so."""
 
-    index: int
-    number: int
-    action: str
-    verb: str
-    pieces: Sequence[Piece]
-    content: str
-    about: str
-    state: str
     struck: bool
     note: str
     alone: bool = False
@@ -61,14 +59,9 @@ class Change:
     back_words: str = ""
 
     @property
-    def waiting(self) -> bool:
-        """Whether a person is to decide about it."""
-        return self.state == "waiting"
-
-    @property
     def name(self) -> str:
         """The beginning of its words, for the names of its buttons."""
-        return Truncator(self.content or self.pieces[0].text).chars(_NAME)
+        return Truncator(self.write.after or self.write.before or "").chars(_NAME)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,79 +124,71 @@ def _row(
     turns: Turns | None,
     steps: Steps,
 ) -> Row:
-    changes = [_change(write) for write in review.writes if write.get("state") not in {"refused", "known"}]
-    applied = [change for change in changes if change.state == "applied"]
+    changes = [_change(write) for write in review.writes if write.state not in _NOT_SHOWN]
+    applied = [change for change in changes if change.write.state == "applied"]
     restorable = _restorable(review, changes, steps)
     changes = changes if restorable else _single(changes, steps, viewer)
     newest = max(steps.values(), key=lambda step: step.pk, default=None)
     state = State(review.state)
     return Row(
         review=review,
-        version=".".join([state, str(review.attempts), str(newest.pk) if newest else "", *(c.state for c in changes)]),
+        version=".".join(
+            [state, str(review.attempts), str(newest.pk) if newest else "", *(c.write.state for c in changes)]
+        ),
         new_day=new_day,
         day=day,
         time=f"{viewer.local(review.created_at):%H:%M}",
         icon_label=IconLabel(_ICONS[state], str(state.label)),
         title=title_of(session) if session else "A session that was deleted",
         turns=turns if session else None,
-        span=span_words(review, turns.last - turns.first + 1 if turns else 0),
-        outcome=outcome_words(review, viewer),
-        changes=[change for change in changes if not change.waiting],
-        waiting=[change for change in changes if change.waiting],
-        undo=action_words("Undo", len(applied)) if applied and review.change_set else "",
+        span=_span(review, turns.last - turns.first + 1 if turns else 0),
+        outcome=_outcome(review, viewer),
+        changes=[change for change in changes if not change.write.waiting],
+        waiting=[change for change in changes if change.write.waiting],
+        undo=_action_words("Undo", len(applied)) if applied and review.change_set else "",
         restorable=restorable,
         undone=undone_words(newest, viewer) if restorable and newest else "",
-        later=[c.index for c in changes if c.state in {"rejected", "expired"}] if session else (),
+        later=[c.write.index for c in changes if c.write.pending and not c.write.waiting] if session else (),
         again=session is not None and state in {State.FAILED, State.TIMED_OUT},
         open=state in {State.SCHEDULED, State.RUNNING},
     )
 
 
-def _change(write: Mapping[str, Any]) -> Change:
-    action, state = str(write.get("action", "")), str(write.get("state", ""))
-    number = str(write.get("memory_id") or "")
-    before, after = str(write.get("before") or ""), str(write.get("after") or "")
-    verbs = _VERBS.get(action, ("Change", "Changed"))
-    pieces = word_diff(before, after) if action == "update" and before else (Piece("same", after or before),)
-    target = write.get("target")
-    about = str(Target(target).label).lower() if target in Target.values else ""
+def _change(write: ReviewWrite) -> Change:
+    edited = _edited(write) if write.edited and write.state == WriteState.APPLIED else ""
     return Change(
-        index=int(write.get("index", 0)),
-        number=int(number) if number.isdecimal() else 0,
-        action=action,
-        verb=verbs[state not in {"waiting", "rejected", "expired"}],
-        pieces=pieces,
-        content=after,
-        about=" · ".join(part for part in (about, str(write.get("category") or "")) if part),
-        state=state,
-        struck=state in {"undone", "rejected", "expired"} or action == "delete",
-        note=_LATER.get(state, _edited(write) if write.get("edited") and state == "applied" else ""),
+        write=write,
+        about=about_words(write, _TARGETS),
+        struck=write.state in _STRUCK or write.action == "delete",
+        note=_LATER.get(write.state, edited),
     )
 
 
-def _edited(write: Mapping[str, Any]) -> str:
-    return "edited by an administrator" if by_staff(write.get("edited_by")) else "edited by you"
+def _edited(write: ReviewWrite) -> str:
+    return "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
 
 
 def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
     """Return the one change that took back all that a review wrote, if it was one."""
     if review.state != State.UNDONE:
         return None
-    found = {steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps}
+    found = {steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps}
     return found.pop() if len(found) == 1 else None
 
 
 def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Change]:
     """Return the changes with what can be done to each by itself. What was taken back together is put back together."""
-    several = sum(change.state == "applied" for change in changes) > 1
-    together = Counter(steps[c.number].pk for c in changes if c.state == "undone" and c.number in steps)
+    several = sum(change.write.state == "applied" for change in changes) > 1
+    together = Counter(
+        steps[c.write.number].pk for c in changes if c.write.state == "undone" and c.write.number in steps
+    )
     found = []
     for change in changes:
-        step = steps.get(change.number) if change.state == "undone" else None
+        step = steps.get(change.write.number) if change.write.state == "undone" else None
         if step is None:
-            found.append(replace(change, alone=several and change.state == "applied"))
+            found.append(replace(change, alone=several and change.write.state == "applied"))
             continue
-        words = action_words("Put back", together.pop(step.pk, 0))
+        words = _action_words("Put back", together.pop(step.pk, 0))
         offered = step.pk if step.pk not in {c.restorable for c in found} else None
         found.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
     return found
@@ -212,3 +197,43 @@ def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Cha
 def _sessions(viewer: Viewer, ids: Collection[UUID]) -> dict[UUID, Session]:
     rows = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
     return {session.pk: session for session in rows}
+
+
+def _action_words(verb: str, number: int) -> str:
+    """`Undo`, `Undo both`, `Undo all 3`."""
+    if number < 2:
+        return verb
+    return f"{verb} both" if number == 2 else f"{verb} all {number}"
+
+
+def _span(review: ReviewRun, turns: int) -> str:
+    """`qwen3-8b · 1,870 tokens · 4 s`; of one that runs: `Reading 3 turns · 9 of at most 30 seconds`."""
+    if review.state == State.RUNNING and review.started_at:
+        seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
+        most = review.settings.get("memory_review_timeout", 30)
+        reading = f"Reading {turns} turn{'' if turns == 1 else 's'} · " if turns else ""
+        return f"{reading}{min(seconds, most)} of at most {most} seconds"
+    parts = [review.model] if review.model else []
+    if tokens := review.usage.get("total_tokens"):
+        parts.append(f"{tokens:,} tokens")
+    if review.started_at and review.finished_at and review.state in {State.SAVED, State.NOTHING_TO_SAVE}:
+        parts.append(_duration((review.finished_at - review.started_at).total_seconds()))
+    return " · ".join(parts)
+
+
+def _outcome(review: ReviewRun, viewer: Viewer) -> str:
+    """Return why it came to nothing, or when it goes on; "" where its state and its changes say all."""
+    reason = reason_words(review, own=True)
+    if review.state in {State.TIMED_OUT, State.FAILED}:
+        return f"{reason or 'It could not be finished.'} {_AGAIN}"
+    if review.state == State.CANCELLED:
+        return f"{reason} Nothing was saved.".strip()
+    if review.state == State.SCHEDULED:
+        later = review.not_before > timezone.now()
+        when = f"It begins {viewer.near_day(review.not_before)}, {viewer.local(review.not_before):%H:%M}."
+        return f"{reason} {when if later else 'It begins as soon as a worker is free.'}".strip()
+    return ""
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 100 else f"{round(seconds / 60)} min"

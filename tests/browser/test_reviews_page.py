@@ -13,6 +13,7 @@ from memories.models import Artifact, Book, ChangeSet, Memory, Notification, Wri
 from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
+from reviews.writes import ReviewWrite
 from tests.browser.axe import axe_source, serious_findings
 from tests.browser.conftest import LiveServer, NewVisitor, Visitor, owner_of
 from tests.factories import memory_make, session_make
@@ -71,7 +72,9 @@ def saved_review(book: Book, title: str, *contents: str) -> ReviewRun:
         memories = [writer.add(MemoryFields(content=content, target="user")).memory for content in contents]
         assert writer.change_set is not None
     review.change_set = writer.change_set.pk
-    review.writes = [write_json(i, str(m.number), m.content, state="applied") for i, m in enumerate(memories)]
+    review.writes = [
+        ReviewWrite.from_json(write_json(i, str(m.number), m.content, state="applied")) for i, m in enumerate(memories)
+    ]
     review.save()
     return review
 

@@ -131,6 +131,6 @@ def test_changes_besides_the_words_are_named_for_people() -> None:
         {"pinned": True, "keywords": ["a", "b"], "content": "y"},
     )
     assert [(c.name, c.before, c.after) for c in changes] == [
-        ("Keywords", "none", "a, b"),
+        ("Found by", "nothing", "a, b"),
         ("Pinned", "no", "yes"),
     ]

@@ -59,7 +59,7 @@ def newest_review() -> ReviewRun:
 def run_review(review: ReviewRun) -> ReviewRun:
     """Execute a review as the worker does; the row as it is afterwards."""
     with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-        execute(review.pk, runner)
+        execute(review.pk, runner.run)
     return ReviewRun.objects.get(pk=review.pk)
 
 

@@ -51,7 +51,7 @@ def page(client: Client, review: ReviewRun) -> str:
 
 def decide(client: Client, review: ReviewRun, verb: str, *ticked: int, **words: str) -> Any:
     """Post the form as a browser does; `w0` are the words of write 0. The page that is shown then."""
-    rows = {f"words-{write['index']}": write["after"] or "" for write in review.writes if write["action"] != "delete"}
+    rows = {f"words-{write.index}": write.after or "" for write in review.writes if write.action != "delete"}
     typed = {f"words-{name[1:]}": text for name, text in words.items()}
     data = {"verb": verb, "write": list(ticked), **rows, **typed}
     return client.post(reverse("admin:reviews_reviewrun_decide", args=[review.pk]), data, follow=True)
@@ -72,7 +72,7 @@ def contents() -> list[str]:
 
 def states(review: ReviewRun) -> tuple[str, list[str]]:
     review.refresh_from_db()
-    return review.state, [write["state"] for write in review.writes]
+    return review.state, [write.state for write in review.writes]
 
 
 def test_the_page_shows_what_waits_ticked_and_to_be_edited(root: Client, wait: Wait) -> None:
@@ -150,7 +150,7 @@ def test_words_are_edited_before(alice: Owner, root: Client, wait: Wait, client:
     review = wait()
     decide(root, review, "approve", 0, 1, w1="Likes\r\ngreen tea.")
     assert contents() == ["Is vegetarian.", "Likes\ngreen tea."]
-    assert [write.get("edited_by") for write in ReviewRun.objects.get().writes] == [None, bob()]
+    assert [write.edited_by for write in ReviewRun.objects.get().writes] == ["", bob()]
     assert alice.user is not None
     client.force_login(alice.user)
     mine = client.get("/reviews/").content.decode()
@@ -169,7 +169,7 @@ def test_words_of_what_is_not_ticked_are_not_looked_at(root: Client, wait: Wait)
     review = wait()
     decide(root, review, "approve", 1, w0=SECRET)
     assert states(review)[1] == ["waiting", "applied"]
-    assert review.writes[0]["after"] == "Is vegetarian."
+    assert review.writes[0].after == "Is vegetarian."
 
 
 def test_an_update_shows_what_changes_and_a_delete_has_no_words(alice: Owner, root: Client, wait: Wait) -> None:

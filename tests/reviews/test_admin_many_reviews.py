@@ -1,6 +1,7 @@
 """/admin/reviews/reviewrun/: undo, review again and cancel for many reviews at once"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -98,7 +99,8 @@ def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: C
     leeds = memory_make(alice, "Lives in Leeds.")
     older = saved(alice, adds("Has a cat."), memory_review_approval=True)
     newer = saved(alice, updates(leeds.number, "Lives in York."))
-    older.writes[0] |= {"action": "update", "key": str(leeds.number), "version": 2, "after": "Lives in Hull."}
+    changed = {"action": "update", "key": str(leeds.number), "version": 2, "after": "Lives in Hull."}
+    older.writes = [replace(older.writes[0], **changed)]
     older.save()
     review_approve(older, actor="user:1")
     assert contents()[-1] == "Lives in Hull."

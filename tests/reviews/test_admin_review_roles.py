@@ -11,6 +11,7 @@ from django.urls import reverse
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
+from reviews.writes import ReviewWrite
 from tests.admin_rows import staff_client
 from tests.factories import owner_make
 from tests.reviews.talk import newest_review, reviewed_session, say
@@ -37,7 +38,7 @@ def write(index: int, state: str, **fields: Any) -> dict[str, Any]:
 def review_make(owner: Owner, state: str, writes: list[dict[str, Any]]) -> ReviewRun:
     say(reviewed_session(owner))
     review = newest_review()
-    review.state, review.writes = state, writes
+    review.state, review.writes = state, [ReviewWrite.from_json(kept) for kept in writes]
     review.save()
     return review
 
@@ -54,7 +55,7 @@ def saved(owner: Owner, number: int = 1) -> ReviewRun:
     )
     with book_writing(book_get_or_create(owner.pk, "main"), source) as writer:
         for made in review.writes:
-            made["memory_id"] = str(writer.add(MemoryFields(content=made["after"])).memory.number)
+            made.memory_id = str(writer.add(MemoryFields(content=made.after)).memory.number)
     assert writer.change_set is not None
     review.change_set = writer.change_set.pk
     review.save()

@@ -52,7 +52,7 @@ def contents() -> list[str]:
 
 
 def states(review: ReviewRun) -> list[str]:
-    return [write["state"] for write in review.writes]
+    return [write.state for write in review.writes]
 
 
 def test_nothing_that_waits_is_stored_or_given_to_a_model(alice: Owner, wait: Wait) -> None:
@@ -90,7 +90,7 @@ def test_single_writes_are_approved_and_the_others_wait_on(wait: Wait) -> None:
 def test_words_may_be_edited_before(wait: Wait) -> None:
     review = approve(wait(), edits={1: "  Likes green tea. "})
     assert contents() == ["Is vegetarian.", "Likes green tea."]
-    assert review.writes[1]["edited"]
+    assert review.writes[1].edited
 
 
 def test_rejecting_all_cancels_the_review(wait: Wait) -> None:
@@ -198,7 +198,7 @@ def test_an_edit_that_no_memory_may_hold_is_not_kept_beside_others(wait: Wait, e
     review = approve(wait(), edits={0: edit})
     assert (states(review), contents()) == (["waiting", "applied"], ["Likes tea."])
     refused = review.writes[0]
-    assert (refused["after"], refused.get("edited"), bool(refused["reason"])) == ("Is vegetarian.", None, True)
+    assert (refused.after, refused.edited, bool(refused.reason)) == ("Is vegetarian.", False, True)
 
 
 def test_an_update_and_a_delete_wait_too(alice: Owner, wait: Wait) -> None:
@@ -234,7 +234,7 @@ def test_what_was_changed_since_is_refused_and_stays_open(alice: Owner, wait: Wa
         approve(review, 0)
     review = approve(review)
     assert (review.state, states(review)) == ("awaiting_approval", ["waiting", "applied"])
-    assert "changed in the meantime" in review.writes[0]["reason"]
+    assert "changed in the meantime" in review.writes[0].reason
     assert contents() == ["Lives in Hull.", "Likes tea."]
 
 
@@ -246,7 +246,7 @@ def test_an_edit_is_checked_like_any_other_write(wait: Wait, edit: str, error: t
     with pytest.raises(error):
         approve(review, 0, edits={0: edit})
     review.refresh_from_db()
-    assert (states(review), review.writes[0]["after"], contents()) == (["waiting"] * 2, "Is vegetarian.", [])
+    assert (states(review), review.writes[0].after, contents()) == (["waiting"] * 2, "Is vegetarian.", [])
 
 
 def test_a_full_book_refuses_and_can_be_tried_again(alice: Owner, wait: Wait) -> None:

@@ -9,6 +9,7 @@ from memories.models import Owner
 from reviews.models import ReviewRun
 from reviews.services import review_claim
 from tests.factories import session_make
+from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewing_agent, say
 
 
@@ -72,3 +73,8 @@ def test_an_older_review_of_another_session_is_left_alone(reviews: list[ReviewRu
     assert claimed(reviews[2]) == reviews[0]
     assert claimed(elsewhere[2]) == elsewhere[0]
     assert elsewhere[0].state == "running"
+
+
+def test_the_log_says_which_one_comes_first(reviews: list[ReviewRun], unclaimed: Unclaimed) -> None:
+    assert claimed(reviews[2]) == reviews[0]
+    assert unclaimed() == [f"review not claimed: id={reviews[2].pk} cause=earlier_first first={reviews[0].pk}"]

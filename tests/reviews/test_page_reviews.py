@@ -19,6 +19,7 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
 from reviews.services import review_undo
+from reviews.writes import ReviewWrite
 from tests.factories import agent_make, session_make
 from tests.pages import client_of, html_of, text_of
 
@@ -83,7 +84,7 @@ def saved_review(session: Session, book: Book, *contents: str) -> ReviewRun:
         assert writer.change_set is not None
     review.change_set = writer.change_set.pk
     review.writes = [
-        write_json(index, memory.content, state="applied", key=str(memory.number))
+        ReviewWrite.from_json(write_json(index, memory.content, state="applied", key=str(memory.number)))
         for index, memory in enumerate(memories)
     ]
     review.save()

@@ -139,5 +139,5 @@ def test_a_review_that_repeats_its_prompt_saves_nothing(alice: Owner, model: Scr
     say(reviewed_session(alice))
     model.script(adds(TEXT[:1200], SENTENCES[0]), DONE)
     done = run_review(newest_review())
-    assert (done.state, [w["state"] for w in done.writes]) == ("nothing_to_save", ["refused"] * 2)
-    assert "own instructions" in done.writes[0]["reason"]
+    assert (done.state, [w.state for w in done.writes]) == ("nothing_to_save", ["refused"] * 2)
+    assert "own instructions" in done.writes[0].reason

@@ -3,6 +3,7 @@
 from typing import Any
 
 from reviews.management.commands.reviews import lines_of
+from reviews.writes import ReviewWrite
 
 ADD: dict[str, Any] = {
     "action": "add",
@@ -17,12 +18,12 @@ ADD: dict[str, Any] = {
 
 
 def test_an_addition_names_where_it_goes() -> None:
-    assert list(lines_of(ADD)) == ["add [user, fact] Lives in Graz."]
+    assert list(lines_of(ReviewWrite.from_json(ADD))) == ["add [user, fact] Lives in Graz."]
 
 
 def test_an_update_shows_what_it_replaces_and_what_it_is_found_by() -> None:
     update = ADD | {"action": "update", "memory_id": "3", "before": "Lives in Linz.", "keywords": ["home", "city"]}
-    assert list(lines_of(update)) == [
+    assert list(lines_of(ReviewWrite.from_json(update))) == [
         "update 3 [user, fact] Lives in Graz.",
         "    instead of: Lives in Linz.",
         "    found also by: home, city",
@@ -37,5 +38,8 @@ def test_a_deletion_shows_what_would_go_and_a_refusal_why() -> None:
         "after": None,
         "keywords": ["home"],
     }
-    assert list(lines_of(delete)) == ["delete 3 [user, fact] Lives in Linz."]
-    assert list(lines_of(ADD | {"reason": "No more than 5 writes."}))[1] == "    refused: No more than 5 writes."
+    assert list(lines_of(ReviewWrite.from_json(delete))) == ["delete 3 [user, fact] Lives in Linz."]
+    assert (
+        list(lines_of(ReviewWrite.from_json(ADD | {"reason": "No more than 5 writes."})))[1]
+        == "    refused: No more than 5 writes."
+    )

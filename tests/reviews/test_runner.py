@@ -18,11 +18,11 @@ from memories.errors import InvalidRequest, RateLimited
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from prompts.review import review_prompt_sha256
+from reviews import ending
 from reviews import runner as review_runner
-from reviews import services
 from reviews.models import ReviewRun
 from reviews.retries import retry_delay
-from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_claim, review_finish
+from reviews.services import ReviewClaim, ReviewOutcome, expire_leases, review_cancel, review_claim, review_finish
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says
@@ -50,7 +50,7 @@ def test_it_saves_what_the_model_asks_for(alice: Owner, model: ScriptedModel) ->
     assert (done.state, done.model, done.steps, done.attempts, done.error) == ("saved", "scripted", 2, 1, None)
     assert done.usage["total_tokens"] == 20
     assert done.prompt_sha256 == review_prompt_sha256()
-    assert [(w["action"], w["before"], w["after"], w["state"]) for w in done.writes] == [
+    assert [(w.action, w.before, w.after, w.state) for w in done.writes] == [
         ("add", None, "Is vegetarian.", "applied"),
         ("add", None, "Likes tea.", "applied"),
     ]
@@ -70,7 +70,7 @@ def test_it_updates_and_deletes(alice: Owner, model: ScriptedModel) -> None:
     review = due_review(alice)
     model.script(updates(leeds.number, "Lives in York."), deletes(job.number), DONE)
     done = run_review(review)
-    assert [(w["action"], w["before"], w["after"]) for w in done.writes] == [
+    assert [(w.action, w.before, w.after) for w in done.writes] == [
         ("update", "Lives in Leeds.", "Lives in York."),
         ("delete", "Works at Halvorsen.", None),
     ]
@@ -99,8 +99,8 @@ def test_only_refused_writes_are_nothing_to_save_and_keep_no_words(alice: Owner,
     review = due_review(alice, user_char_limit=5)
     model.script(adds("Too long for it."), DONE)
     done = run_review(review)
-    assert (done.state, done.writes[0]["state"], done.writes[0]["after"]) == ("nothing_to_save", "refused", None)
-    assert "No room" in done.writes[0]["reason"]
+    assert (done.state, done.writes[0].state, done.writes[0].after) == ("nothing_to_save", "refused", None)
+    assert "No room" in done.writes[0].reason
 
 
 def test_never_more_than_five(alice: Owner, model: ScriptedModel) -> None:
@@ -108,7 +108,7 @@ def test_never_more_than_five(alice: Owner, model: ScriptedModel) -> None:
     model.script(adds(*(f"Fact number {n}." for n in range(9))), DONE)
     done = run_review(review)
     assert (Memory.objects.count(), Revision.objects.count()) == (5, 5)
-    assert [w["state"] for w in done.writes] == ["applied"] * 5 + ["refused"] * 4
+    assert [w.state for w in done.writes] == ["applied"] * 5 + ["refused"] * 4
 
 
 def test_the_limit_of_writes_is_a_setting(alice: Owner, model: ScriptedModel) -> None:
@@ -164,7 +164,7 @@ def test_the_session_is_not_changed_by_it(alice: Owner, model: ScriptedModel) ->
 # ---- the book changed meanwhile ----
 
 
-def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[services.ReviewClaim, ReviewOutcome]:
+def reflected(review: ReviewRun, model: ScriptedModel, *steps: Any) -> tuple[ReviewClaim, ReviewOutcome]:
     """A review whose model is done, and which has not been applied yet."""
     claim = review_claim(review.pk)
     assert claim is not None
@@ -186,9 +186,9 @@ def test_a_write_that_no_longer_fits_is_refused_and_the_rest_holds(alice: Owner,
         writer.update(newer.number, MemoryFields(content="Likes oat milk."))
     review_finish(*held)
     review.refresh_from_db()
-    assert [w["state"] for w in review.writes] == ["refused", "refused", "applied", "applied"]
-    assert "no memory" in review.writes[0]["reason"]
-    assert "changed in the meantime" in review.writes[1]["reason"]
+    assert [w.state for w in review.writes] == ["refused", "refused", "applied", "applied"]
+    assert "no memory" in review.writes[0].reason
+    assert "changed in the meantime" in review.writes[1].reason
     newer.refresh_from_db()
     assert (review.state, newer.content) == ("saved", "Likes oat milk.")
 
@@ -199,7 +199,7 @@ def test_a_write_that_is_over_budget_by_now_is_refused(alice: Owner, model: Scri
     memory_make(alice, "y" * 15)
     review_finish(*held)
     review.refresh_from_db()
-    assert [(w["state"], bool(w["reason"])) for w in review.writes] == [("refused", True), ("applied", False)]
+    assert [(w.state, bool(w.reason)) for w in review.writes] == [("refused", True), ("applied", False)]
 
 
 def test_a_change_of_something_that_was_not_saved_is_refused_too(alice: Owner, model: ScriptedModel) -> None:
@@ -208,7 +208,7 @@ def test_a_change_of_something_that_was_not_saved_is_refused_too(alice: Owner, m
     memory_make(alice, "y" * 15)
     review_finish(*held)
     review.refresh_from_db()
-    assert [w["reason"] for w in review.writes][1] == "The memory that this would change was not saved."
+    assert [w.reason for w in review.writes][1] == "The memory that this would change was not saved."
     assert review.state == "nothing_to_save"
 
 
@@ -218,7 +218,7 @@ def test_what_somebody_saved_meanwhile_is_not_saved_twice(alice: Owner, model: S
     memory_make(alice, "Likes tea.")
     review_finish(*held)
     review.refresh_from_db()
-    assert (review.state, review.writes[0]["state"], Memory.objects.count()) == ("nothing_to_save", "known", 1)
+    assert (review.state, review.writes[0].state, Memory.objects.count()) == ("nothing_to_save", "known", 1)
 
 
 @pytest.mark.parametrize("approval", [False, True])
@@ -301,7 +301,7 @@ def test_when_the_end_cannot_be_stored_nothing_is(
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(services, "notify", broken)
+    monkeypatch.setattr(ending, "notify", broken)
     with pytest.raises(RuntimeError):
         review_finish(*held)
     review.refresh_from_db()

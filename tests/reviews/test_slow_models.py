@@ -35,7 +35,7 @@ def served(settings: Settings) -> Iterator[UpstreamServer]:
 def reviewed(review: ReviewRun) -> ReviewRun:
     """Execute a review as the worker does, with connections of its own."""
     with asyncio.Runner() as runner:
-        execute(review.pk, runner)
+        execute(review.pk, runner.run)
         runner.run(upstream.disconnect())
     return ReviewRun.objects.get(pk=review.pk)
 

@@ -29,7 +29,7 @@ def add(book: StagedBook, content: str = "Likes tea.", **fields: Any) -> dict[st
 def test_an_accepted_write_is_staged_and_nothing_is_stored(alice: Owner) -> None:
     book = staged()
     assert add(book, category="preference", keywords=["drink"]) == {"ok": True, "id": "new1"}
-    assert [(w.action, w.content, w.category, w.keywords) for w in book.accepted] == [
+    assert [(w.action, w.after, w.category, w.keywords) for w in book.accepted] == [
         ("add", "Likes tea.", "preference", ["drink"])
     ]
     assert not Memory.objects.exists()
@@ -130,7 +130,7 @@ def test_a_secret_is_refused_and_its_words_are_not_kept() -> None:
     book = staged()
     answer = add(book, "My password is " + "hunter2-" + "Zebra99")
     assert answer["error"] == "blocked_by_scan"
-    assert "hunter2" not in json.dumps([answer, [w.as_json(0) for w in book.writes]])
+    assert "hunter2" not in json.dumps([answer, [w.to_json() for w in book.writes]])
 
 
 def test_nearly_full_is_a_warning() -> None:

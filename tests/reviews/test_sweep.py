@@ -10,6 +10,7 @@ from django.db import connection
 from django.utils import timezone
 from django_q.brokers import get_broker
 
+from gateway import jobs as gateway_jobs
 from gateway.models import Session
 from gateway.services import session_delete
 from memories.ids import uuid7
@@ -108,7 +109,7 @@ def test_a_job_is_part_of_the_turns_transaction_or_follows_its_commit(
 ) -> None:
     monkeypatch.undo()
     sent: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(schedule, "async_task", lambda *args, **_: sent.append(args))
+    monkeypatch.setattr(gateway_jobs, "async_task", lambda *args, **_: sent.append(args))
     session = reviewed_session(alice)
     with django_capture_on_commit_callbacks() as after_commit:
         say(session)

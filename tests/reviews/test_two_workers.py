@@ -63,7 +63,7 @@ def test_a_review_that_is_delivered_to_all_is_applied_once(alice: Owner, model: 
 
     def work(_: int) -> None:
         with asyncio.Runner() as runner:
-            execute(review.pk, runner)
+            execute(review.pk, runner.run)
 
     at_once(work)
     review.refresh_from_db()
@@ -103,7 +103,7 @@ def test_reviews_of_one_book_do_not_interleave_their_writes(
 
     def work(number: int) -> None:
         with asyncio.Runner() as runner:
-            execute(reviews[number].pk, runner)
+            execute(reviews[number].pk, runner.run)
 
     at_once(work)
     assert set(ReviewRun.objects.values_list("state", flat=True)) == {"saved"}

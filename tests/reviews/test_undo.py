@@ -58,7 +58,7 @@ def contents() -> list[str]:
 
 
 def states(review: ReviewRun) -> list[str]:
-    return [write["state"] for write in review.writes]
+    return [write.state for write in review.writes]
 
 
 def test_everything_comes_back_as_it_was(alice: Owner, model: ScriptedModel) -> None:

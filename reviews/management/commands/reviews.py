@@ -17,6 +17,7 @@ from reviews.frozen import said_through
 from reviews.models import ReviewRun
 from reviews.runner import Reflection, prepare, reflect
 from reviews.schedule import kept_settings
+from reviews.writes import ReviewWrite
 
 
 class Command(BaseCommand):
@@ -46,13 +47,14 @@ class Command(BaseCommand):
             asyncio.run(ask(reflection, seconds=review.settings["memory_review_timeout"]))
         except (DomainError, TimeoutError) as error:
             raise CommandError(str(error) or "The model did not answer in time.") from None
-        writes = reflection.outcome().writes
+        writes = reflection.book.writes
         if options["json"]:
-            self.stdout.write(json.dumps({"writes": writes, "usage": reflection.usage}, ensure_ascii=False))
+            kept = {"writes": [write.to_json() for write in writes], "usage": reflection.usage}
+            self.stdout.write(json.dumps(kept, ensure_ascii=False))
             return
         self._print(reflection, writes)
 
-    def _print(self, reflection: Reflection, writes: list[dict[str, Any]]) -> None:
+    def _print(self, reflection: Reflection, writes: list[ReviewWrite]) -> None:
         for write in writes:
             self.stdout.write("\n".join(lines_of(write)))
         if not writes:
@@ -64,17 +66,17 @@ class Command(BaseCommand):
         self.stdout.write(f"\n{reflection.model}, {steps}, {tokens} tokens. Nothing was written.")
 
 
-def lines_of(write: dict[str, Any]) -> Iterator[str]:
+def lines_of(write: ReviewWrite) -> Iterator[str]:
     """A write as a person reads it: what it would do, and below it what it would replace and be found by."""
-    number = f" {write['memory_id']}" if write["memory_id"] else ""
-    kind = f"[{write['target']}, {write['category']}]"
-    yield f"{write['action']}{number} {kind} {write['after'] or write['before'] or ''}"
-    if write["reason"]:
-        yield f"    refused: {write['reason']}"
-    if write["before"] and write["after"]:
-        yield f"    instead of: {write['before']}"
-    if write["keywords"] and write["after"]:
-        yield f"    found also by: {', '.join(write['keywords'])}"
+    number = f" {write.memory_id}" if write.memory_id else ""
+    kind = f"[{write.target}, {write.category}]"
+    yield f"{write.action}{number} {kind} {write.after or write.before or ''}"
+    if write.reason:
+        yield f"    refused: {write.reason}"
+    if write.before and write.after:
+        yield f"    instead of: {write.before}"
+    if write.keywords and write.after:
+        yield f"    found also by: {', '.join(write.keywords)}"
 
 
 def trial_review(session: Session, *, model: str = "") -> ReviewRun:

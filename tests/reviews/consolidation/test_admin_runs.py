@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from django.utils import timezone
 
+from gateway import jobs
 from gateway.models import Agent
-from memories import leases
 from memories.models import Artifact, AuditEntry, Book, Lease, Owner
 from memories.services import book_get_or_create
 from reviews.admin.consolidation_books import MOST_BOOKS
@@ -167,7 +167,7 @@ def test_a_longer_list_costs_no_more_queries_and_counts_nothing(
         owner = owner_make(f"owner{number}")
         talk(owner, agent)
         consolidate(owner)
-        leases.take(f"consolidation:{book_of(owner).pk}:synthesis", holder="elsewhere:1", seconds=60)
+        jobs.lease_take(f"consolidation:{book_of(owner).pk}:synthesis", seconds=60)
 
     filled(0)
     few = queries_of_get(root, path)

@@ -209,7 +209,7 @@ def test_a_clear_that_is_put_back_takes_the_proposals_again(alice: Owner, agent:
     undo_changes(ChangeSet.objects.get(undoes=undo), BY_HAND)
     waiting.refresh_from_db()
     other.refresh_from_db()
-    assert (waiting.state, waiting.writes[0]["after"]) == ("awaiting_approval", "Likes tea.")
+    assert (waiting.state, waiting.writes[0].after) == ("awaiting_approval", "Likes tea.")
     assert (other.state, other.error["code"]) == ("cancelled", "rejected"), "what a person decided stays decided"
 
 

@@ -1,16 +1,17 @@
 """Runs: asked for once, held by one worker, handed on after a crash, stopped, and within their quotas."""
 
+import time
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
+from gateway import jobs
+from gateway.jobs import LeaseLost
 from gateway.models import Agent
 from gateway.services import configuration_save
-from memories import leases
 from memories.errors import Conflict
-from memories.leases import LeaseLost
 from memories.models import Artifact, Book, Lease, Owner
 from reviews.consolidation import runner, runs, triggers
 from reviews.consolidation.errors import RunCancelled
@@ -127,7 +128,7 @@ def test_hold_looks_at_token_state_and_epoch(alice: Owner, agent: Agent) -> None
     with pytest.raises(RunCancelled, match="stopped"):
         runs.hold(claim)
     assert not runs.heartbeat(claim)
-    leases.release(claim.lease, claim.token)
+    jobs.lease_release(claim.lease, claim.token)
     with pytest.raises(LeaseLost):
         runs.hold(claim)
 
@@ -203,11 +204,11 @@ def test_runs_that_nobody_asked_for_go_to_the_queue_one_at_a_time(
 
 
 def test_the_schedule_looks_again_after_its_pause(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(triggers, "_looked_at", triggers.time.monotonic())
+    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic())
     talk(alice, agent)
     triggers.consolidation_sweep()
     assert not ConsolidationRun.objects.exists()
-    monkeypatch.setattr(triggers, "_looked_at", triggers.time.monotonic() - 3601)
+    monkeypatch.setattr(triggers._looks, "_looked_at", time.monotonic() - 3601)
     triggers.consolidation_sweep()
     assert ConsolidationRun.objects.get().trigger == "schedule"
 

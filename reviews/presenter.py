@@ -1,0 +1,63 @@
+"""A review and its writes in words: what the reviews page, the admin and the API's sentences have in common."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from memories.word_diff import Piece, word_diff
+from reviews.models import ReviewRun
+from reviews.writes import ReviewWrite, WriteState
+
+FAILURES = {
+    "upstream_error": "The model server answered with an error.",
+    "upstream_timeout": "The model server took too long to answer.",
+    "rate_limited": "The model server had too much to do.",
+    "overloaded": "The model server had too much to do.",
+    "worker_lost": "The worker went away in each of its attempts.",
+    "model_not_found": "The model server does not know this model.",
+    "over_budget": "There was no room for what it wanted to save.",
+}
+_VERBS = {"add": ("Add", "Added"), "update": ("Change", "Changed"), "delete": ("Delete", "Deleted")}
+_TIMES = {2: ", twice", 3: ", three times"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownWrite:
+    """One write as it is shown. `about`: whom or what it is about, and its category."""
+
+    write: ReviewWrite
+    about: str
+
+    @property
+    def verb(self) -> str:
+        """What is to be done while it waits or was refused, what was done afterwards."""
+        return _VERBS[self.write.action][not self.write.pending and self.write.state != WriteState.REFUSED]
+
+    @property
+    def pieces(self) -> Sequence[Piece]:
+        """What it does to the words; of a deletion those that go, nothing where the new text is not kept."""
+        before, after = self.write.before or "", self.write.after or ""
+        if self.write.action == "delete":
+            return (Piece("same", before),)
+        return word_diff(before, after) if before and after else (Piece("same", after),)
+
+
+def about_words(write: ReviewWrite, targets: Mapping[str, str]) -> str:
+    """`About you · preference`; `targets` are the words for whom or what a memory is about."""
+    return " · ".join(part for part in (targets.get(write.target, ""), write.category) if part)
+
+
+def reason_words(review: ReviewRun, *, own: bool) -> str:
+    """Return why a review came to nothing, or why it waits; "" when neither is so. `own`: said to its owner."""
+    error = review.error or {}
+    if review.state == ReviewRun.State.TIMED_OUT:
+        most = review.settings.get("memory_review_timeout", 30)
+        return f"The model server took longer than {most} seconds{_TIMES.get(review.attempts, '')}."
+    if error.get("code") == "rejected":
+        owner = "You" if own else "Its owner"
+        return f"{'An administrator' if by_staff(error.get('actor')) else owner} turned it down."
+    return FAILURES.get(str(error.get("code", "")), str(error.get("message", "")))
+
+
+def by_staff(actor: object) -> bool:
+    """Return True if an actor is an administrator."""
+    return str(actor or "").startswith("staff:")

@@ -1,0 +1,114 @@
+"""A write of a review: what the model wanted to do to one memory, and what became of it. Rows keep writes as JSON;
+`WritesField` is the column that turns them into this type and back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+
+
+class WriteState(models.TextChoices):
+    """What became of a write."""
+
+    STAGED = "staged", "Staged"
+    REFUSED = "refused", "Refused"
+    WAITING = "waiting", "Waiting"
+    APPLIED = "applied", "Saved"
+    KNOWN = "known", "Known already"
+    REJECTED = "rejected", "Turned down"
+    EXPIRED = "expired", "Not decided in time"
+    UNDONE = "undone", "Undone"
+    SKIPPED = "left_alone", "Changed since"
+
+
+PENDING = frozenset({WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED})
+"""A person can still save these."""
+_INTERNAL = {"key", "version", "left_version", "edited_by"}
+_LEFT_OUT_WHEN_EMPTY = {"left_version", "edited", "edited_by"}
+
+
+@dataclass(slots=True, kw_only=True)
+class ReviewWrite:
+    """One write, in the order of the model's calls. `key` names a stored memory by its number, or one that this review
+    added (`new1`, `new2` …); `version` is the memory's when the review read it, `left_version` after the write."""
+
+    index: int
+    action: str = "add"  # add, update or delete
+    memory_id: str | None = None
+    key: str = ""
+    version: int | None = None
+    target: str = ""
+    category: str | None = None
+    keywords: list[str] | None = None
+    before: str | None = None
+    after: str | None = None
+    state: WriteState = WriteState.STAGED
+    reason: str = ""
+    left_version: int | None = None
+    edited: bool = False
+    edited_by: str = ""
+
+    @property
+    def number(self) -> int:
+        """The number of the memory it was stored as, else of the one that it names; 0 if there is none."""
+        named = self.memory_id or self.key
+        return int(named) if named.isdecimal() and len(named) < 10 else 0
+
+    @property
+    def pending(self) -> bool:
+        """Whether a person can still save it."""
+        return self.state in PENDING
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nobody has decided about it yet."""
+        return self.state == WriteState.WAITING
+
+    def refuse(self, reason: str) -> None:
+        """It can not be applied. Its text is not kept: it may be the reason."""
+        self.state, self.reason, self.after, self.keywords = WriteState.REFUSED, reason, None, None
+
+    def to_json(self, *, public: bool = False) -> dict[str, Any]:
+        """As the row keeps it; `public`: as the API shows it."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)} | {"state": str(self.state)}
+        hidden = {name for name in _LEFT_OUT_WHEN_EMPTY if not values[name]} | (_INTERNAL if public else set())
+        return {name: value for name, value in values.items() if name not in hidden}
+
+    @classmethod
+    def from_json(cls, kept: Mapping[str, Any], index: int = 0) -> "ReviewWrite":
+        """Return a write from a row. `index` is its place there, for rows that do not say it. Raises ValueError for a
+        state that is not known."""
+        known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
+        return cls(**{"index": index, **known, "state": WriteState(kept.get("state", WriteState.STAGED))})
+
+
+if TYPE_CHECKING:
+    _Column = models.JSONField[list[ReviewWrite], list[ReviewWrite]]
+else:
+    _Column = models.JSONField
+
+
+class WritesField(_Column):
+    """A column of JSON whose value is a list of ReviewWrite. What is assigned may also be the JSON of writes."""
+
+    def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
+        return self.to_python(super().from_db_value(value, expression, connection))
+
+    def to_python(self, value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        return [w if isinstance(w, ReviewWrite) else ReviewWrite.from_json(w, at) for at, w in enumerate(value)]
+
+    def get_prep_value(self, value: Any) -> Any:
+        if isinstance(value, list):
+            value = [write.to_json() if isinstance(write, ReviewWrite) else write for write in value]
+        return super().get_prep_value(value)
+
+    def value_to_string(self, obj: models.Model) -> Any:
+        return self.get_prep_value(self.value_from_object(obj))
+
+    def deconstruct(self) -> Any:
+        # To the database it is JSON, and so it is to migrations.
+        name, _, args, keywords = super().deconstruct()
+        return name, "django.db.models.JSONField", args, keywords

@@ -1,0 +1,105 @@
+"""gateway.jobs: what background jobs have in common"""
+
+import asyncio
+import math
+import multiprocessing
+from datetime import timedelta
+from multiprocessing.connection import Connection
+
+import pytest
+from django.utils import timezone
+
+from gateway import jobs
+from memories.models import Owner
+from reviews import tasks
+from reviews.models import ReviewRun
+from tests.reviews.talk import reviewed_session, say
+
+
+async def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def test_all_jobs_of_a_worker_share_one_loop_reviews_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs, "_runner", None)
+    used = [jobs.run_async(_loop())]
+    monkeypatch.setattr(tasks, "execute", lambda run_id, run_async: used.append(run_async(_loop())))
+    tasks.review_execute("01a1f8aa-80e2-7392-995f-1fe475d0fa65")
+    assert used[0] is used[1] is jobs.run_async(_loop())
+
+
+def test_the_connections_of_the_loop_are_closed_when_a_forked_worker_ends() -> None:
+    told, tells = multiprocessing.Pipe(duplex=False)
+    child = multiprocessing.get_context("fork").Process(target=_work, args=(tells,))
+    child.start()
+    assert told.poll(20)
+    assert told.recv() == "closed"
+    child.join(20)
+    assert child.exitcode == 0
+
+
+def _work(tells: Connection) -> None:
+    async def disconnect() -> None:
+        tells.send("closed")
+
+    jobs._runner = None
+    jobs.disconnect = disconnect
+    jobs.run_async(_loop())
+
+
+def test_a_process_looks_at_once_and_then_after_its_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: now)
+    looks = jobs.Throttle()
+    assert looks.passed() == math.inf
+    assert [looks.look(pause=30), looks.look(pause=30)] == [True, False]
+    now = 1029.9
+    assert not looks.look(pause=30)
+    now = 1030.0
+    assert (looks.passed(), looks.look(pause=30), looks.passed()) == (30, True, 0)
+    looks.reset()
+    assert looks.look(pause=30)
+
+
+async def test_work_ends_when_its_lease_can_not_be_renewed() -> None:
+    ended = []
+
+    async def work() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("cancelled")
+
+    renewals = iter([True, False])
+
+    async def renew() -> bool:
+        return next(renewals)
+
+    with pytest.raises(jobs.LeaseLost):
+        await jobs.work_while_held(work(), renew, seconds=0.003)
+    assert ended == ["cancelled"]
+    assert next(renewals, "none left") == "none left"
+
+
+async def test_work_that_is_done_or_fails_ends_the_heartbeat() -> None:
+    async def renew() -> bool:
+        raise AssertionError("no renewal is due")
+
+    async def fail() -> None:
+        raise LookupError("the work's own")
+
+    await jobs.work_while_held(asyncio.sleep(0), renew, seconds=60)
+    with pytest.raises(LookupError, match="the work's own"):
+        await jobs.work_while_held(fail(), renew, seconds=60)
+    assert len(asyncio.all_tasks()) == 1
+
+
+def test_a_row_without_a_job_is_queued_by_one_worker(alice: Owner) -> None:
+    now = timezone.now()
+    say(reviewed_session(alice))
+    rows = ReviewRun.objects.filter(state="scheduled")
+    assert not rows.filter(jobs.without_job(now)).exists()
+    rows.update(enqueued_at=now - jobs.LOST_AFTER - timedelta(seconds=1))
+    lost = rows.get(jobs.without_job(now))
+    assert [jobs.mark_enqueued(rows, lost, now), jobs.mark_enqueued(rows, lost, now)] == [True, False]
+    assert not rows.filter(jobs.without_job(now)).exists()

@@ -1,0 +1,13 @@
+import logging
+from collections.abc import Callable
+
+import pytest
+
+Unclaimed = Callable[[], list[str]]
+
+
+@pytest.fixture
+def unclaimed(caplog: pytest.LogCaptureFixture) -> Unclaimed:
+    """What the log says of jobs that no worker took."""
+    caplog.set_level(logging.INFO, "daybook.jobs")
+    return lambda: [record.getMessage() for record in caplog.records if record.name == "daybook.jobs"]

@@ -1,0 +1,109 @@
+"""Every way in which a review ends"""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from django.utils import timezone
+
+from gateway.models import Session
+from gateway.services import session_delete
+from memories.models import Book, Notification, Owner
+from reviews.approvals import forget_orphans
+from reviews.consolidation.clear import book_clear
+from reviews.ending import reviews_cancel, reviews_end
+from reviews.models import ReviewRun
+from reviews.services import (
+    ReviewClaim,
+    ReviewOutcome,
+    expire_leases,
+    review_cancel,
+    review_claim,
+    review_finish,
+    review_time_out,
+)
+from reviews.writes import ReviewWrite, WriteState
+from tests.reviews.talk import newest_review, reviewed_session, say
+
+State = ReviewRun.State
+
+
+@pytest.fixture
+def claim(alice: Owner) -> ReviewClaim:
+    """A review that a worker holds."""
+    say(reviewed_session(alice))
+    claim = review_claim(newest_review().pk)
+    assert claim is not None
+    return claim
+
+
+def delete_session(claim: ReviewClaim) -> None:
+    session_delete(Session.objects.get(pk=claim.session_id))
+
+
+def lose_worker(claim: ReviewClaim) -> None:
+    ReviewRun.objects.update(attempts=99, lease_expires_at=timezone.now())
+    expire_leases(timezone.now())
+
+
+WAYS: dict[str, Callable[[ReviewClaim], object]] = {
+    "nothing_to_save": lambda claim: review_finish(claim, ReviewOutcome()),
+    "timed_out": lambda claim: review_time_out(claim, ReviewOutcome()),
+    "failed": lose_worker,
+    "cancelled": lambda claim: review_cancel(claim.review, "Stopped."),
+    "cancelled, its session deleted": delete_session,
+    "cancelled, its book cleared": lambda claim: book_clear(Book.objects.get(), actor="user:1"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_review_that_ended_is_held_by_nobody_and_says_when_and_why(way: str, claim: ReviewClaim) -> None:
+    before = timezone.now()
+    WAYS[way](claim)
+    run = ReviewRun.objects.get()
+    assert run.state == way.split(",")[0]
+    assert (run.lease_token, run.lease_expires_at) == (None, None)
+    assert run.finished_at is not None
+    assert run.finished_at >= before
+    assert (run.error is None) == (run.state == "nothing_to_save")
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_ended_does_not_end_again_when_its_worker_comes_back(way: str, claim: ReviewClaim) -> None:
+    WAYS[way](claim)
+    ended = ReviewRun.objects.values().get()
+    review_finish(claim, ReviewOutcome(model="late"))
+    review_time_out(claim, ReviewOutcome(model="late"))
+    assert ReviewRun.objects.values().get() == ended
+
+
+def test_only_runs_that_are_still_what_they_must_be_end(claim: ReviewClaim) -> None:
+    scheduled = ReviewRun.objects.filter(state=State.SCHEDULED)
+    assert reviews_end(scheduled, State.FAILED, error={"code": "x"}) == 0
+    assert ReviewRun.objects.get().state == "running"
+    running = ReviewRun.objects.filter(state=State.RUNNING)
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    assert reviews_end(running, State.FAILED, error={"code": "x"}, finished_at=at) == 1
+    assert ReviewRun.objects.get().finished_at == at
+
+
+def test_the_owner_is_told_of_an_end_that_happened(claim: ReviewClaim) -> None:
+    waits = [ReviewWrite(index=0, key="new1", state=WriteState.WAITING)]
+    lost = ReviewRun.objects.filter(state=State.SCHEDULED)
+    reviews_end(lost, State.AWAITING_APPROVAL, told=claim.review, writes=waits)
+    assert not Notification.objects.exists()
+    held = ReviewRun.objects.filter(state=State.RUNNING)
+    reviews_end(held, State.AWAITING_APPROVAL, told=claim.review, writes=waits)
+    assert Notification.objects.get().text == "A review wants to save 1 memory."
+
+
+def test_one_whose_session_is_gone_is_cancelled_with_what_it_proposed(claim: ReviewClaim) -> None:
+    ReviewRun.objects.update(session=None, state=State.AWAITING_APPROVAL, writes=[{"state": "waiting"}])
+    assert forget_orphans() == 1
+    run = ReviewRun.objects.get()
+    assert (run.state, run.writes, run.error) == (
+        "cancelled",
+        [],
+        {"code": "cancelled", "message": "The session was deleted."},
+    )
+    assert reviews_cancel(ReviewRun.objects.filter(state=State.RUNNING), "Again.") == 0

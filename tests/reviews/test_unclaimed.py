@@ -1,0 +1,84 @@
+"""A review that a worker was given and does not take: the log says why"""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from memories.ids import uuid7
+from memories.models import Owner
+from reviews import services
+from reviews.models import ReviewRun
+from reviews.quotas import day_of
+from reviews.services import review_claim
+from tests.reviews.conftest import Unclaimed
+from tests.reviews.talk import newest_review, reviewed_session, say
+
+SAID = "I am a vegetarian, and my door code is 4711."
+
+
+@pytest.fixture
+def review(alice: Owner) -> ReviewRun:
+    say(reviewed_session(alice), SAID)
+    return newest_review()
+
+
+def test_one_that_is_unknown(db: None, unclaimed: Unclaimed) -> None:
+    unknown = uuid7()
+    assert review_claim(unknown) is None
+    assert unclaimed() == [f"review not claimed: id={unknown} cause=unknown"]
+
+
+@pytest.mark.parametrize("state", ["running", "saved", "cancelled"])
+def test_one_that_is_not_scheduled(review: ReviewRun, state: str, unclaimed: Unclaimed) -> None:
+    ReviewRun.objects.update(state=state)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_scheduled state={state}"]
+
+
+def test_one_that_is_not_due(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    later = timezone.now() + timedelta(minutes=1)
+    ReviewRun.objects.update(not_before=later)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_due not_before={later.isoformat()}"]
+
+
+def test_one_whose_session_was_deleted(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    ReviewRun.objects.update(session=None)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=session_deleted"]
+
+
+def test_one_of_a_day_that_is_used_up(alice: Owner, review: ReviewRun, settings: Any, unclaimed: Unclaimed) -> None:
+    settings.REVIEWS_PER_DAY = 1
+    ReviewRun.objects.create(owner=alice, book=review.book, trigger="idle", first_seq=1, last_seq=1, agent_name="a",
+                             book_epoch=1, started_at=timezone.now(), state="saved")  # fmt: skip
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=daily_limit"]
+
+
+def test_one_behind_a_running_review_of_its_session(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    assert review.session is not None
+    say(review.session, "And I live in York.")
+    second = newest_review()
+    assert review_claim(review.pk) is not None
+    assert review_claim(second.pk) is None
+    assert unclaimed() == [f"review not claimed: id={second.pk} cause=session_busy"]
+
+
+def test_one_that_another_worker_takes_at_the_same_time(
+    review: ReviewRun, monkeypatch: pytest.MonkeyPatch, unclaimed: Unclaimed
+) -> None:
+    def taken_meanwhile(*args: Any) -> Any:
+        ReviewRun.objects.update(state="running")
+        return day_of(*args)
+
+    monkeypatch.setattr(services, "day_of", taken_meanwhile)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=taken"]
+
+
+def test_a_claim_that_succeeds_logs_nothing(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    assert review_claim(review.pk) is not None
+    assert unclaimed() == []
