@@ -3,10 +3,11 @@ requests have their turn, and a request whose client has gone stops. The work is
 slice."""
 
 import asyncio
+import inspect
 from collections.abc import Generator
 from typing import TypeVar
 
-from memories.database import in_thread
+from memories.database import in_patient_thread, in_thread, in_turn
 
 R = TypeVar("R")
 Slices = Generator[None, None, R]
@@ -36,21 +37,40 @@ def finish(work: Slices[R]) -> R:
             return result  # type: ignore[return-value]  # of the last slice
 
 
+def in_turns(work: Slices[R]) -> R:
+    """Do the slices one after the other from the thread of a page. Each waits for its turn among the writes of others.
+    Returns what the generator returns."""
+    while True:
+        try:
+            over, result = in_turn(_advance, work)
+        except BaseException:
+            if _is_halfway(work):
+                in_turn(work.close)
+            raise
+        if over:
+            return result  # type: ignore[return-value]  # of the last slice
+
+
 async def in_slices(work: Slices[R]) -> R:
     """Do the slices one after the other in database threads. Returns what the generator returns.
 
-    A request that is cancelled waits for the slice that is under way, and has the generator close: what it promised in
-    its `finally` is still done."""
+    A request that is cancelled waits for the slice that is under way. Then, as where no thread becomes free in time,
+    the generator is closed: what it promised in its `finally` is still done."""
     while True:
         hop = asyncio.ensure_future(in_thread(_advance, work))
         try:
             over, result = await asyncio.shield(hop)
-        except asyncio.CancelledError:
+        except BaseException:
             await asyncio.wait([hop])
-            await in_thread(work.close)
+            if _is_halfway(work):
+                await in_patient_thread(work.close)
             raise
         if over:
             return result  # type: ignore[return-value]  # of the last slice
+
+
+def _is_halfway(work: Slices[R]) -> bool:
+    return inspect.getgeneratorstate(work) == inspect.GEN_SUSPENDED
 
 
 def _advance(work: Slices[R]) -> tuple[bool, R | None]:

@@ -32,6 +32,7 @@ from reviews.models import ReviewRun
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.undo import review_undo_slices as review_undo_slices
 from reviews.words import saved_text, waiting_text
 
 State = ReviewRun.State
