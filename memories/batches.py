@@ -4,6 +4,7 @@ slice."""
 
 import asyncio
 import inspect
+import time
 from collections.abc import Generator
 from typing import TypeVar
 
@@ -49,6 +50,17 @@ def in_turns(work: Slices[R]) -> R:
             raise
         if over:
             return result  # type: ignore[return-value]  # of the last slice
+
+
+def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
+    """The same for some seconds: whether the work is over, and what it returns. Work that is not over is closed."""
+    until = time.monotonic() + seconds
+    over, result = False, None
+    while not over and time.monotonic() < until:
+        over, result = in_turn(_advance, work)
+    if not over:
+        in_turn(work.close)
+    return over, result
 
 
 async def in_slices(work: Slices[R]) -> R:

@@ -84,7 +84,7 @@ async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.k
 
 
 def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`in_thread` for a page, which has a thread of its own: it waits until its turn among the writes of others has come.
+    """`in_thread` for a page, which has a thread of its own: it waits for its turn among other writes.
 
     Inside a transaction, in a database thread, and in a worker the function runs where it is called."""
     job = functools.partial(function, *args, **kwargs)

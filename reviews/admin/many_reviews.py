@@ -1,6 +1,6 @@
 """The same action done to many reviews at once. Each is done by itself and has its own line in the audit log, so that
-one that is refused, or is broken, loses none of the others; one message says what became of all. Between two of them, and
-between two slices of a large undo, the writes of others have their turn."""
+one that is refused, or is broken, loses none of the others; one message says what became of all. Between two of them,
+and between two slices of a large undo, the writes of others have their turn."""
 
 import logging
 from collections.abc import Callable, Iterable

@@ -1,11 +1,10 @@
-"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session or a book gave.
+"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session gave.
 Open reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back.
 Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -22,7 +21,7 @@ from memories.artifacts import artifacts_remove, live_artifacts
 from memories.batches import BatchSize
 from memories.changes import Undone
 from memories.errors import Conflict
-from memories.models import Artifact, Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
+from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
@@ -36,13 +35,24 @@ from reviews.consolidation.withdrawing import (
     withdrawn_keep,
     withdrawn_return,
 )
-from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
 FIRST_BATCH = 200
 """Memories that are deleted in the same transaction as everything else of a clear."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
+EMPTY: dict[str, Any] = {
+    "raw_memory": "",
+    "synopsis": "",
+    "usage": {},
+    "error": None,
+    "state": Extraction.State.PASSED,
+    "floor_seq": F("through_seq"),
+    "before_clear": None,
+    "cleared_by": None,
+}
+"""An extraction without words, of a session that counts as dealt with."""
 _MARKED = ("state", "through_seq", "floor_seq")
 
 
@@ -194,23 +204,6 @@ def session_was_forgotten(event: SessionForgotten) -> None:
         note_change(row.owner_id, row.book_id, forgotten=True)
 
 
-def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """For forgetting everything: documents with their history, notes, runs. Inside that transaction, books locked.
-    Open runs find the raised epoch and end by themselves."""
-    erased = {
-        "artifacts": Artifact.objects.filter(owner_id=owner_id, book__in=books).count(),
-        "extractions": _empty(Extraction.objects.filter(owner_id=owner_id, book__in=books)),
-    }
-    Artifact.objects.filter(owner_id=owner_id, book__in=books).delete()
-    ClearedReview.objects.filter(owner_id=owner_id, review__book__in=books).delete()
-    ConsolidationState.objects.filter(owner_id=owner_id, book__in=books).delete()
-    over = ConsolidationRun.objects.filter(owner_id=owner_id, book__in=books)
-    over.exclude(state__in=ConsolidationRun.OPEN).delete()
-    for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
-        _pass_over(book, None, timezone.now(), {})
-    return erased
-
-
 def purge_cleared(before: datetime) -> int:
     """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
     notes."""
@@ -230,7 +223,7 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
     return changes
 
 
-def _pass_over(book: Book, change_set: UUID | None, now: datetime, marks: Marks) -> None:
+def _pass_over(book: Book, change_set: UUID, now: datetime, marks: Marks) -> None:
     """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
     sessions = {session.pk: session for session in _sessions(book)}
     rows = list(_extractions(book).filter(session__in=sessions))
@@ -276,16 +269,7 @@ def _mark(row: Extraction, session: Session) -> None:
 
 def _empty(rows: "QuerySet[Extraction]") -> int:
     """Take the words out of extractions for good; their sessions count as dealt with."""
-    return rows.update(
-        raw_memory="",
-        synopsis="",
-        usage={},
-        error=None,
-        state=Extraction.State.PASSED,
-        floor_seq=F("through_seq"),
-        before_clear=None,
-        cleared_by=None,
-    )
+    return rows.update(**EMPTY)
 
 
 def _sessions(book: Book) -> "QuerySet[Session]":
