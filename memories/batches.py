@@ -4,6 +4,7 @@ slice."""
 
 import asyncio
 import inspect
+import math
 import time
 from collections.abc import Generator
 from typing import TypeVar
@@ -41,25 +42,20 @@ def finish(work: Slices[R]) -> R:
 def in_turns(work: Slices[R]) -> R:
     """Do the slices one after the other from the thread of a page. Each waits for its turn among the writes of others.
     Returns what the generator returns."""
-    while True:
-        try:
-            over, result = in_turn(_advance, work)
-        except BaseException:
-            if _is_halfway(work):
-                in_turn(work.close)
-            raise
-        if over:
-            return result  # type: ignore[return-value]  # of the last slice
+    return in_turns_within(work, math.inf)[1]  # type: ignore[return-value]  # it is over
 
 
 def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
-    """The same for some seconds: whether the work is over, and what it returns. Work that is not over is closed."""
+    """The same for some seconds, at least one slice: whether the work is over, and what it returns. Work that is not over
+    is closed."""
     until = time.monotonic() + seconds
-    over, result = False, None
-    while not over and time.monotonic() < until:
+    try:
         over, result = in_turn(_advance, work)
-    if not over:
-        in_turn(work.close)
+        while not over and time.monotonic() < until:
+            over, result = in_turn(_advance, work)
+    finally:
+        if _is_halfway(work):
+            in_turn(work.close)
     return over, result
 
 

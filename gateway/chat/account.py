@@ -1,6 +1,7 @@
 """The account page: password, own API keys, time zone, export, and deleting everything.
 Forms that change something come back to the page, or show their error in it; a new key is shown once, in the answer."""
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,6 +10,7 @@ from zoneinfo import available_timezones
 
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
@@ -27,6 +29,7 @@ from memories.models import Artifact, Erasure, Memory
 from memories.readers import Reader, form_view, page_view
 from memories.services import is_only_administrator, owner_time_zone_set
 
+logger = logging.getLogger("daybook.account")
 MOST_KEYS = 50
 DELETE_LINE = "delete everything"
 DELETE_SECONDS = 3.0
@@ -157,7 +160,10 @@ def delete(request: HttpRequest, reader: Reader) -> HttpResponse:
     logout(request)
     forget_keys()
     look_again(reader.owner.pk)
-    in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+    try:
+        in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+    except OperationalError as error:
+        logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
     return render(request, "gateway/account_deleted.html", _how_far(erasure))
 
 
