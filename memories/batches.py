@@ -46,8 +46,8 @@ def in_turns(work: Slices[R]) -> R:
 
 
 def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
-    """The same for some seconds, at least one slice: whether the work is over, and what it returns. Work that is not over
-    is closed."""
+    """The same for some seconds, at least one slice: whether the work is over, and what it returns. Work that is not
+    over is closed."""
     until = time.monotonic() + seconds
     try:
         over, result = in_turn(_advance, work)
