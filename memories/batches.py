@@ -7,7 +7,7 @@ import inspect
 import math
 import time
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from memories.database import in_patient_thread, in_thread, in_turn
 
@@ -16,6 +16,7 @@ Slices = Generator[None, None, R]
 SLICE_SECONDS = 0.04
 """How long a slice takes, roughly."""
 _LEAST = 10
+_under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak references
 
 
 class BatchSize:
@@ -75,6 +76,14 @@ async def in_slices(work: Slices[R]) -> R:
             raise
         if over:
             return result  # type: ignore[return-value]  # of the last slice
+
+
+async def in_slices_to_the_end(work: Slices[R]) -> R:
+    """The same for work that goes on when the request that began it is cancelled."""
+    task = asyncio.create_task(in_slices(work))
+    _under_way.add(task)
+    task.add_done_callback(_under_way.discard)
+    return await asyncio.shield(task)
 
 
 def _is_halfway(work: Slices[R]) -> bool:

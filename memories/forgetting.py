@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from memories import invalidation
@@ -127,7 +127,9 @@ def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
         # The client has gone. The sweep need not wait for the lease.
         Erasure.objects.filter(pk=erasure.pk).update(leased_until=timezone.now())
         raise
-    return _end_memories(erasure, books) if erasure.scope == Scope.MEMORIES else _end_owner(erasure)
+    if erasure.scope == Scope.MEMORIES:
+        return _end_memories(erasure, owner_id, books)
+    return _end_owner(erasure, owner_id)
 
 
 def forgetting_sweep() -> None:
@@ -180,27 +182,25 @@ def _stop_background(erasure: Erasure, books: Sequence[UUID]) -> None:
 
 
 def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> Iterable[Step]:
-    def of(rows: "QuerySet[Any]") -> "QuerySet[Any]":
-        return rows.filter(owner_id=owner_id)
-
-    yield Step("revisions", deleting(of(Revision.objects).filter(memory__book__in=books)))
-    yield Step("", deleting(of(MemoryVector.objects).filter(book__in=books)))
-    yield Step("memories", _memories_deleting(of(Memory.objects).filter(book__in=books), books))
-    # One that somebody writes to again meanwhile is new, and has revisions.
-    sets = (
-        of(ChangeSet.objects).filter(book__in=books).exclude(Exists(Revision.objects.filter(change_set=OuterRef("pk"))))
-    )
-    yield Step("", deleting(sets.exclude(Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))))))
+    yield Step("revisions", deleting(Revision.objects.filter(owner_id=owner_id, memory__book__in=books)))
+    yield Step("", deleting(MemoryVector.objects.filter(owner_id=owner_id, book__in=books)))
+    yield Step("memories", _memories_deleting(owner_id, books))
+    # A group that somebody writes to meanwhile has revisions, and stays.
+    revised = Exists(Revision.objects.filter(change_set=OuterRef("pk")))
+    documents_revised = Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk")))
+    sets = ChangeSet.objects.filter(owner_id=owner_id, book__in=books)
+    yield Step("", deleting(sets.exclude(revised | documents_revised)))
+    told = Notification.objects.filter(owner_id=owner_id)
     if erasure.book:
-        yield Step("", updating(of(Notification.objects), text="", memory_numbers=[]))
+        yield Step("", updating(told, text="", memory_numbers=[]))
     else:
-        yield Step("thread_records", deleting(of(ThreadRecord.objects)))
-        yield Step("notifications", deleting(of(Notification.objects)))
+        yield Step("thread_records", deleting(ThreadRecord.objects.filter(owner_id=owner_id)))
+        yield Step("notifications", deleting(told))
 
 
-def _memories_deleting(rows: "QuerySet[Memory]", books: Sequence[UUID]) -> Callable[[int], int]:
+def _memories_deleting(owner_id: UUID, books: Sequence[UUID]) -> Callable[[int], int]:
     """Delete memories under the lock of their books: a view that was read before is not used after it."""
-    delete = deleting(rows)
+    delete = deleting(Memory.objects.filter(owner_id=owner_id, book__in=books))
 
     def batch(most: int) -> int:
         list(Book.objects.select_for_update().filter(pk__in=books).order_by("pk").values_list("pk"))
@@ -213,9 +213,9 @@ def _memories_deleting(rows: "QuerySet[Memory]", books: Sequence[UUID]) -> Calla
 
 
 @transaction.atomic
-def _end_memories(erasure: Erasure, books: Sequence[Book]) -> Receipt:
+def _end_memories(erasure: Erasure, owner_id: UUID, books: Sequence[Book]) -> Receipt:
     ids = [book.pk for book in books]
-    owner = Owner.objects.select_related("user").get(pk=erasure.owner_id)
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
     Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1, next_expiry_at=None, last_write_at=None)
     notify(owner_id=owner.pk, kind=Notification.Kind.MEMORY_CHANGED, book=erasure.book)
     for kept in ("revisions", "memories"):
@@ -230,8 +230,8 @@ def _end_memories(erasure: Erasure, books: Sequence[Book]) -> Receipt:
 
 
 @transaction.atomic
-def _end_owner(erasure: Erasure) -> Receipt:
-    owner = Owner.objects.select_related("user").get(pk=erasure.owner_id)
+def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
     user = owner.user
     audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
     invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)

@@ -18,7 +18,7 @@ from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
-from memories.batches import BatchSize
+from memories.batches import BatchSize, Slices, finish
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
@@ -96,15 +96,15 @@ def clear_code_make(book: Book) -> str:
     return code
 
 
-def clear_confirmed(book: Book, code: str, *, actor: str) -> Cleared:
-    """Clear the book if the code is the present one; it is good once. Raises Conflict."""
+def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
+    """Clear the book if the code is the present one; it is good once. In slices. Raises Conflict."""
     with transaction.atomic():
         # Gone before anything else happens: of two that send it at once, one goes on.
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
         cleared, through = _clear_begin(book, _source(actor, WriteOrigin.USER))
-    return _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through)
+    return (yield from _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through))
 
 
 def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
@@ -116,7 +116,7 @@ def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER
     source = _source(actor, origin)
     with transaction.atomic():
         cleared, through = _clear_begin(book, source)
-    return _clear_rest(book, source, cleared, through)
+    return finish(_clear_rest(book, source, cleared, through))
 
 
 def _source(actor: str, origin: WriteOrigin) -> Source:
@@ -148,22 +148,25 @@ def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
     return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
 
 
-def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Cleared:
+def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
     """Delete the memories that are left, up to the number `through`, a batch at a time."""
     if len(cleared.changes) < FIRST_BATCH:
         return cleared
     changes = list(cleared.changes)
     change_set = ChangeSet.objects.get(pk=cleared.change_set)
     size = BatchSize()
-    gone = len(changes)
-    while gone:
-        began = time.monotonic()
-        with book_writing(book, source, change_set=change_set, silent=True) as writer:
-            deleted = _delete_memories(writer, size.rows, through=through)
-        size.took(time.monotonic() - began)
-        changes += deleted
-        gone = len(deleted)
-    book_changed(book, source, ())
+    try:
+        gone = len(changes)
+        while gone:
+            yield
+            began = time.monotonic()
+            with book_writing(book, source, change_set=change_set, silent=True) as writer:
+                deleted = _delete_memories(writer, size.rows, through=through)
+            size.took(time.monotonic() - began)
+            changes += deleted
+            gone = len(deleted)
+    finally:  # also where the client has gone
+        book_changed(book, source, ())
     return replace(cleared, changes=changes)
 
 

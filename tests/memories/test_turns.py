@@ -1,5 +1,6 @@
 """Large undos go in slices, each with a transaction and a turn in the write lane: others write in between."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Callable, Iterator
@@ -8,20 +9,20 @@ from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connections
 from django.test import Client
 from django.urls import reverse
 from pytest_django.fixtures import Settings
 
 from memories import changes, database
-from memories.batches import BatchSize
+from memories.batches import BatchSize, Slices, in_slices_to_the_end
 from memories.database import close_lanes, in_turn
 from memories.importing import import_text
 from memories.models import Book, ChangeSet, Memory, Owner
 from memories.services import book_limits_set
+from reviews.consolidation import clearing
 from reviews.models import ReviewRun
-from tests.factories import key_make, memory_make
-from tests.waiting import eventually
+from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.waiting import eventually, eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROWS, COUNT = 2, 7
@@ -32,7 +33,9 @@ def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     """Real database threads, and slices of two memories."""
     settings.DB_THREADS = 1
     monkeypatch.setattr(changes, "ATOMIC", ROWS)
-    monkeypatch.setattr(changes, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
+    monkeypatch.setattr(clearing, "FIRST_BATCH", ROWS)
+    for module in (changes, clearing):
+        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
     monkeypatch.setattr("memories.batches._LEAST", ROWS)
     yield
     close_lanes()
@@ -70,16 +73,16 @@ class Watch:
     def _note(self, what: str) -> None:
         self.seen.append((what, threading.current_thread().name.startswith("daybook-db")))
 
-    def slice(self, take_back: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        assert not connections["default"].in_atomic_block
+    def slice(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         before = Memory.objects.filter(deleted_at=None).count()
-        take_back(*args, **kwargs)
+        result = work(*args, **kwargs)
         assert before - Memory.objects.filter(deleted_at=None).count() <= ROWS
         self._note("slice")
         if self._other.ident is None:
             self._other.start()
             lane: Any = database._write_lane
             eventually(lambda: lane._pool._work_queue.qsize() == 1, within=10)
+        return result
 
     def over(self) -> None:
         self._other.join(10)
@@ -138,3 +141,42 @@ def test_somebody_else_writes_between_two_slices_of_an_undo(
     assert watch.seen == [slices[0], ("somebody else", True), *slices[1:]]
     assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
     assert ReviewRun.objects.get().state == "undone"
+
+
+def test_somebody_else_writes_between_two_slices_of_a_clear(
+    alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review_make(alice)
+    session = session_make(alice, agent_make())
+    code = clearing.clear_code_make(Book.objects.get(owner=alice))
+    watch = Watch(charlie)
+    delete = clearing._delete_memories
+    monkeypatch.setattr(clearing, "_delete_memories", lambda *args, **how: watch.slice(delete, *args, **how))
+    _, plain = key_make(alice)
+    answer = Client().post(
+        f"/api/sessions/{session.pk}/turns",
+        data=json.dumps({"content": f"/memory clear confirm {code}"}),
+        content_type="application/json",
+        headers={"authorization": f"Bearer {plain}"},
+    )
+    assert answer.status_code == 200, answer.content
+    watch.over()
+    assert [what for what, _ in watch.seen] == ["slice", "somebody else", *["slice"] * 4]
+    assert all(in_lane for _, in_lane in watch.seen)
+    assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
+
+
+async def test_work_that_goes_to_its_end_does_so_without_its_client() -> None:
+    done: list[int] = []
+
+    def work() -> Slices[None]:
+        for number in range(20):
+            done.append(number)
+            yield
+
+    task = asyncio.create_task(in_slices_to_the_end(work()))
+    await eventually_async(lambda: done, within=10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await eventually_async(lambda: len(done) == 20, within=10)
