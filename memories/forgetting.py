@@ -114,20 +114,23 @@ def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
     rows = Book.objects.filter(owner_id=owner_id).order_by("pk")
     books = list(rows.filter(name=erasure.book) if erasure.book else rows)
     ids = [book.pk for book in books]
+    stays = erasure.scope == Scope.MEMORIES  # of an owner who goes every row does, whatever it says
     try:
         if not erasure.stopped:
-            yield from _do(erasure, (step for eraser in _erasers for step in eraser.pass_over(owner_id, ids)))
+            if stays:
+                yield from _do(erasure, (step for eraser in _erasers for step in eraser.pass_over(owner_id, ids)))
             _stop_background(erasure, ids)
             yield
-        yield from _do(erasure, (step for eraser in _erasers for step in eraser.erase(owner_id, ids)))
+        if stays:
+            yield from _do(erasure, (step for eraser in _erasers for step in eraser.erase(owner_id, ids)))
         yield from _do(erasure, _memory_steps(erasure, owner_id, ids))
-        if erasure.scope != Scope.MEMORIES:
+        if not stays:
             yield from _do(erasure, owner_steps(owner_id))
     except GeneratorExit:
         # The client has gone. The sweep need not wait for the lease.
         Erasure.objects.filter(pk=erasure.pk).update(leased_until=timezone.now())
         raise
-    if erasure.scope == Scope.MEMORIES:
+    if stays:
         return _end_memories(erasure, owner_id, books)
     return _end_owner(erasure, owner_id)
 

@@ -43,7 +43,7 @@ _DONE = {
 _RECEIPT = {
     "memories": "memories",
     "revisions": "revisions",
-    "artifacts": "documents",
+    "artifact": "documents",
     "session": "sessions",
     "message": "messages",
     "reviewrun": "reviews",
