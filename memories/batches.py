@@ -5,6 +5,7 @@ slice."""
 import asyncio
 import inspect
 import math
+import threading
 import time
 from collections.abc import Generator
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ Slices = Generator[None, None, R]
 SLICE_SECONDS = 0.04
 """How long a slice takes, roughly."""
 _LEAST = 10
+_never = threading.Event()
 _under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak references
 
 
@@ -57,7 +59,7 @@ def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
             now = time.monotonic()
             if over or now >= until:
                 break
-            time.sleep(min(now - began, SLICE_SECONDS))  # who waits for SQLite's lock only looks now and then
+            _never.wait(min(now - began, SLICE_SECONDS))  # who waits for SQLite's lock only looks now and then
     finally:
         if _is_halfway(work):
             in_turn(work.close)
