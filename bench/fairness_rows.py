@@ -224,6 +224,7 @@ PAGES: dict[str, Row] = {
         "/account/keys/00000000-0000-7000-8000-000000000000/revoke/", lambda n: {}
     ),
     "account/delete/": _post("/account/delete/", lambda n: {"password": _text(n)}),
+    "account/deleting/<uuid:erasure_id>/": _get("/account/deleting/00000000-0000-4000-8000-000000000000/"),
     "login": lambda world, number: Call(
         "POST",
         "/login/",

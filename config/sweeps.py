@@ -4,10 +4,18 @@ at once. Each ends what was left behind (lost jobs, expired leases, old rows); c
 from collections.abc import Callable
 
 from gateway.sweep import accounts_sweep, runs_sweep
+from memories.forgetting import forgetting_sweep
 from memories.sweep import memories_sweep
 from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
 
 Sweep = Callable[[], None]
 
-SWEEPS: tuple[Sweep, ...] = (runs_sweep, reviews_sweep, consolidation_sweep, memories_sweep, accounts_sweep)
+SWEEPS: tuple[Sweep, ...] = (
+    runs_sweep,
+    reviews_sweep,
+    consolidation_sweep,
+    memories_sweep,
+    forgetting_sweep,
+    accounts_sweep,
+)

@@ -41,6 +41,7 @@ urlpatterns = [
     path("account/keys/", account.key_create),
     path("account/keys/<uuid:key_id>/revoke/", account.key_revoke),
     path("account/delete/", account.delete),
+    path("account/deleting/<uuid:erasure_id>/", account.deleting, name="account-deleting"),
     path("login/", sign_in.SignIn.as_view(), name="login"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/login/", sign_in.admin_sign_in),

@@ -10,11 +10,11 @@ class GatewayConfig(AppConfig):
         # Models can be imported only now.
         from gateway.chat.session_names import names
         from gateway.keys import key_facts
-        from gateway.portability import erase_messages, erase_runs, erase_traces, export_conversations
+        from gateway.portability import erase_traces, export_conversations
         from gateway.sign_in import signed_in, signed_out
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
-        from memories.forgetting import register_batch_eraser, register_eraser
+        from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
         from memories.provenance import register_names
@@ -27,6 +27,4 @@ class GatewayConfig(AppConfig):
         user_logged_in.connect(signed_in, dispatch_uid="gateway.sign_in")
         user_logged_out.connect(signed_out, dispatch_uid="gateway.sign_in")
         register_exporter("conversations", export_conversations)
-        register_eraser(erase_traces)
-        register_batch_eraser(erase_messages)
-        register_batch_eraser(erase_runs)
+        register_eraser(Eraser(erase=erase_traces))

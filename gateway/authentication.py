@@ -5,6 +5,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from django.conf import settings
@@ -20,10 +21,11 @@ from gateway.keys import end_user_mixed, key_hash, key_limits, valid_keys
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
-from memories.database import in_read_thread
+from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
-from memories.services import owner_for_end_user, owner_for_user
+from memories.services import FirstSight, owner_for_end_user, owner_for_user
 
+T = TypeVar("T")
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # What only looks, although its words come in a body.
@@ -83,7 +85,7 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     known = _keys.get(place) if cached else None
     now = time.monotonic()
     if known is None or now - known.at > _CACHE_SECONDS:
-        caller, requests_per_minute = await in_read_thread(_find, *place)
+        caller, requests_per_minute = await _look_up(_find, *place)
         known = _Known(caller, requests_per_minute, now)
         if caller.trusted or not place[2]:  # an untrusted key may be used for a second end user at any moment
             _keys[place] = known
@@ -98,13 +100,27 @@ def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
     return _find(sha256, namespace, external_id)[0]
 
 
-def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
+async def caller_of_key(sha256: str, namespace: str, external_id: str) -> Caller:
+    """Return the same from a coroutine."""
+    caller, _ = await _look_up(_find, sha256, namespace, external_id)
+    return caller
+
+
+async def _look_up(find: Callable[..., T], *given: object) -> T:
+    """Read who asks. Only what has to be noted at first sight waits for the thread that writes."""
+    try:
+        return await in_read_thread(find, *given, write=False)
+    except FirstSight:
+        return await in_thread(find, *given)
+
+
+def _find(sha256: str, namespace: str, external_id: str, *, write: bool = True) -> tuple[Caller, int]:
     key = valid_keys().select_related("owner").filter(sha256=sha256).first()
     if key is None:
         raise Unauthorized("This API key is not known here, or it was revoked.")
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
         note_use(key.pk)
-    owner_id, remembers = _owner_of(key, namespace, external_id)
+    owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
     caller = Caller(
         owner_id=owner_id,
         actor=f"key:{key.pk}",
@@ -117,24 +133,25 @@ def _find(sha256: str, namespace: str, external_id: str) -> tuple[Caller, int]:
     return caller, key.requests_per_minute
 
 
-def _owner_of(key: ApiKey, namespace: str, external_id: str) -> tuple[UUID, bool]:
+def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> tuple[UUID, bool]:
     """Whom a request speaks for, and whether memory may be used for them."""
     if not external_id:
         return key.owner_id, True
     if key.trusted:
-        return owner_for_end_user(parent=key.owner, namespace=namespace, external_id=external_id).pk, True
+        who = {"namespace": namespace, "external_id": external_id}
+        return owner_for_end_user(parent=key.owner, **who, write=write).pk, True
     if namespace == "daybook":
         raise Forbidden("This key may not name end users; an administrator can mark it as trusted.")
-    return key.owner_id, not end_user_mixed(key, namespace, external_id)
+    return key.owner_id, not end_user_mixed(key, namespace, external_id, write=write)
 
 
-def find_caller_by_cookie(request: HttpRequest) -> Caller:
+def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller:
     """Return the caller of a session cookie. Raises Unauthorized."""
     request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     user = get_user(request)
     if not user.is_authenticated or not user.is_active:
         raise Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")
-    owner = owner_for_user(user)
+    owner = owner_for_user(user, write=write)
     return Caller(owner_id=owner.pk, actor=f"user:{user.pk}")
 
 
@@ -186,7 +203,7 @@ class NativeAuth(AuthBase):
             if request.method in _WRITES and request.path_info not in _LOOKS:
                 require_writer(caller)
             return caller
-        caller = await in_read_thread(find_caller_by_cookie, request)
+        caller = await _look_up(find_caller_by_cookie, request)
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
         require_json(request, also="application/x-ndjson")

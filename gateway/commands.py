@@ -29,6 +29,7 @@ from gateway.runs.context import AgentConfig
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
+from memories.batches import Slices
 from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.frozen import freeze
@@ -86,7 +87,7 @@ class CommandTurn:
         }
 
 
-Handler = Callable[[CommandCall], CommandReply]
+Handler = Callable[[CommandCall], CommandReply | Slices[CommandReply]]
 _handlers: dict[str, Handler] = {}
 
 
@@ -108,8 +109,8 @@ def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
     return parse_command(_last_said(messages))
 
 
-def answer_native(caller: Caller, session_id: UUID | None, content: str) -> CommandTurn:
-    """Carry out a command in a session that the caller named. Raises NotFound, SessionEnded, SessionBusy,
+def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slices[CommandTurn]:
+    """Carry a command out in a session the caller named, in slices. Raises NotFound, SessionEnded, SessionBusy,
     Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
@@ -117,16 +118,16 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Comm
     require_active(session)
     with transaction.atomic():
         release_lapsed(Session.objects.select_for_update().get(pk=session.pk))
-    reply = _carry_out(caller, session.agent, command, temporary=session.temporary)
+    reply = yield from _carry_out(caller, session.agent, command, temporary=session.temporary)
     return _store(session, content, reply)
 
 
-def answer_v1(caller: Caller, request: V1Request) -> CommandTurn:
+def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     """Carry out a command of a request that contains the whole conversation. Raises ModelNotFound, Unauthorized,
     InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
-    reply = _carry_out(caller, agent, command, temporary=request.temporary)
+    reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
     with transaction.atomic():
         before = without_commands(request.messages)
         # What was said before the command names the session, as if the next message stood in its place.
@@ -154,7 +155,7 @@ def stored_command(
     return _turn(said.session, said, answer.text, []).as_json() if said and answer else None
 
 
-def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> CommandReply:
+def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
     config = AgentConfig(
         name=agent.name,
         version=agent.version,
@@ -162,9 +163,10 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
         consolidation=consolidation_settings_of(agent),
     )
     book = book_state(caller.owner_id, agent.book)
-    return _handlers[command.verb](
+    reply = _handlers[command.verb](
         CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
     )
+    return reply if isinstance(reply, CommandReply) else (yield from reply)
 
 
 @transaction.atomic

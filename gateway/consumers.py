@@ -17,7 +17,7 @@ from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import Error as DatabaseError
 
-from gateway.authentication import end_user, find_caller, given_key
+from gateway.authentication import caller_of_key, end_user, given_key
 from gateway.keys import key_hash, key_valid
 from gateway.metrics import open_websockets
 from gateway.sockets import login_group, login_valid
@@ -132,7 +132,7 @@ class NotificationConsumer(AsyncJsonWebsocketConsumer):
         headers = {name.decode("latin1").lower(): value.decode("latin1") for name, value in self.scope["headers"]}
         if key := given_key(headers.get):
             try:
-                caller = await in_read_thread(find_caller, key_hash(key), *end_user(headers.get))
+                caller = await caller_of_key(key_hash(key), *end_user(headers.get))
             except DomainError:
                 return None  # a wrong key never falls back to the cookie
             assert caller.key_id is not None

@@ -17,6 +17,7 @@ from memories.caller import KeyLimits
 from memories.errors import InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
+from memories.services import FirstSight
 
 PREFIX = "dbk_"
 _KIND = "API key"
@@ -85,15 +86,18 @@ def key_limits(key: ApiKey) -> KeyLimits:
     return KeyLimits(tuple(key.agents), tuple(dict.fromkeys(books[name] for name in key.agents if name in books)))
 
 
-def end_user_mixed(key: ApiKey, namespace: str, external_id: str) -> bool:
-    """Note which end user an untrusted key is used for. True once it was used for two: they must not be merged."""
+def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
+    """Note which end user an untrusted key is used for. True once it was used for two: they must not be merged.
+    Without `write`, raises FirstSight where there is something to note."""
     if key.end_users_mixed_at:
         return True
     seen = hashlib.sha256(f"{namespace} {external_id}".encode()).hexdigest()
+    if key.end_user_seen == seen:
+        return False
+    if not write:
+        raise FirstSight
     rows = ApiKey.objects.filter(pk=key.pk)
-    if key.end_user_seen == seen or (
-        not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1
-    ):
+    if not key.end_user_seen and rows.filter(end_user_seen="").update(end_user_seen=seen) == 1:
         return False
     # Another one; or two first ones at once, of which this came second.
     return rows.exclude(end_user_seen=seen).update(end_users_mixed_at=timezone.now()) == 1

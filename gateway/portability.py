@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Q
 
 from gateway.models import Message, Run, Session
+from memories.erasing import ErasureStep, updating
 from memories.portability import paged
 
 
@@ -36,24 +37,8 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
         }
 
 
-def erase_messages(owner_id: UUID, most: int) -> tuple[str, int]:
-    """Erase some messages of an owner who is being deleted; return how many."""
-    return "message", _erase(Message.objects.filter(owner_id=owner_id), most)
-
-
-def erase_runs(owner_id: UUID, most: int) -> tuple[str, int]:
-    """Erase some runs of an owner, after their messages; return how many."""
-    return "run", _erase(Run.objects.filter(owner_id=owner_id), most)
-
-
-def _erase(rows: "QuerySet[Any]", most: int) -> int:
-    batch = list(rows.order_by("pk").values_list("pk", flat=True)[:most])
-    rows.filter(pk__in=batch).delete()
-    return len(batch)
-
-
-def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
+def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
     """Erase what runs noted of memory: what was recalled, and why, and what waiting runs were given. The transcript
     stays."""
     noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
-    return {"traces": noted.update(recalled=[], trace={}, injected=None)}
+    return [ErasureStep("traces", updating(noted, recalled=[], trace={}, injected=None))]

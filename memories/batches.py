@@ -3,16 +3,22 @@ requests have their turn, and a request whose client has gone stops. The work is
 slice."""
 
 import asyncio
+import inspect
+import math
+import threading
+import time
 from collections.abc import Generator
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from memories.database import in_thread
+from memories.database import in_patient_thread, in_thread, in_turn
 
 R = TypeVar("R")
 Slices = Generator[None, None, R]
 SLICE_SECONDS = 0.04
 """How long a slice takes, roughly."""
 _LEAST = 10
+_never = threading.Event()
+_under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak references
 
 
 class BatchSize:
@@ -36,21 +42,58 @@ def finish(work: Slices[R]) -> R:
             return result  # type: ignore[return-value]  # of the last slice
 
 
+def in_turns(work: Slices[R]) -> R:
+    """Do the slices one after the other from the thread of a page. Each waits for its turn among the writes of others.
+    Returns what the generator returns."""
+    return in_turns_within(work, math.inf)[1]  # type: ignore[return-value]  # it is over
+
+
+def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
+    """Return the same for some seconds, at least one slice: whether the work is over, and what it returns. Work that is
+    not over is closed."""
+    until = time.monotonic() + seconds
+    try:
+        while True:
+            began = time.monotonic()
+            over, result = in_turn(_advance, work)
+            now = time.monotonic()
+            if over or now >= until:
+                break
+            _never.wait(min(now - began, SLICE_SECONDS))  # who waits for SQLite's lock only looks now and then
+    finally:
+        if _is_halfway(work):
+            in_turn(work.close)
+    return over, result
+
+
 async def in_slices(work: Slices[R]) -> R:
     """Do the slices one after the other in database threads. Returns what the generator returns.
 
-    A request that is cancelled waits for the slice that is under way, and has the generator close: what it promised in
-    its `finally` is still done."""
+    A request that is cancelled waits for the slice that is under way. Then, as where no thread becomes free in time,
+    the generator is closed: what it promised in its `finally` is still done."""
     while True:
         hop = asyncio.ensure_future(in_thread(_advance, work))
         try:
             over, result = await asyncio.shield(hop)
-        except asyncio.CancelledError:
+        except BaseException:
             await asyncio.wait([hop])
-            await in_thread(work.close)
+            if _is_halfway(work):
+                await in_patient_thread(work.close)
             raise
         if over:
             return result  # type: ignore[return-value]  # of the last slice
+
+
+async def in_slices_to_the_end(work: Slices[R]) -> R:
+    """Return the same for work that goes on when the request that began it is cancelled."""
+    task = asyncio.create_task(in_slices(work))
+    _under_way.add(task)
+    task.add_done_callback(_under_way.discard)
+    return await asyncio.shield(task)
+
+
+def _is_halfway(work: Slices[R]) -> bool:
+    return inspect.getgeneratorstate(work) == inspect.GEN_SUSPENDED
 
 
 def _advance(work: Slices[R]) -> tuple[bool, R | None]:

@@ -12,7 +12,23 @@ from memories.snapshot import BookState
 
 def book_state(owner_id: UUID, name: str) -> BookState:
     """Return the book as it is now. An expiry that has passed raises its generation first: an expiry is an event."""
-    book = only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
+    book = _book(owner_id, name)
     if book.next_expiry_at and book.next_expiry_at <= timezone.now():
         book = book_expire(book)
-    return BookState(book_id=book.pk, owner_id=owner_id, name=book.name, generation=book.generation, epoch=book.epoch)
+    return _state(book)
+
+
+def book_state_to_read(owner_id: UUID, name: str) -> BookState:
+    """Return the same for who only reads: a view leaves out what has expired by itself. Writes nothing but a new
+    book."""
+    return _state(_book(owner_id, name))
+
+
+def _book(owner_id: UUID, name: str) -> Book:
+    return only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
+
+
+def _state(book: Book) -> BookState:
+    return BookState(
+        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )

@@ -24,7 +24,7 @@ from memories.errors import NotFound
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state
 
-ATOMIC = 200
+ATOMIC = 100
 """Memories of a change set that are taken back in one transaction."""
 _MAX_CHAIN = 100
 

@@ -52,6 +52,7 @@ _FULL = "The disk of the database is full: nothing can be stored until there is 
 _FULL_SECONDS = 60.0
 _full_at = -_FULL_SECONDS
 _is_worker = False
+_lane_thread = threading.local()
 
 
 class DatabaseBusy(OperationalError):
@@ -80,6 +81,24 @@ async def in_patient_thread(function: Callable[P, T], *args: P.args, **kwargs: P
 async def in_spare_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`in_patient_thread`, in a thread that requests do not use."""
     return await _run(_spare_lane, PATIENT_SECONDS, functools.partial(function, *args, **kwargs))
+
+
+def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`in_thread` for a page, which has a thread of its own: it waits for its turn among other writes.
+
+    Inside a transaction, in a database thread, and in a worker the function runs where it is called."""
+    job = functools.partial(function, *args, **kwargs)
+    in_transaction = connections[_DEFAULT].in_atomic_block
+    if not settings.DB_THREADS or _is_worker or in_transaction or getattr(_lane_thread, "here", False):
+        return job()
+    seconds = _busy_seconds()
+    turn = _write_lane.submit(seconds, job)
+    try:
+        return turn.result(seconds)
+    except TimeoutError:
+        if turn.cancel():  # False for one that has begun
+            raise DatabaseBusy(_BUSY) from None
+        return turn.result()
 
 
 def write_later(function: Callable[[], object]) -> None:
@@ -185,6 +204,7 @@ class _Lane:
             connection.close()
 
     def _begin(self) -> None:
+        _lane_thread.here = True
         connection = connections[_DEFAULT]
         connection.inc_thread_sharing()  # `close` is called by another thread, when this one has ended
         with self._lock:

@@ -1,42 +1,68 @@
-"""Forgetting: physical, everywhere, not undoable; it leaves a receipt without content. (Delete and clear are
-tombstones, undoable for some days: memories.services.) The apps above register what they have to erase when Django
-starts. Raising the epoch of the books keeps background work from writing anything back."""
+"""Forgetting: physical, everywhere, not undoable; it leaves a receipt without content.
+(Delete and clear are tombstones, undoable for some days: memories.services.)
 
-import time
-from collections.abc import Callable, Sequence
+A forgetting goes in short transactions. First the conversations so far count as dealt with; then the epoch of the books
+is raised, so that nothing in the background writes anything back; then the rows go, children first, an owner's own row
+and the login last. A row of `Erasure` says what was asked for and is renewed with each transaction: when the process
+dies or the client goes away, the sweep finishes the work. The floors above register what they hold of an owner."""
+
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.batches import BatchSize, Slices, finish
-from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, ThreadRecord
+from memories.batches import BatchSize, Slices, finish, in_turns_within
+from memories.erasing import ErasureStep, deleting, owner_steps, updating
+from memories.models import (
+    ArtifactRevision,
+    Book,
+    ChangeSet,
+    Erasure,
+    Memory,
+    MemoryVector,
+    Notification,
+    Owner,
+    Revision,
+    ThreadRecord,
+)
+from memories.models.erasures import LEASE_SECONDS
 from memories.outbox import notify
+from memories.services import is_only_administrator
 
-# (owner, ids of the books) -> how many of what were erased; called inside the transaction, with the books locked.
-Eraser = Callable[[UUID, Sequence[UUID]], dict[str, int]]
+Scope = Erasure.Scope
+SWEEP_SECONDS = 5.0
+"""How long a sweep goes on with what was interrupted, before other sweeps have their turn."""
+KEPT = timedelta(days=1)
+"""How long the numbers of a finished forgetting can be seen."""
+
+Steps = Callable[[UUID, Sequence[UUID]], Iterable[ErasureStep]]
+"""Given an owner and the ids of books: what is to be done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eraser:
+    """What an app above holds of an owner's memory. `pass_over` makes the conversations so far count as dealt with,
+    before the epoch of the books is raised; `erase` takes the words, after it."""
+
+    erase: Steps
+    pass_over: Steps = lambda owner_id, books: ()
+
+
 _erasers: list[Eraser] = []
-# (owner, most) -> of what and how many rows of an owner who goes were erased, at most so many; called until that is 0.
-BatchEraser = Callable[[UUID, int], tuple[str, int]]
-_batch_erasers: list[BatchEraser] = []
 
 
 def register_eraser(eraser: Eraser) -> None:
     """Register what an app above erases of an owner's memory; called from an AppConfig's ready()."""
     if eraser not in _erasers:
         _erasers.append(eraser)
-
-
-def register_batch_eraser(eraser: BatchEraser) -> None:
-    """Add rows of an app above that an owner may have very many of: they go in short transactions before the owner."""
-    if eraser not in _batch_erasers:
-        _batch_erasers.append(eraser)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,120 +79,184 @@ class Receipt:
 
 
 def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Receipt:
-    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay.
-
-    The first transaction raises the epoch of the books, so that nothing in the background writes to them any more, and
-    erases what the apps above hold; memories and their history follow in short transactions. If it is interrupted
-    between them, asking again erases the rest."""
+    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay."""
     return finish(forget_slices(owner_id, book=book, by=by))
 
 
 def forget_slices(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Slices[Receipt]:
     """Erase what is remembered in slices, each a short transaction."""
-    receipt = yield from _erase_memories(owner_id, book)
-    owner = Owner.objects.select_related("user").get(pk=owner_id)
-    audit_record(Action.FORGET, actor=by, kind="memory", owner=owner, count=receipt.erased["memories"])
-    return receipt
-
-
-def _erase_memories(owner_id: UUID, book: str | None) -> Slices[Receipt]:
-    books, erased = _forget_begin(owner_id, book)
-    yield
-    ids = [row.pk for row in books]
-    size = BatchSize()
-    erased |= {"revisions": 0, "memories": 0}
-    while True:
-        began = time.monotonic()
-        revisions, memories = _forget_batch(owner_id, books, size.rows)
-        erased["revisions"] += revisions
-        erased["memories"] += memories
-        if not memories:
-            break
-        size.took(time.monotonic() - began)
-        yield
-    if book is None:
-        erased["thread_records"] = yield from _erase_rows(ThreadRecord.objects.filter(owner_id=owner_id))
-    with transaction.atomic():
-        ChangeSet.objects.filter(owner_id=owner_id, book_id__in=ids).delete()
-        Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1, next_expiry_at=None, last_write_at=None)
-        notify(owner_id=owner_id, kind=Notification.Kind.MEMORY_CHANGED, book=book or "")
-        _leave_memory(owner_id, ids, whole=book is None)
-    return Receipt(erased=erased, books=tuple(row.name for row in books), at=timezone.now())
-
-
-@transaction.atomic
-def _forget_begin(owner_id: UUID, book: str | None) -> tuple[list[Book], dict[str, int]]:
-    rows = Book.objects.select_for_update().filter(owner_id=owner_id).order_by("pk")
-    books = list(rows.filter(name=book) if book else rows)
-    ids = [row.pk for row in books]
-    erased: dict[str, int] = {}
-    for eraser in _erasers:
-        for name, count in eraser(owner_id, ids).items():
-            erased[name] = erased.get(name, 0) + count
-    if book is None:
-        erased["notifications"] = Notification.objects.filter(owner_id=owner_id).delete()[0]
-    else:
-        Notification.objects.filter(owner_id=owner_id).update(text="", memory_numbers=[])
-    Book.objects.filter(pk__in=ids).update(epoch=F("epoch") + 1, generation=F("generation") + 1)
-    return books, erased
-
-
-def _erase_rows(rows: "QuerySet[ThreadRecord]") -> Slices[int]:
-    """Erase rows in short transactions; return how many."""
-    erased, size = 0, BatchSize()
-    while batch := list(rows.order_by("pk").values_list("pk", flat=True)[: size.rows]):
-        began = time.monotonic()
-        erased += rows.filter(pk__in=batch).delete()[1].get(rows.model._meta.label, 0)
-        size.took(time.monotonic() - began)
-        yield
-    return erased
-
-
-def _leave_memory(owner_id: UUID, books: Sequence[UUID], *, whole: bool) -> None:
-    """Have every process drop what it keeps of these books; of everything of the owner, if it is `whole`."""
-    if whole:
-        invalidation.publish(invalidation.Kind.OWNER, owner_id=owner_id)
-    else:
-        for book_id in books:
-            invalidation.publish(invalidation.Kind.BOOK, owner_id=owner_id, book_id=book_id)
-
-
-@transaction.atomic
-def _forget_batch(owner_id: UUID, books: Sequence[Book], most: int) -> tuple[int, int]:
-    """Erase some memories with their history, under the lock of their books; return how many revisions and memories."""
-    ids = [row.pk for row in books]
-    list(Book.objects.select_for_update().filter(pk__in=ids).order_by("pk").values_list("pk"))
-    rows = Memory.objects.filter(owner_id=owner_id, book_id__in=ids).order_by("number").values_list("pk", flat=True)
-    batch = list(rows[:most])
-    revisions = Revision.objects.filter(owner_id=owner_id, memory_id__in=batch).delete()[0]
-    counts = Memory.objects.filter(owner_id=owner_id, pk__in=batch).delete()[1]
-    Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1)
-    return revisions, counts.get(Memory._meta.label, 0)
+    return (yield from erasure_slices(erasure_begin(owner_id, Scope.MEMORIES, book=book or "", by=by)))
 
 
 def forget_owner(owner: Owner, *, by: Actor = SYSTEM) -> Receipt:
-    """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login. What may be
-    very much goes first, in short transactions: if it is interrupted, asking again erases the rest."""
-    receipt = finish(_erase_memories(owner.pk, None))
-    batches = _erase_batches(owner.pk)
-    with transaction.atomic():
-        audit_record(Action.FORGET, actor=by, kind="owner", object_id=owner.pk, owner=owner)
-        _, counts = owner.delete()
-    erased = receipt.erased | {name.rpartition(".")[2].lower(): count for name, count in counts.items()}
-    for name, count in batches.items():
-        erased[name] = erased.get(name, 0) + count
-    return Receipt(erased=erased, books=receipt.books, at=receipt.at)
+    """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
+    return finish(erasure_slices(erasure_begin(owner.pk, Scope.OWNER, by=by)))
 
 
-def _erase_batches(owner_id: UUID) -> dict[str, int]:
-    erased: dict[str, int] = {}
-    for eraser in _batch_erasers:
+@transaction.atomic
+def erasure_begin(owner_id: UUID, scope: Scope, *, book: str = "", by: Actor = SYSTEM) -> Erasure:
+    """Note what is to be forgotten. From here on it will be, whatever happens to this process.
+
+    The login of an ACCOUNT is closed at once, unless it is that of the only administrator: nobody could look after the
+    rest."""
+    user = Owner.objects.select_related("user").get(pk=owner_id).user
+    if scope == Scope.ACCOUNT and user is not None and not is_only_administrator(user):
+        user.is_active = False
+        user.save(update_fields=["is_active"])
+    return Erasure.objects.create(owner_id=owner_id, scope=scope, book=book, actor=by.name[:255], actor_id=by.id[:80])
+
+
+def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
+    """Do it, or what is left of it, in slices, each a short transaction."""
+    owner_id = erasure.owner_id
+    if owner_id is None or not Owner.objects.filter(pk=owner_id).exists():
+        return _over(erasure)
+    rows = Book.objects.filter(owner_id=owner_id).order_by("pk")
+    books = list(rows.filter(name=erasure.book) if erasure.book else rows)
+    ids = [book.pk for book in books]
+    stays = erasure.scope == Scope.MEMORIES  # of an owner who goes every row does, whatever it says
+    try:
+        if not erasure.stopped:
+            if stays:
+                yield from _do(erasure, (step for eraser in _erasers for step in eraser.pass_over(owner_id, ids)))
+            _stop_background(erasure, ids)
+            yield
+        if stays:
+            yield from _do(erasure, (step for eraser in _erasers for step in eraser.erase(owner_id, ids)))
+        yield from _do(erasure, _memory_steps(erasure, owner_id, ids))
+        if not stays:
+            yield from _do(erasure, owner_steps(owner_id))
+    except GeneratorExit:
+        # The client has gone. The sweep need not wait for the lease.
+        Erasure.objects.filter(pk=erasure.pk).update(leased_until=timezone.now())
+        raise
+    if stays:
+        return _end_memories(erasure, owner_id, books)
+    return _end_owner(erasure, owner_id)
+
+
+def forgetting_sweep() -> None:
+    """Finish the forgettings that were interrupted, and drop the numbers of old ones. Idempotent; safe in several
+    workers."""
+    now = timezone.now()
+    Erasure.objects.filter(finished_at__lt=now - KEPT).delete()
+    until = monotonic() + SWEEP_SECONDS
+    for erasure in Erasure.objects.filter(finished_at=None, leased_until__lte=now).order_by("leased_until"):
+        if monotonic() >= until:
+            return
+        mine = Erasure.objects.filter(pk=erasure.pk, finished_at=None, leased_until=erasure.leased_until)
+        if mine.update(leased_until=_lease()):
+            in_turns_within(erasure_slices(erasure), until - monotonic())
+
+
+def _lease() -> datetime:
+    return timezone.now() + timedelta(seconds=LEASE_SECONDS)
+
+
+def _do(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
+    for step in steps:
         size = BatchSize()
-        while True:
-            began = time.monotonic()
-            name, count = eraser(owner_id, size.rows)
-            if not count:
-                break
-            erased[name] = erased.get(name, 0) + count
-            size.took(time.monotonic() - began)
-    return erased
+        while count := _batch(erasure, step, size):
+            if step.name:
+                erasure.erased[step.name] = erasure.erased.get(step.name, 0) + count
+            yield
+
+
+def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
+    """Some rows of a step, counted in the same transaction."""
+    began = monotonic()
+    with transaction.atomic():
+        count = step.batch(size.rows)
+        if count:
+            known = erasure.erased.get(step.name, 0)
+            erased = erasure.erased | ({step.name: known + count} if step.name else {})
+            Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=_lease())
+    size.took(monotonic() - began)
+    return count
+
+
+@transaction.atomic
+def _stop_background(erasure: Erasure, books: Sequence[UUID]) -> None:
+    """What reads of before write nothing to the books any more."""
+    list(Book.objects.select_for_update().filter(pk__in=books).order_by("pk").values_list("pk"))
+    Book.objects.filter(pk__in=books).update(epoch=F("epoch") + 1, generation=F("generation") + 1)
+    Erasure.objects.filter(pk=erasure.pk).update(stopped=True)
+    erasure.stopped = True
+
+
+def _memory_steps(erasure: Erasure, owner_id: UUID, books: Sequence[UUID]) -> Iterable[ErasureStep]:
+    yield ErasureStep("revisions", deleting(Revision.objects.filter(owner_id=owner_id, memory__book__in=books)))
+    yield ErasureStep("", deleting(MemoryVector.objects.filter(owner_id=owner_id, book__in=books)))
+    yield ErasureStep("memories", _memories_deleting(owner_id, books))
+    # A group that somebody writes to meanwhile has revisions, and stays.
+    revised = Exists(Revision.objects.filter(change_set=OuterRef("pk")))
+    documents_revised = Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk")))
+    sets = ChangeSet.objects.filter(owner_id=owner_id, book__in=books)
+    yield ErasureStep("", deleting(sets.exclude(revised | documents_revised)))
+    told = Notification.objects.filter(owner_id=owner_id)
+    if erasure.book:
+        yield ErasureStep("", updating(told, text="", memory_numbers=[]))
+    else:
+        yield ErasureStep("thread_records", deleting(ThreadRecord.objects.filter(owner_id=owner_id)))
+        yield ErasureStep("notifications", deleting(told))
+
+
+def _memories_deleting(owner_id: UUID, books: Sequence[UUID]) -> Callable[[int], int]:
+    """Delete memories under the lock of their books: a view that was read before is not used after it."""
+    delete = deleting(Memory.objects.filter(owner_id=owner_id, book__in=books))
+
+    def batch(most: int) -> int:
+        list(Book.objects.select_for_update().filter(pk__in=books).order_by("pk").values_list("pk"))
+        count = delete(most)
+        if count:
+            Book.objects.filter(pk__in=books).update(generation=F("generation") + 1)
+        return count
+
+    return batch
+
+
+@transaction.atomic
+def _end_memories(erasure: Erasure, owner_id: UUID, books: Sequence[Book]) -> Receipt:
+    ids = [book.pk for book in books]
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
+    Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1, next_expiry_at=None, last_write_at=None)
+    notify(owner_id=owner.pk, kind=Notification.Kind.MEMORY_CHANGED, book=erasure.book)
+    for kept in ("revisions", "memories"):
+        erasure.erased.setdefault(kept, 0)
+    audit_record(Action.FORGET, actor=_actor(erasure), kind="memory", owner=owner, count=erasure.erased["memories"])
+    if erasure.book:
+        for book_id in ids:
+            invalidation.publish(invalidation.Kind.BOOK, owner_id=owner.pk, book_id=book_id)
+    else:
+        invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)
+    return _over(erasure, books=tuple(book.name for book in books))
+
+
+@transaction.atomic
+def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
+    owner = Owner.objects.select_related("user").get(pk=owner_id)
+    user = owner.user
+    audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
+    invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)
+    # What others wrote since its table was emptied goes too.
+    for label, count in owner.delete()[1].items():
+        name = label.rpartition(".")[2].lower()
+        erasure.erased[name] = erasure.erased.get(name, 0) + count
+    if erasure.scope == Scope.ACCOUNT and user is not None:
+        if is_only_administrator(user):
+            erasure.scope = Scope.OWNER
+        else:
+            user.delete()
+    return _over(erasure)
+
+
+def _actor(erasure: Erasure) -> Actor:
+    return Actor(erasure.actor, erasure.actor_id)
+
+
+def _over(erasure: Erasure, *, books: tuple[str, ...] = ()) -> Receipt:
+    """Nothing but numbers stays of a forgetting."""
+    erasure.finished_at = at = erasure.finished_at or timezone.now()
+    erasure.owner_id, erasure.book, erasure.actor, erasure.actor_id = None, "", "", ""
+    erasure.save()
+    return Receipt(erased=erasure.erased, books=books, at=at)

@@ -54,11 +54,17 @@ class BookView:
     first search wants it (a book that is frozen whole needs none)."""
 
     def __init__(
-        self, state: BookState, entries: tuple[ViewEntry, ...], summary: str = "", vectors: Vectors | None = None
+        self,
+        state: BookState,
+        entries: tuple[ViewEntry, ...],
+        summary: str = "",
+        vectors: Vectors | None = None,
+        expires_at: datetime | None = None,
     ) -> None:
         self.state = state
         self.entries = entries
         self.summary = summary
+        self.expires_at = expires_at  # when the first of the entries does
         self._vectors = vectors or {}
         self.by_number = {entry.number: entry for entry in entries}
         self._lock = threading.Lock()
@@ -68,6 +74,11 @@ class BookView:
         entries = [_search_entry(entry) for entry in self.entries]
         book = (self.state.owner_id, self.state.book_id)
         return BookIndex.build(entries, book=book, vectors=self._vectors or None)
+
+    def serves(self, state: BookState) -> bool:
+        """Return True if it is not older than `state`, and no entry has expired since it was read."""
+        fresh = self.state.generation >= state.generation and self.state.epoch >= state.epoch
+        return fresh and (self.expires_at is None or self.expires_at > timezone.now())
 
     @property
     def index(self) -> BookIndex:
@@ -222,7 +233,7 @@ class Snapshots:
         """Return the shared view of a book, not older than `state`."""
         with self._lock:
             view = self._present(state.book_id)
-            if view is not None and view.state.generation >= state.generation and view.state.epoch >= state.epoch:
+            if view is not None and view.serves(state):
                 return view
         watch()
         forgettings = self._forgettings
@@ -288,7 +299,9 @@ def load_view(state: BookState) -> BookView:
         book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
     )
     readable = summary.content if summary and not blocking_rule(summary) else ""
-    return BookView(now_state, tuple(_view_entry(row) for row in rows if not row.blocked), readable, vectors)
+    expires_at = min((row.expires_at for row in rows if row.expires_at), default=None)
+    entries = tuple(_view_entry(row) for row in rows if not row.blocked)
+    return BookView(now_state, entries, readable, vectors, expires_at)
 
 
 @contextmanager
@@ -327,6 +340,7 @@ class _Row(NamedTuple):
     scan_hash: str
     scan_rule: str
     allowed_hash: str
+    expires_at: datetime | None
 
     @property
     def blocked(self) -> bool:

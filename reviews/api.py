@@ -7,6 +7,7 @@ from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field, StrictInt
 
 from gateway.services import session_get
+from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
@@ -59,7 +60,10 @@ async def review_read(request: ApiRequest, review_id: str) -> dict[str, Any]:
 @router.post("/reviews/{review_id}/undo")
 async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
     """Take back what a review wrote, or some of it."""
-    return await in_thread(_undo, request.auth, review_id, body.writes if body else None)
+    caller, only = request.auth, _indexes(body.writes if body else None)
+    review = await in_read_thread(_get, caller, review_id)
+    work = services.review_undo_slices(review, actor=caller.actor, origin=WriteOrigin.USER, only=only)
+    return (await in_slices(work)).as_json()
 
 
 @router.post("/reviews/{review_id}/approve")
@@ -114,11 +118,6 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
             raise InvalidRequest(f"state is one of {', '.join(ReviewRun.State.values)}.", param="state")
         rows = rows.filter(state=state)
     return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
-
-
-def _undo(caller: Caller, review_id: str, writes: list[int] | None) -> dict[str, Any]:
-    review = _get(caller, review_id)
-    return services.review_undo(review, actor=caller.actor, origin=WriteOrigin.USER, only=_indexes(writes)).as_json()
 
 
 def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:

@@ -9,12 +9,12 @@ class ReviewsConfig(AppConfig):
         # Models can be imported only now.
         from gateway.hooks import on_session_forgotten, on_turn_completed
         from memories.changes import UndoListener, on_undone
-        from memories.forgetting import register_eraser
+        from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
         from memories.provenance import register_reviewed
         from reviews.consolidation.hooks import consolidation_connect
-        from reviews.forgetting import erase_reviews, export_reviews, session_was_forgotten
+        from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
         from reviews.health import review_facts
         from reviews.schedule import after_turn
         from reviews.turns_read import turns_of
@@ -26,5 +26,5 @@ class ReviewsConfig(AppConfig):
         on_health(review_facts)
         register_reviewed(turns_of)
         on_session_forgotten(session_was_forgotten)
-        register_eraser(erase_reviews)
+        register_eraser(Eraser(pass_over=pass_over_sessions, erase=erase_reviews))
         register_exporter("reviews", export_reviews)

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
+from memories.erasing import ErasureStep, each_page, updating
 from memories.models import Book
 from memories.portability import paged
 from reviews.ending import reviews_cancel
@@ -25,19 +26,22 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     reviews_cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.", **_FORGOTTEN)
 
 
-def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """For forgetting everything: no words of a review stay, open ones end, and the conversations so far are not read
-    again. The rows stay, without content: they say what reviews cost. Inside that transaction, books locked."""
-    # One that is being applied this moment holds its row and waits for the book; it finds the raised epoch and ends.
-    free = ReviewRun.objects.select_for_update(skip_locked=True).filter(owner_id=owner_id, book_id__in=books)
-    mine = ReviewRun.objects.filter(pk__in=[run.pk for run in free.only("pk")])
-    with_words = mine.exclude(writes=[]).count()
-    reviews_cancel(mine.filter(state__in=_OPEN), "Everything was forgotten.")
-    mine.update(writes=[], **_FORGOTTEN)
+def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
+    """For forgetting everything: the conversations so far are not read again."""
     names = Book.objects.filter(owner_id=owner_id, pk__in=books).values_list("name", flat=True)
     sessions = Session.objects.filter(owner_id=owner_id, agent__book__in=list(names))
-    sessions.update(reviewed_through=F("message_seq"), turns_since_memory_review=0)
-    return {"reviews": with_words}
+    return [ErasureStep("", updating(sessions, reviewed_through=F("message_seq"), turns_since_memory_review=0))]
+
+
+def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
+    """For forgetting everything: no words of a review of before stay, and open ones end. The rows stay, without
+    content: they say what reviews cost."""
+    before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
+    return [
+        ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),
+        ErasureStep("", each_page(before.filter(state__in=_OPEN), _end_forgotten)),
+        ErasureStep("", updating(before.exclude(change_set=None, frozen_hash="", rejected_at=None), **_FORGOTTEN)),
+    ]
 
 
 def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
@@ -57,3 +61,7 @@ def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "created_at": run.created_at,
             "finished_at": run.finished_at,
         }
+
+
+def _end_forgotten(runs: "QuerySet[ReviewRun]") -> int:
+    return reviews_cancel(runs, "Everything was forgotten.", **_FORGOTTEN)

@@ -1,7 +1,8 @@
 """Taking back what a review wrote, and keeping the run's state true whichever way it is taken or put back: from the
 toast, the review's page, the history of a change set, or the admin."""
 
-from memories.changes import Undone, change_set_get, undo_changes
+from memories.batches import Slices, finish
+from memories.changes import Undone, change_set_get, undo_slices
 from memories.errors import Conflict, InvalidRequest
 from memories.models import ChangeSet, Notification, WriteOrigin
 from memories.outbox import notify
@@ -18,6 +19,13 @@ def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: fro
     """Take back what a review wrote, all or only some writes (by index). What is taken back already is not listed.
 
     Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
+    return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
+
+
+def review_undo_slices(
+    review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
+) -> Slices[Undone]:
+    """Erase what is remembered in slices, each a short transaction."""
     if review.change_set is None or review.state not in _UNDOABLE:
         raise Conflict("This review wrote nothing that could be taken back.")
     change_set = change_set_get(review.owner_id, review.change_set)
@@ -27,7 +35,7 @@ def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: fro
             raise InvalidRequest(f"This review has no write {min(unknown)}.", param="writes")
         numbers = frozenset(write.number for write in review.writes if write.index in only and write.memory_id)
     source = Source(actor=actor, origin=origin, kind=ChangeSet.Kind.UNDO, review_id=review.pk, undoes=change_set.pk)
-    return undo_changes(change_set, source, only=numbers)
+    return (yield from undo_slices(change_set, source, only=numbers))
 
 
 def lock_review(root: ChangeSet) -> None:

@@ -30,8 +30,9 @@ from gateway.runs.resolve import V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turns import Turn, TurnOptions
 from gateway.upstream import ModelRequest
+from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_read_thread
 
 router = Router()
 BUSY_SECONDS = 2.0
@@ -63,7 +64,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     if not body.is_turn:
         return await _plain(caller, body)
     if command_in(body.messages):
-        answered = await in_thread(answer_v1, caller, _v1_request(request, body))
+        answered = await in_slices_to_the_end(answer_v1(caller, _v1_request(request, body)))
         return command_completion(answered, stream=body.stream, include_usage=body.include_usage)
     v1_request = _v1_request(request, body)
     context = await _open(caller, replace(v1_request, messages=without_commands(v1_request.messages)))

@@ -20,6 +20,7 @@ from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
+from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest, NotFound, TooLarge
@@ -247,7 +248,7 @@ def _messages(caller: Caller, session_id: str, limit: int, after: str | None) ->
 
 
 async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
-    answered = await in_thread(commands.answer_native, caller, parse_uuid(session_id), body.content)
+    answered = await in_slices_to_the_end(commands.answer_native(caller, parse_uuid(session_id), body.content))
     if not body.stream:
         return answered.as_json()
 

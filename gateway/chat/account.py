@@ -1,6 +1,7 @@
 """The account page: password, own API keys, time zone, export, and deleting everything.
 Forms that change something come back to the page, or show their error in it; a new key is shown once, in the answer."""
 
+import logging
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -9,9 +10,11 @@ from zoneinfo import available_timezones
 
 from django.contrib.auth import logout, update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
-from django.contrib.auth.models import AbstractBaseUser
+from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
 
 from gateway.authentication import forget_keys
 from gateway.keys import api_key_create, api_key_revoke
@@ -19,14 +22,18 @@ from gateway.models import ApiKey, Session
 from gateway.sign_in import password_right
 from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
+from memories.batches import in_turns_within
 from memories.errors import InvalidRequest, Overloaded, RateLimited
-from memories.forgetting import Receipt, forget_owner
-from memories.models import Artifact, Memory, Owner
+from memories.forgetting import erasure_begin, erasure_slices
+from memories.models import Artifact, Erasure, Memory
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.viewers import Viewer, form_view, page_view
 
+logger = logging.getLogger("daybook.account")
 MOST_KEYS = 50
 DELETE_LINE = "delete everything"
+DELETE_SECONDS = 3.0
+"""How long the page itself deletes. What is left then goes in the background, and the page shows how far it is."""
 _DONE = {
     "password": "Your password is changed. Every other browser has to sign in again.",
     "zone": "Times are shown in this zone from now on.",
@@ -138,7 +145,8 @@ def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpRespon
 
 @form_view
 def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Erase everything about the viewer after a typed line and the password, sign them out, and show the receipt."""
+    """Erase everything about the viewer after a typed line and the password, sign them out, and show the receipt, or
+    how far it is where that takes long."""
     user = _user(request)
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
@@ -148,28 +156,40 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return _page(request, viewer, status=refusal.http_status, delete_error=str(refusal))
     if not right:
         return _page(request, viewer, status=400, delete_error="The password is not right. Nothing was deleted.")
-    keeps, owner_id = is_only_administrator(user), viewer.owner.pk
-    receipt = account_delete(user, viewer.owner)
+    erasure = erasure_begin(viewer.owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(user))
     logout(request)
     forget_keys()
-    look_again(owner_id)
-    context = {"receipt": receipt_rows(receipt), "at": receipt.at, "keeps_login": keeps}
-    return render(request, "gateway/account_deleted.html", context)
+    look_again(viewer.owner.pk)
+    try:
+        in_turns_within(erasure_slices(erasure), DELETE_SECONDS)
+    except OperationalError as error:
+        logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
+    return render(request, "gateway/account_deleted.html", _how_far(erasure))
 
 
-def account_delete(user: AbstractBaseUser, owner: Owner) -> Receipt:
-    """Erase an owner and its login, in short transactions, the login last: while it is there, the rest can be asked for
-    again. The login of the only administrator stays, or nobody could look after the rest."""
-    receipt = forget_owner(owner, by=actor_of(user))
-    if not is_only_administrator(user):
-        user.delete()
-    return receipt
+@never_cache
+@require_GET
+def deleting(request: HttpRequest, erasure_id: UUID) -> HttpResponse:
+    """How far a deletion is, and its receipt. The login is gone: the address is what gives access, and only to
+    numbers."""
+    erasure = Erasure.objects.filter(pk=erasure_id).exclude(scope=Erasure.Scope.MEMORIES).first()
+    if erasure is None:
+        return render(request, "gateway/not_found.html", status=404)
+    return render(request, "gateway/account_deleted.html", _how_far(erasure))
 
 
-def receipt_rows(receipt: Receipt) -> list[tuple[str, int]]:
+def _how_far(erasure: Erasure) -> dict[str, Any]:
+    return {
+        "erasure": erasure,
+        "receipt": receipt_rows(erasure.erased),
+        "keeps_login": erasure.scope == Erasure.Scope.OWNER,
+    }
+
+
+def receipt_rows(erased: dict[str, int]) -> list[tuple[str, int]]:
     """Return the receipt in words: what, and how many."""
-    rows = [(words, receipt.erased.get(name, 0)) for name, words in _RECEIPT.items()]
-    other = sum(count for name, count in receipt.erased.items() if name not in _RECEIPT)
+    rows = [(words, erased.get(name, 0)) for name, words in _RECEIPT.items()]
+    other = sum(count for name, count in erased.items() if name not in _RECEIPT)
     return [(words, count) for words, count in rows if count] + ([("other entries", other)] if other else [])
 
 

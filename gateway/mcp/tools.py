@@ -9,7 +9,7 @@ from gateway.authentication import require_memory
 from gateway.keys import key_limits, valid_keys
 from gateway.models import ApiKey
 from memories import tools as memory_tools
-from memories.books import book_state
+from memories.books import book_state, book_state_to_read
 from memories.caller import Caller
 from memories.errors import DomainError, Forbidden, Unauthorized
 from memories.tools import Stage, Tool, ToolCall, ToolScope
@@ -58,8 +58,9 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, An
     require_memory(caller)
     if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
+    state_of = book_state if memory_tools.TOOLS[call.name].writes else book_state_to_read
     scope = ToolScope(
-        book=book_state(caller.owner_id, key_limits(key).book_name(book or None)),
+        book=state_of(caller.owner_id, key_limits(key).book_name(book or None)),
         search="ranked",
         session_id=None,
         run_id=None,

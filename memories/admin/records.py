@@ -26,7 +26,8 @@ from memories.admin.filters import (
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
-from memories.changes import undo_changes
+from memories.batches import in_turns
+from memories.changes import undo_slices
 from memories.history import action_words
 from memories.models import Book, BookLimits, ChangeSet, Notification, Owner, Revision, WriteOrigin
 from memories.services import Source
@@ -146,7 +147,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
 
     def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
         source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
-        say_undone(self, request, undo_changes(row, source))
+        say_undone(self, request, in_turns(undo_slices(row, source)))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 
     @admin.display(description="Changes")

@@ -11,7 +11,13 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
-from memories.services.owners import is_only_administrator, owner_for_end_user, owner_for_user, owner_time_zone_set
+from memories.services.owners import (
+    FirstSight,
+    is_only_administrator,
+    owner_for_end_user,
+    owner_for_user,
+    owner_time_zone_set,
+)
 from memories.services.refusals import refusals_stored, scan_days_purge
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
@@ -31,6 +37,7 @@ __all__ = [
     "Budgets",
     "BulkWriter",
     "CheckedMemory",
+    "FirstSight",
     "MemoryFields",
     "Source",
     "WriteResult",

@@ -1,5 +1,6 @@
 """Owners: one for each Django user, and one for each end user that an application names."""
 
+from typing import Any
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -12,10 +13,13 @@ from memories.models import (
 )
 
 
-def owner_for_user(user: AbstractBaseUser) -> Owner:
-    """Return the owner row of a Django user, made at first sight."""
-    owner, _ = Owner.objects.get_or_create(user_id=user.pk)
-    return owner
+class FirstSight(Exception):
+    """Something has to be stored about who asks, and this function was told not to write."""
+
+
+def owner_for_user(user: AbstractBaseUser, *, write: bool = True) -> Owner:
+    """Return the owner row of a Django user, made at first sight. Without `write`, raises FirstSight instead."""
+    return _owner(write, user_id=user.pk)
 
 
 def is_only_administrator(user: AbstractBaseUser) -> bool:
@@ -26,12 +30,21 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
     return not administrators.exclude(pk=user.pk).exists()
 
 
-def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str) -> Owner:
-    """Return the owner row of an application's end user; replacing a key of the parent keeps it."""
+def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str, write: bool = True) -> Owner:
+    """Return the owner row of an application's end user, made at first sight; replacing a key of the parent keeps it.
+    Without `write`, raises FirstSight instead of making one."""
     if not external_id or len(external_id) > 255:
         raise InvalidRequest("An end user's id has 1 to 255 characters.")
-    owner, _ = Owner.objects.get_or_create(parent=parent, namespace=namespace, external_id=external_id)
-    return owner
+    return _owner(write, parent=parent, namespace=namespace, external_id=external_id)
+
+
+def _owner(write: bool, **who: Any) -> Owner:
+    if write:
+        return Owner.objects.get_or_create(**who)[0]
+    found = Owner.objects.filter(**who).first()
+    if found is None:
+        raise FirstSight
+    return found
 
 
 def owner_time_zone_set(owner_id: UUID, name: str) -> None:

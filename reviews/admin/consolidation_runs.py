@@ -20,7 +20,8 @@ from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_undone
 from memories.audit import Action
-from memories.changes import change_set_get, undo_changes
+from memories.batches import in_turns
+from memories.changes import change_set_get, undo_slices
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
 from reviews.admin.consolidation_columns import (
@@ -128,7 +129,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
             source = Source(
                 actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=change_set.pk
             )
-            say_undone(self, request, undo_changes(change_set, source))
+            say_undone(self, request, in_turns(undo_slices(change_set, source)))
         action = Action.UNDO if verb == "undo" else Action.CHANGE
         action_record(request, ConsolidationRun, f"{verb.capitalize()}.", [row], action)
 

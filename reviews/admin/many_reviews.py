@@ -1,5 +1,6 @@
-"""Actions on many reviews at once. Each review has its own transaction and its own entry in the log, so a review that
-is refused or fails does not affect the others; one message reports on all."""
+"""The same action done to many reviews at once. Each is done by itself and has its own line in the audit log, so that
+one that is refused, or is broken, loses none of the others; one message says what became of all. Between two of them,
+and between two slices of a large undo, the writes of others have their turn."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -14,13 +15,15 @@ from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import staff_actor
 from memories.audit import Action
+from memories.batches import Slices, in_turns
+from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from reviews.admin.session_titles import title_of
 from reviews.labels import memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo
+from reviews.services import review_cancel, review_undo_slices
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -52,17 +55,18 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
     to before the first of them. Never puts anything back in. Returns the message and its level."""
     taken = TakenBack()
 
-    def undo(run: ReviewRun) -> str:
-        undone = review_undo(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
+    def undo(run: ReviewRun) -> Slices[None]:
+        undone = yield from review_undo_slices(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
         if not undone.undone and not undone.skipped:
             raise Conflict("It is undone already.")
         taken.back |= {(run.owner_id, number) for number in undone.undone}
         taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped}
-        return "Undone." if undone.undone else "Not undone: all of it was changed since."
+        words = "Undone." if undone.undone else "Not undone: all of it was changed since."
+        action_record(request, ReviewRun, words, [run], Action.UNDO)
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
     latest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
-    outcome = _each(request, latest_first, undo, Action.UNDO)
+    outcome = _each(latest_first, lambda run: in_turns(undo(run)))
     return _undo_words(taken, outcome), messages.WARNING if taken.left or outcome.skipped else messages.SUCCESS
 
 
@@ -74,7 +78,7 @@ def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, i
             raise Conflict("It is over.")
         return "Cancelled."
 
-    return _counted("Cancelled", _each(request, runs, cancel))
+    return _counted("Cancelled", _each(runs, _recorded(request, cancel)))
 
 
 def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
@@ -86,7 +90,7 @@ def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, in
         review_request(run.owner_id, run.session)
         return "Reviewed again."
 
-    return _counted("Scheduled again", _each(request, runs, again))
+    return _counted("Scheduled again", _each(runs, _recorded(request, again)))
 
 
 def review_name(run: ReviewRun) -> str:
@@ -95,15 +99,22 @@ def review_name(run: ReviewRun) -> str:
     return f"“{title}” of {run.owner}, {moment(run.created_at)}"
 
 
-def _each(
-    request: HttpRequest, runs: Iterable[ReviewRun], change: Callable[[ReviewRun], str], action: Action = Action.CHANGE
-) -> BulkReviewResult:
-    """`change` returns what the log says, and raises DomainErrors."""
+def _recorded(request: HttpRequest, change: Callable[[ReviewRun], str]) -> Callable[[ReviewRun], None]:
+    """Return the change and its line in the log, in one transaction. `change` returns what the log says."""
+
+    @transaction.atomic
+    def change_and_record(run: ReviewRun) -> None:
+        action_record(request, ReviewRun, change(run), [run], Action.CHANGE)
+
+    return lambda run: in_turn(change_and_record, run)
+
+
+def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkReviewResult:
+    """`do` raises DomainErrors."""
     outcome = BulkReviewResult()
     for run in runs:
         try:
-            with transaction.atomic():
-                action_record(request, ReviewRun, change(run), [run], action)
+            do(run)
         except DomainError as refusal:
             outcome.skip(run, str(refusal))
         except Exception:

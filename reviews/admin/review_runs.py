@@ -25,7 +25,8 @@ from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
-from memories.changes import undo_changes
+from memories.batches import in_turns
+from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
@@ -35,7 +36,7 @@ from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.admin.session_titles import SessionTitles
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo
+from reviews.services import review_cancel, review_undo_slices
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
@@ -168,7 +169,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     def do(self, request: HttpRequest, row: ReviewRun, verb: str) -> None:
         if verb == "undo":
-            say_undone(self, request, review_undo(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN))
+            work = review_undo_slices(row, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
+            say_undone(self, request, in_turns(work))
         elif verb == "put_back":
             self._put_back(request, row)
         elif verb == "cancel":
@@ -187,7 +189,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         if undo is None:
             raise Conflict("This review is not undone.")
         source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=undo.pk)
-        say_restored(self, request, undo_changes(undo, source))
+        say_restored(self, request, in_turns(undo_slices(undo, source)))
 
     def get_urls(self) -> list[URLPattern]:
         now = path("now/<uuid:session_id>/", self.admin_site.admin_view(self.now_view), name="reviews_reviewrun_now")

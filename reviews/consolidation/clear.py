@@ -1,11 +1,10 @@
-"""Clearing a book (tombstones, undoable for a time), and forgetting what was derived from a session or a book. Open
-reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back. Lock
-order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
+"""Taking away: clearing a book (tombstones, undoable for a time), and forgetting what a session gave.
+Open reviews and consolidations of the scope end, and past sessions count as dealt with, so that nothing comes back.
+Lock order: reviews → consolidation runs → sessions → book → extractions → state of the book → owner."""
 
 import hashlib
 import secrets
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -19,10 +18,10 @@ from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
-from memories.batches import BatchSize
+from memories.batches import BatchSize, Slices, finish
 from memories.changes import Undone
 from memories.errors import Conflict
-from memories.models import Artifact, Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
+from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
@@ -36,13 +35,24 @@ from reviews.consolidation.withdrawal import (
     withdrawn_keep,
     withdrawn_return,
 )
-from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
+from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
 
 CODE_MINUTES = 10
 FIRST_BATCH = 200
 """Memories that are deleted in the same transaction as everything else of a clear."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
+EMPTY: dict[str, Any] = {
+    "raw_memory": "",
+    "synopsis": "",
+    "usage": {},
+    "error": None,
+    "state": Extraction.State.PASSED,
+    "floor_seq": F("through_seq"),
+    "before_clear": None,
+    "cleared_by": None,
+}
+"""An extraction without words, of a session that counts as dealt with."""
 _MARKED = ("state", "through_seq", "floor_seq")
 
 
@@ -86,15 +96,15 @@ def clear_code_make(book: Book) -> str:
     return code
 
 
-def clear_confirmed(book: Book, code: str, *, actor: str) -> Cleared:
-    """Clear the book if the code is the present one; it is good once. Raises Conflict."""
+def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
+    """Clear the book if the code is the present one; it is good once. In slices. Raises Conflict."""
     with transaction.atomic():
         # Gone before anything else happens: of two that send it at once, one goes on.
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
         cleared, through = _clear_begin(book, _source(actor, WriteOrigin.USER))
-    return _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through)
+    return (yield from _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through))
 
 
 def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
@@ -106,7 +116,7 @@ def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER
     source = _source(actor, origin)
     with transaction.atomic():
         cleared, through = _clear_begin(book, source)
-    return _clear_rest(book, source, cleared, through)
+    return finish(_clear_rest(book, source, cleared, through))
 
 
 def _source(actor: str, origin: WriteOrigin) -> Source:
@@ -138,22 +148,25 @@ def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
     return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
 
 
-def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Cleared:
+def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
     """Delete the memories that are left, up to the number `through`, a batch at a time."""
     if len(cleared.changes) < FIRST_BATCH:
         return cleared
     changes = list(cleared.changes)
     change_set = ChangeSet.objects.get(pk=cleared.change_set)
     size = BatchSize()
-    gone = len(changes)
-    while gone:
-        began = time.monotonic()
-        with book_writing(book, source, change_set=change_set, silent=True) as writer:
-            deleted = _delete_memories(writer, size.rows, through=through)
-        size.took(time.monotonic() - began)
-        changes += deleted
-        gone = len(deleted)
-    book_changed(book, source, ())
+    try:
+        gone = len(changes)
+        while gone:
+            yield
+            began = time.monotonic()
+            with book_writing(book, source, change_set=change_set, silent=True) as writer:
+                deleted = _delete_memories(writer, size.rows, through=through)
+            size.took(time.monotonic() - began)
+            changes += deleted
+            gone = len(deleted)
+    finally:  # also where the client has gone
+        book_changed(book, source, ())
     return replace(cleared, changes=changes)
 
 
@@ -194,23 +207,6 @@ def session_was_forgotten(event: SessionForgotten) -> None:
         note_change(row.owner_id, row.book_id, forgotten=True)
 
 
-def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """For forgetting everything: documents with their history, notes, runs. Inside that transaction, books locked.
-    Open runs find the raised epoch and end by themselves."""
-    erased = {
-        "artifacts": Artifact.objects.filter(owner_id=owner_id, book__in=books).count(),
-        "extractions": _empty(Extraction.objects.filter(owner_id=owner_id, book__in=books)),
-    }
-    Artifact.objects.filter(owner_id=owner_id, book__in=books).delete()
-    ClearedReview.objects.filter(owner_id=owner_id, review__book__in=books).delete()
-    ConsolidationState.objects.filter(owner_id=owner_id, book__in=books).delete()
-    over = ConsolidationRun.objects.filter(owner_id=owner_id, book__in=books)
-    over.exclude(state__in=ConsolidationRun.OPEN).delete()
-    for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
-        _pass_over(book, None, timezone.now(), {})
-    return erased
-
-
 def purge_cleared(before: datetime) -> int:
     """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
     notes."""
@@ -230,7 +226,7 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
     return changes
 
 
-def _pass_over(book: Book, change_set: UUID | None, now: datetime, positions: ReviewPositions) -> None:
+def _pass_over(book: Book, change_set: UUID, now: datetime, positions: ReviewPositions) -> None:
     """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
     sessions = {session.pk: session for session in _sessions(book)}
     rows = list(_extractions(book).filter(session__in=sessions))
@@ -276,16 +272,7 @@ def _mark(row: Extraction, session: Session) -> None:
 
 def _empty(rows: "QuerySet[Extraction]") -> int:
     """Take the words out of extractions for good; their sessions count as dealt with."""
-    return rows.update(
-        raw_memory="",
-        synopsis="",
-        usage={},
-        error=None,
-        state=Extraction.State.PASSED,
-        floor_seq=F("through_seq"),
-        before_clear=None,
-        cleared_by=None,
-    )
+    return rows.update(**EMPTY)
 
 
 def _sessions(book: Book) -> "QuerySet[Session]":

@@ -4,6 +4,7 @@ from django.conf import settings
 
 from gateway.command_syntax import COMMAND
 from gateway.commands import CommandCall, CommandReply, register_handler
+from memories.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
 from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
@@ -20,14 +21,14 @@ def register_commands() -> None:
         register_handler(verb, handler)
 
 
-def _clear(call: CommandCall) -> CommandReply:
+def _clear(call: CommandCall) -> Slices[CommandReply]:
     if call.temporary:
         return CommandReply(text=_TEMPORARY)
     book = _book(call)
     if not call.command.code:
         return CommandReply(text=_ask(book, call.command.verb))
     try:
-        cleared = clear_confirmed(book, call.command.code, actor=call.caller.actor)
+        cleared = yield from clear_confirmed(book, call.command.code, actor=call.caller.actor)
     except Conflict as refused:
         return CommandReply(text=f"Nothing was deleted. {refused} `{COMMAND} {call.command.verb}` gives one.")
     text = (

@@ -134,7 +134,6 @@ function lineList(className, label) {
 function openForget(list) {
   const dialog = document.getElementById("forget");
   const meters = document.querySelector("[data-memories-in-book]").dataset;
-  const some = (count, one, many) => `${count} ${Number(count) === 1 ? one : many}`;
   dialog.querySelector("[data-what]").textContent =
     `This deletes ${some(meters.memoriesInBook, "memory", "memories")}, ${some(meters.documentsInBook, "document", "documents")} ` +
     `and their history in book ${list.book}. It cannot be undone.`;
@@ -147,6 +146,30 @@ function openForget(list) {
   dialog.querySelector("[data-forget-now]").hidden = false;
   dialog.querySelector("[data-forget-now]").disabled = true;
   dialog.showModal();
+}
+
+function some(count, one, many) {
+  return `${count} ${Number(count) === 1 ? one : many}`;
+}
+
+// Says each second how many memories are left, until the request is over. Returns what the request answers.
+async function whileSaying(dialog, list, request) {
+  let over = false;
+  const timer = setInterval(async () => {
+    await list.refreshSummary();
+    if (over) return;
+    const left = document.querySelector("[data-memories-in-book]").dataset.memoriesInBook;
+    const words = `Forgetting: ${some(left, "memory is", "memories are")} left. It goes on when you close this page.`;
+    dialog.querySelector("[data-receipt]").replaceChildren(paragraph(words));
+    dialog.querySelector("[data-receipt]").hidden = false;
+    dialog.querySelector("[data-done]").textContent = "Close";
+  }, 1000);
+  try {
+    return await request;
+  } finally {
+    over = true;
+    clearInterval(timer);
+  }
 }
 
 function installForget(dialog, list) {
@@ -164,7 +187,8 @@ function installForget(dialog, list) {
   button.addEventListener("click", () =>
     attempt(dialog, async () => {
       button.disabled = true;
-      const receipt = await call("DELETE", `/api/account/memories?book=${encodeURIComponent(list.book)}`);
+      const request = call("DELETE", `/api/account/memories?book=${encodeURIComponent(list.book)}`);
+      const receipt = await whileSaying(dialog, list, request);
       const erased = Object.entries(receipt.erased).filter(([, count]) => count);
       const words = paragraph(`Forgotten, ${new Date(receipt.at).toISOString().slice(0, 16).replace("T", " ")} UTC. The receipt:`);
       const figures = document.createElement("dl");

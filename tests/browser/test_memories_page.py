@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 import scanning
 from gateway.models import Agent, Message, Run
@@ -367,6 +367,24 @@ def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: V
     assert not Memory.objects.exists()
     assert not Revision.objects.exists()
     assert not Artifact.objects.exists()
+
+
+def test_a_long_forgetting_says_how_many_are_left(alices: Visitor, tea: Memory) -> None:
+    page = opened(alices)
+    held: list[Route] = []
+    page.route("**/api/account/memories?book=main", lambda route: held.append(route))
+    page.get_by_role("button", name="Export, import, forget everything").click()
+    page.get_by_role("button", name="Forget everything…").click()
+    dialog = page.get_by_role("dialog", name="Forget everything")
+    dialog.get_by_role("textbox").fill("forget main")
+    dialog.get_by_role("button", name="Forget everything").click()
+    expect(dialog.get_by_role("status")).to_have_text(
+        "Forgetting: 1 memory is left. It goes on when you close this page."
+    )
+    expect(dialog.get_by_role("button", name="Close")).to_be_visible()
+    held[0].continue_()
+    expect(dialog).to_contain_text("The receipt:")
+    expect(dialog).not_to_contain_text("left")
 
 
 def test_where_it_is_from_leads_to_the_turn(alices: Visitor, tea: Memory) -> None:

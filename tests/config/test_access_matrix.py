@@ -19,7 +19,7 @@ from gateway.routing import websocket_routes
 from memories.artifacts import artifact_put
 from memories.auditors import AUDITORS, auditors_make
 from memories.database import in_thread
-from memories.models import ChangeSet, Owner, Revision, WriteOrigin
+from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, owner_make, session_make
@@ -130,6 +130,8 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "account/keys/": (OWN_FORM, "POST", "/account/keys/"),
     "account/keys/<uuid:key_id>/revoke/": (ALICES_PAGE, "POST", "/account/keys/{key}/revoke/"),
     "account/delete/": (OWN_FORM, "POST", "/account/delete/"),
+    # Only numbers, for who has the random address: the login is gone by then.
+    "account/deleting/<uuid:erasure_id>/": ("iiiiii", "GET", "/account/deleting/{erasure}/"),
     "login/": ("iiiiii", "GET", "/login/"),
     "logout/": ("ssssss", "POST", "/logout/"),
     "admin/login/": ("ssfssf", "GET", "/admin/login/"),
@@ -213,6 +215,7 @@ def rows_of(alice: Owner) -> dict[str, str]:
         "run": str(consolidation.pk),
         "change_set": str(change_set.pk),
         "key": str(key_make(alice)[0].pk),
+        "erasure": str(Erasure.objects.create(owner_id=alice.pk, scope="account").pk),
     }
 
 

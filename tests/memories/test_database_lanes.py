@@ -5,6 +5,7 @@ import sqlite3
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +14,7 @@ import pytest
 from django.conf import settings as configured
 from django.contrib.auth.models import User
 from django.db import OperationalError, connection, connections
-from django.test import Client
+from django.test import AsyncClient, Client
 from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
@@ -135,6 +136,44 @@ async def test_a_held_lock_refuses_writes_and_lets_reads_pass(alice: Owner, alic
         assert [refusal(*answer) for answer in writes] == [(503, "overloaded")] * 4
         assert [(await alice_api.get(path))[0] for path in ("/api/memories", "/api/sessions")] == [200, 200]
     assert (await alice_api.post("/api/memories", {"content": "Likes rain."}))[0] == 201
+
+
+@only_sqlite
+async def test_who_is_seen_first_while_the_lock_is_held_comes_again_and_holds_up_nobody(
+    alice: Owner, alice_api: Api, settings: Settings
+) -> None:
+    settings.DB_READ_THREADS = 1
+    _, trusted = await in_thread(partial(key_make, alice, trusted=True))
+    _, shared = await in_thread(partial(key_make, alice))
+    newcomer = await in_thread(partial(User.objects.create_user, "newcomer"))
+    browser = AsyncClient()
+    await in_thread(browser.force_login, newcomer)
+    with write_lock():
+        first = [
+            asyncio.create_task(Api(trusted).raw("GET", "/api/memories", x_daybook_user="u1")),
+            asyncio.create_task(Api(shared).raw("GET", "/api/memories", x_openwebui_user_id="u1")),
+            asyncio.create_task(browser.get("/api/memories")),
+        ]
+        await asyncio.sleep(0)
+        assert (await alice_api.get("/api/memories"))[0] == 200
+        assert not any(task.done() for task in first)
+        for answer in await asyncio.gather(*first):
+            assert refusal(answer.status_code, answer.json()) == (503, "overloaded")
+            assert int(answer["Retry-After"]) >= 1
+    assert (await Api(trusted).call("GET", "/api/memories", x_daybook_user="u1"))[0] == 200
+
+
+@only_sqlite
+def test_a_newcomers_page_says_that_it_is_busy_while_the_lock_is_held(db: None) -> None:
+    connection.close()
+    connection.settings_dict["OPTIONS"]["timeout"] = 0.1
+    browser = Client(raise_request_exception=False)
+    browser.force_login(User.objects.create_user("newcomer"))
+    with write_lock():
+        answer = browser.get("/memories/")
+    connection.settings_dict["OPTIONS"]["timeout"] = configured.DB_BUSY_SECONDS
+    connection.close()
+    assert (answer.status_code, answer["Retry-After"]) == (503, "2")
 
 
 @only_sqlite

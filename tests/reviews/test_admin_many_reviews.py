@@ -12,7 +12,7 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.admin import many_reviews
 from reviews.approvals import review_approve
 from reviews.models import ReviewRun
-from reviews.services import review_undo
+from reviews.services import review_undo, review_undo_slices
 from tests.admin_rows import bob, staff_client
 from tests.factories import memory_make, owner_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
@@ -158,12 +158,11 @@ def test_one_bad_row_does_not_lose_the_others(
     reviews = [saved(alice, adds(f"Fact {number}.")) for number in range(3)]
 
     def undo(run: ReviewRun, **how: Any) -> Any:
-        undone = review_undo(run, **how)
         if run.pk == reviews[1].pk:
             raise RuntimeError("broken")
-        return undone
+        return review_undo_slices(run, **how)
 
-    monkeypatch.setattr(many_reviews, "review_undo", undo)
+    monkeypatch.setattr(many_reviews, "review_undo_slices", undo)
     said = act(root, "undo_reviews", *reviews)
     assert said.startswith("2 memories were taken back. Left out: ")
     assert "It could not be done; the server's log says why." in said

@@ -12,6 +12,7 @@ from django.utils import timezone
 from gateway.models import Agent, Session
 from gateway.services import session_delete, session_forget
 from memories.artifacts import artifact_put, live_artifacts
+from memories.batches import finish
 from memories.changes import change_set_get, undo_changes
 from memories.errors import Conflict
 from memories.forgetting import forget_memories
@@ -299,15 +300,15 @@ def test_a_code_is_for_its_book_good_once_and_not_for_long(alice: Owner, agent: 
     memory_make(alice, "Kept.", book="other")
     code = clear_code_make(book_of(alice))
     with pytest.raises(Conflict, match="not valid"):
-        clear_confirmed(book_of(alice, "other"), code, actor="user:1")
+        finish(clear_confirmed(book_of(alice, "other"), code, actor="user:1"))
     newer = clear_code_make(book_of(alice))
     with pytest.raises(Conflict, match="not valid"):
-        clear_confirmed(book_of(alice), code, actor="user:1")
+        finish(clear_confirmed(book_of(alice), code, actor="user:1"))
     ClearCode.objects.update(expires_at=timezone.now())
     with pytest.raises(Conflict, match="not valid"):
-        clear_confirmed(book_of(alice), newer, actor="user:1")
+        finish(clear_confirmed(book_of(alice), newer, actor="user:1"))
     last = clear_code_make(book_of(alice))
-    assert clear_confirmed(book_of(alice), last, actor="user:1").change_set
+    assert finish(clear_confirmed(book_of(alice), last, actor="user:1")).change_set
 
 
 def test_a_deleted_sessions_notes_go_and_the_documents_are_made_without_them(

@@ -1,0 +1,96 @@
+"""The steps of a forgetting. A step erases or empties rows of one table, some in each call, so that a transaction is
+short however many there are. The rows of an owner who goes are found by the model of Django: children first."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+from django.apps import apps
+from django.db.models import ForeignKey, Model, QuerySet
+
+from memories import invalidation
+from memories.models import Owner
+
+Batch = Callable[[int], int]
+"""Does some of the work, with so many rows at most; how many it were. Called in a transaction, until that is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureStep:
+    """Work on the rows of one table. `name` is what a receipt calls them; empty: they are not counted."""
+
+    name: str
+    batch: Batch
+
+
+def deleting(rows: "QuerySet[Any]") -> Batch:
+    """Delete the rows. What refers to them has to be gone already, or goes with them in one transaction."""
+
+    def batch(most: int) -> int:
+        keys = list(rows.order_by().values_list("pk", flat=True)[:most])
+        rows.model._base_manager.filter(pk__in=keys).delete()
+        return len(keys)
+
+    return batch
+
+
+def each_page(rows: "QuerySet[Any]", change: "Callable[[QuerySet[Any]], object]") -> Batch:
+    """Call `change` once for each row, with some rows at a time."""
+    reached = None
+
+    def batch(most: int) -> int:
+        nonlocal reached
+        left = rows if reached is None else rows.filter(pk__gt=reached)
+        keys = list(left.order_by("pk").values_list("pk", flat=True)[:most])
+        if keys:
+            reached = keys[-1]
+            change(rows.model._base_manager.filter(pk__in=keys))
+        return len(keys)
+
+    return batch
+
+
+def updating(rows: "QuerySet[Any]", **values: Any) -> Batch:
+    """Set these values in each row."""
+    return each_page(rows, lambda page: page.update(**values))
+
+
+def owner_steps(owner_id: UUID) -> Iterator[ErasureStep]:
+    """Everything that hangs off an owner, its end users with all of theirs first. The owner's own row stays."""
+    for owner in ("owner__parent_id", "owner_id"):
+        for model in owner_tables():
+            yield ErasureStep(str(model._meta.model_name), deleting(model._base_manager.filter(**{owner: owner_id})))
+        if owner != "owner_id":
+            yield ErasureStep("owner", _end_users_deleting(owner_id))
+
+
+def _end_users_deleting(owner_id: UUID) -> Batch:
+    rows = Owner.objects.filter(parent_id=owner_id)
+    delete = deleting(rows)
+
+    def batch(most: int) -> int:
+        for end_user in list(rows.order_by().values_list("pk", flat=True)[:most]):
+            invalidation.publish(invalidation.Kind.OWNER, owner_id=end_user)
+        return delete(most)
+
+    return batch
+
+
+@cache
+def owner_tables() -> tuple[type[Model], ...]:
+    """Every model whose rows belong to an owner, each before those that it refers to."""
+    left = [model for model in apps.get_models() if model is not Owner and Owner in _parents(model)]
+    ordered: list[type[Model]] = []
+    while left:
+        free = [model for model in left if not any(model in _parents(other) for other in left if other is not model)]
+        if not free:
+            raise RuntimeError(f"These models refer to each other in a circle: {left}")
+        ordered += free
+        left = [model for model in left if model not in free]
+    return tuple(ordered)
+
+
+def _parents(model: type[Model]) -> set[Any]:
+    return {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}

@@ -1,0 +1,51 @@
+"""Forgettings that are under way."""
+
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+LEASE_SECONDS = 60
+
+
+def _leased() -> datetime:
+    return timezone.now() + timedelta(seconds=LEASE_SECONDS)
+
+
+class Erasure(models.Model):
+    """One forgetting: what was asked for, so that any process can finish it, and how much is gone so far. Its owner may
+    be gone before it is over, so there is no foreign key. Its id is all that is needed to see its numbers, and is
+    random. When it is over, only numbers are left of it, for a day."""
+
+    class Scope(models.TextChoices):
+        MEMORIES = "memories", "What is remembered, of all books or of one"
+        OWNER = "owner", "The owner with everything"
+        ACCOUNT = "account", "The owner and the login"
+
+    id = models.UUIDField(primary_key=True, default=uuid4, editable=False)
+    owner_id = models.UUIDField(null=True)
+    scope = models.CharField(max_length=8, choices=Scope.choices)
+    book = models.CharField(max_length=64, blank=True, help_text="Name of the one book; empty: all of them.")
+    actor = models.CharField(max_length=255, blank=True, help_text="Name of the account that asked for it.")
+    actor_id = models.CharField(max_length=80, blank=True)
+    stopped = models.BooleanField(default=False, help_text="Nothing in the background writes of before any more.")
+    erased = models.JSONField(default=dict, help_text="How many rows of what are gone.")
+    leased_until = models.DateTimeField(default=_leased, help_text="Until then a process is at it.")
+    created_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["leased_until"], condition=Q(finished_at__isnull=True), name="erasure_open"),
+            models.Index(fields=["finished_at"], name="erasure_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.scope} {self.pk}"
+
+    @property
+    def gone(self) -> int:
+        """How many rows are gone so far."""
+        return sum(self.erased.values())

@@ -1,0 +1,102 @@
+"""Reading writes nothing: every GET of the APIs and the pages, and every tool that only reads, asked a second time. The
+first time may note something once, such as a new owner or the use of a key."""
+
+import json
+from collections.abc import AsyncGenerator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from django.db import connection
+from django.test import AsyncClient, Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from memories.database import in_thread
+from memories.models import Owner
+from memories.tools import TOOLS as TOOL_TABLE
+from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
+from tests.conftest import Api
+from tests.factories import memory_make
+from tests.gateway.test_v1_queries import statements
+
+# What is written because somebody reads, and why: docs/limits.md says it too.
+WRITES = {"GET /api/export": "who exported whose words is recorded before the first of them is sent"}
+
+pytestmark = pytest.mark.django_db
+
+
+def writing(statements: list[str]) -> list[str]:
+    """Those of the statements that write."""
+    return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
+
+
+@pytest.fixture(autouse=True)
+def later(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is stored some seconds later, between the writes of others, is no part of the request."""
+    for module in ("gateway.key_uses", "memories.tools.documents"):
+        monkeypatch.setattr(f"{module}.write_later", lambda function: None)
+
+
+@pytest_asyncio.fixture
+async def world(alice: Owner) -> AsyncGenerator[World]:
+    yield await in_thread(World, alice)
+
+
+@pytest.mark.parametrize("name", [name for name in API if name.startswith("GET ")])
+@pytest.mark.parametrize("caller", ["owner's key", "owner"])
+async def test_an_operation_that_reads_writes_nothing(world: World, name: str, caller: str) -> None:
+    path = world.filled(API[name][1])
+    await request(world.clients[caller], "GET", path, None)
+    async with statements() as found:
+        await request(world.clients[caller], "GET", path, None)
+    assert writing(found) == [] or name in WRITES
+
+
+@pytest.mark.parametrize("name", [name for name, (_, method, _) in PAGES.items() if method == "GET"])
+def test_a_page_that_is_read_writes_nothing(alice: Owner, name: str) -> None:
+    world, client = World(alice), Client()
+    client.cookies = world.clients["owner"].cookies
+    path = world.filled(PAGES[name][2])
+    b"".join(client.get(path))
+    with CaptureQueriesContext(connection) as found:
+        b"".join(client.get(path))
+    assert writing([query["sql"] for query in found]) == [] or name in WRITES
+
+
+@pytest.mark.parametrize("name", [name for name in TOOLS if not TOOL_TABLE[name].writes])
+async def test_a_tool_that_reads_writes_nothing(world: World, name: str) -> None:
+    client: AsyncClient = world.clients["owner's key"]
+    call = {"name": name, "arguments": world.filled(TOOLS[name][1])}
+    message = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
+    sent: dict[str, Any] = {"data": message, "content_type": "application/json"}
+    await client.post("/mcp", **sent)
+    async with statements() as found:
+        await client.post("/mcp", **sent)
+    assert writing(found) == [] or name in WRITES
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/api/memories/search", {"query": "tea"}),
+        ("/mcp", {"method": "tools/call", "params": {"name": "search_memories", "arguments": {"query": "tea"}}}),
+        ("/mcp", {"method": "tools/call", "params": {"name": "get_memories", "arguments": {}}}),
+    ],
+    ids=["search", "search_memories", "get_memories"],
+)
+async def test_what_expired_is_hidden_before_the_sweep_and_nothing_is_written(
+    alice: Owner, alice_api: Api, monkeypatch: pytest.MonkeyPatch, path: str, body: dict[str, Any]
+) -> None:
+    now = timezone.now()
+    await in_thread(memory_make, alice, "Likes tea.", expires_at=now + timedelta(hours=1))
+    if path == "/mcp":
+        body = {"jsonrpc": "2.0", "id": 1, **body}
+    _, answer = await alice_api.post(path, body)
+    assert "Likes tea." in json.dumps(answer)
+    monkeypatch.setattr(timezone, "now", lambda: now + timedelta(hours=2))
+    async with statements() as found:
+        _, answer = await alice_api.post(path, body)
+    assert "Likes tea." not in json.dumps(answer)
+    assert writing(found) == []

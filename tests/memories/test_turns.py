@@ -1,0 +1,186 @@
+"""Large undos go in slices, each with a transaction and a turn in the write lane: others write in between."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+from pytest_django.fixtures import Settings
+
+from memories import changes, database
+from memories.batches import BatchSize, Slices, in_slices_to_the_end
+from memories.database import close_lanes, in_turn
+from memories.importing import import_text
+from memories.models import Book, ChangeSet, Memory, Owner
+from memories.services import book_limits_set
+from reviews.consolidation import clear
+from reviews.models import ReviewRun
+from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.waiting import eventually, eventually_async
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROWS, COUNT = 2, 7
+
+
+@pytest.fixture(autouse=True)
+def lanes(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Real database threads, and slices of two memories."""
+    settings.DB_THREADS = 1
+    monkeypatch.setattr(changes, "ATOMIC", ROWS)
+    monkeypatch.setattr(clear, "FIRST_BATCH", ROWS)
+    for module in (changes, clear):
+        monkeypatch.setattr(module, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
+    monkeypatch.setattr("memories.batches._LEAST", ROWS)
+    yield
+    close_lanes()
+
+
+def review_make(owner: Owner) -> ReviewRun:
+    """A review that saved COUNT memories."""
+    book_limits_set({"main": (0, 0)})
+    lines = "\n".join(json.dumps({"content": f"Likes tea number {number}."}) for number in range(COUNT))
+    (imported,) = import_text(owner.pk, lines, actor="user:1", preview=False).change_sets
+    numbers = Memory.objects.filter(owner=owner).order_by("number").values_list("number", flat=True)
+    writes = [
+        {"action": "add", "after": "…", "state": "applied", "index": index, "memory_id": str(number)}
+        for index, number in enumerate(numbers)
+    ]
+    review = ReviewRun.objects.create(
+        owner=owner, book=Book.objects.get(owner=owner), state="saved", trigger="request", first_seq=1, last_seq=2,
+        agent_name="assistant", book_epoch=1, change_set=imported, writes=writes,
+    )  # fmt: skip
+    ChangeSet.objects.filter(pk=imported).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
+    return review
+
+
+class Watch:
+    """What happens in which order. While the first slice is under way, somebody else's write is queued behind it."""
+
+    def __init__(self, other: Owner) -> None:
+        self.seen: list[tuple[str, bool]] = []
+        self._other = threading.Thread(target=in_turn, args=(self._write, other))
+
+    def _write(self, owner: Owner) -> None:
+        memory_make(owner, "Likes rum.")
+        self._note("somebody else")
+
+    def _note(self, what: str) -> None:
+        self.seen.append((what, threading.current_thread().name.startswith("daybook-db")))
+
+    def slice(self, work: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        before = Memory.objects.filter(deleted_at=None).count()
+        result = work(*args, **kwargs)
+        assert before - Memory.objects.filter(deleted_at=None).count() <= ROWS
+        self._note("slice")
+        if self._other.ident is None:
+            self._other.start()
+            lane: Any = database._write_lane
+            eventually(lambda: lane._pool._work_queue.qsize() == 1, within=10)
+        return result
+
+    def over(self) -> None:
+        self._other.join(10)
+
+
+def undo_by_api(client: Client, path: str) -> Any:
+    _, plain = key_make(Owner.objects.get(user__username="alice"))
+    return client.post(path, data="{}", content_type="application/json", headers={"authorization": f"Bearer {plain}"})
+
+
+def undo_change_set(client: Client, review: ReviewRun) -> Any:
+    return undo_by_api(client, f"/api/changes/{review.change_set}/undo")
+
+
+def undo_review(client: Client, review: ReviewRun) -> Any:
+    return undo_by_api(client, f"/api/reviews/{review.pk}/undo")
+
+
+def undo_review_in_the_admin(client: Client, review: ReviewRun) -> Any:
+    address = reverse("admin:reviews_reviewrun_object_action", args=[review.pk])
+    return client.post(address, {"verb": "undo"})
+
+
+def undo_change_set_in_the_admin(client: Client, review: ReviewRun) -> Any:
+    address = reverse("admin:memories_changeset_object_action", args=[review.change_set])
+    return client.post(address, {"verb": "undo"})
+
+
+def undo_many_in_the_admin(client: Client, review: ReviewRun) -> Any:
+    chosen = {"action": "undo_reviews", "_selected_action": [str(review.pk)]}
+    return client.post(reverse("admin:reviews_reviewrun_changelist"), chosen)
+
+
+@pytest.mark.parametrize(
+    "undo",
+    [
+        undo_change_set,
+        undo_review,
+        undo_review_in_the_admin,
+        undo_change_set_in_the_admin,
+        undo_many_in_the_admin,
+    ],
+)
+def test_somebody_else_writes_between_two_slices_of_an_undo(
+    alice: Owner, bob: Owner, charlie: Owner, undo: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review = review_make(alice)
+    watch = Watch(charlie)
+    take_back = changes._Undoing.take_back
+    monkeypatch.setattr(changes._Undoing, "take_back", lambda *args, **how: watch.slice(take_back, *args, **how))
+    client = Client()
+    client.force_login(User.objects.get(pk=bob.user_id))
+    assert undo(client, review).status_code in {200, 302}
+    watch.over()
+    slices = [("slice", True)] * 4
+    assert watch.seen == [slices[0], ("somebody else", True), *slices[1:]]
+    assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
+    assert ReviewRun.objects.get().state == "undone"
+
+
+def test_somebody_else_writes_between_two_slices_of_a_clear(
+    alice: Owner, charlie: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review_make(alice)
+    session = session_make(alice, agent_make())
+    code = clear.clear_code_make(Book.objects.get(owner=alice))
+    watch = Watch(charlie)
+    delete = clear._delete_memories
+    monkeypatch.setattr(clear, "_delete_memories", lambda *args, **how: watch.slice(delete, *args, **how))
+    _, plain = key_make(alice)
+    answer = Client().post(
+        f"/api/sessions/{session.pk}/turns",
+        data=json.dumps({"content": f"/memory clear confirm {code}"}),
+        content_type="application/json",
+        headers={"authorization": f"Bearer {plain}"},
+    )
+    assert answer.status_code == 200, answer.content
+    watch.over()
+    assert [what for what, _ in watch.seen] == ["slice", "somebody else", *["slice"] * 4]
+    assert all(in_lane for _, in_lane in watch.seen)
+    assert list(Memory.objects.filter(deleted_at=None).values_list("content", flat=True)) == ["Likes rum."]
+
+
+async def test_work_that_goes_to_its_end_does_so_without_its_client() -> None:
+    done: list[int] = []
+    go = threading.Event()
+
+    def work() -> Slices[None]:
+        for number in range(3):
+            assert number == 0 or go.wait(10)
+            done.append(number)
+            yield
+
+    task = asyncio.create_task(in_slices_to_the_end(work()))
+    await eventually_async(lambda: done, within=10)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert done == [0]
+    go.set()
+    await eventually_async(lambda: done == [0, 1, 2], within=10)
