@@ -111,7 +111,7 @@ async def test_texts_of_another_upstream_are_embedded_only_where_an_administrato
     alice_api: Api, private: Session, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(jobs, "async_task", lambda task, book_id, **options: asked.append(book_id))
+    monkeypatch.setattr(jobs, "enqueue", lambda task, book_id: asked.append(str(book_id)))
     book = await in_thread(Book.objects.get)
     turns = f"/api/sessions/{private.pk}/turns"
     model.script("Yes.", "Yes.")

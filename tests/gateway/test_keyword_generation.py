@@ -54,7 +54,7 @@ def test_books_are_handed_to_the_queue_only_with_an_upstream(
 ) -> None:
     memory_make(alice, "Is vegetarian.")
     asked: list[str] = []
-    monkeypatch.setattr(jobs, "async_task", lambda task, book_id, **options: asked.append(book_id))
+    monkeypatch.setattr(jobs, "enqueue", lambda task, book_id: asked.append(str(book_id)))
     settings.DAYBOOK_UPSTREAMS = {}
     assert keyword_generation.enqueue_missing() == 0
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:9/v1", "key": "x"}}
@@ -68,7 +68,7 @@ def test_a_book_is_given_to_the_upstream_of_its_agents_or_left_alone(
     address = {"url": "http://127.0.0.1:9/v1", "key": "x"}
     settings.DAYBOOK_UPSTREAMS = {"default": address, "local": address}
     asked: list[str] = []
-    monkeypatch.setattr(jobs, "async_task", lambda task, book_id, **options: asked.append(book_id))
+    monkeypatch.setattr(jobs, "enqueue", lambda task, book_id: asked.append(str(book_id)))
     agent_make("private", upstream="local", model="llama", book="private")
     agent_make("one", book="shared")
     agent_make("other", upstream="local", book="shared")
