@@ -15,6 +15,10 @@ export class Notifications extends EventTarget {
     window.addEventListener("offline", () => this.#lost());
     window.addEventListener("pagehide", () => this.socket?.close());
     window.addEventListener("pageshow", (event) => event.persisted && this.#now());
+    // The answer to this form is about the end of the login; a sign-in page must not come before it.
+    document.addEventListener("submit", ({ target }) => {
+      this.leaving = target.matches("[data-delete]");
+    });
     this.#open();
   }
 
@@ -63,6 +67,7 @@ export class Notifications extends EventTarget {
 
   // Refused again and again may mean signed out, in another tab or by a new password.
   async #signedOut() {
+    if (this.leaving) return;
     const answer = await fetch(`/api/notifications?after=${this.last}&limit=1`).catch(() => null);
     if (answer?.status === 401) location.href = `/login/?next=${encodeURIComponent(location.pathname)}`;
   }

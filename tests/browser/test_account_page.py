@@ -5,9 +5,11 @@ from django.contrib.auth.models import User
 from playwright.sync_api import Page, expect
 
 from gateway.authentication import find_caller
+from gateway.chat import account
 from gateway.keys import key_hash
 from gateway.models import ApiKey
 from memories.errors import Unauthorized
+from memories.forgetting import forgetting_sweep
 from memories.models import Memory, Owner
 from tests.browser.axe import axe_source, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, owner_of
@@ -102,6 +104,22 @@ def test_everything_is_deleted_after_a_typed_line(visitor: NewVisitor) -> None:
     page.goto(f"{alice.address}/memories/")
     expect(page.get_by_role("button", name="Sign in")).to_be_visible()
     expect(charlie.open("/memories/").get_by_text("Charlie keeps goats.")).to_be_visible()
+
+
+def test_a_long_deletion_says_how_far_it_is_until_it_is_over(
+    visitor: NewVisitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory_make(owner_of("alice"), "Alice keeps bees.")
+    monkeypatch.setattr(account, "DELETE_SECONDS", 0)
+    page = opened(visitor("alice"))
+    page.get_by_label("Type delete everything to go on").fill("delete everything")
+    page.get_by_label("Your password").fill("alice knows it")
+    page.get_by_role("button", name="Delete everything").click()
+    expect(page.get_by_role("heading", name="Everything is being deleted.")).to_be_visible()
+    expect(page.get_by_role("status").first).to_contain_text("gone so far.")
+    forgetting_sweep()
+    expect(page.get_by_role("heading", name="Everything is deleted.")).to_be_visible(timeout=10_000)
+    expect(page.locator(".receipt")).to_contain_text("memories1")
 
 
 @pytest.mark.parametrize(

@@ -372,7 +372,7 @@ def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: V
 def test_a_long_forgetting_says_how_many_are_left(alices: Visitor, tea: Memory) -> None:
     page = opened(alices)
     held: list[Route] = []
-    page.route("**/api/account/memories?book=main", held.append)
+    page.route("**/api/account/memories?book=main", lambda route: held.append(route))
     page.get_by_role("button", name="Export, import, forget everything").click()
     page.get_by_role("button", name="Forget everything…").click()
     dialog = page.get_by_role("dialog", name="Forget everything")

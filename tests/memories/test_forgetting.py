@@ -64,8 +64,6 @@ def row_make(model: type[models.Model], owner: Owner, number: int) -> None:
             values[field.name] = None if theirs is model else rows.order_by("pk")[number % rows.count()]
         elif (field.unique and not field.has_default()) or field.name in {"path_key", "seq", "number", "name"}:
             values[field.name] = _different(field, owner, number)
-        elif field.name == "state":
-            values[field.name] = "completed"
         elif isinstance(field, models.DateField) and not field.null and not field.has_default():
             values[field.name] = timezone.now() + timedelta(days=number)
         elif not field.has_default() and not field.null and not field.primary_key:
