@@ -5,7 +5,6 @@ from django.conf import settings
 from gateway.errors import UpstreamSilent
 from gateway.jobs import rest_after
 from memories.errors import DomainError, RateLimited, UpstreamError
-from reviews.undo import review_undo as review_undo  # one door for the edges
 
 # Seconds before the second, third and further attempts; a pause that the server asks for is respected.
 RETRY_SECONDS = (5.0, 30.0, 120.0)
