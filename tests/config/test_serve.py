@@ -1,11 +1,26 @@
 """config.serve: the listening socket."""
 
+import gc
 import socket
+from collections.abc import Iterator
 
 import pytest
 
 from config.environment import ConfigurationError
-from config.serve import SERVERS, address, listening_socket, reachable
+from config.serve import SERVERS, address, listening_socket, reachable, serve
+
+_frozen_when_served: list[int] = []
+
+
+def note_frozen(listener: socket.socket) -> None:
+    """Stands in for a server."""
+    _frozen_when_served.append(gc.get_freeze_count())
+
+
+@pytest.fixture
+def _unfrozen() -> Iterator[None]:
+    yield
+    gc.unfreeze()
 
 
 def test_port_0_takes_a_free_one() -> None:
@@ -46,3 +61,12 @@ def test_an_ipv6_address_is_bracketed() -> None:
 
 def test_both_servers_are_known() -> None:
     assert set(SERVERS) == {"daphne", "uvicorn"}
+
+
+@pytest.mark.usefixtures("_unfrozen")
+def test_the_garbage_collector_leaves_what_was_loaded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.note_frozen")
+    loaded = len(gc.get_objects())
+    with listening_socket("127.0.0.1", 0) as listener:
+        serve("uvicorn", listener)
+    assert _frozen_when_served[-1] > loaded / 2
