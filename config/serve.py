@@ -5,6 +5,7 @@ import errno
 import gc
 import os
 import socket
+import sys
 from collections.abc import Callable
 
 from django.utils.module_loading import import_string
@@ -17,6 +18,9 @@ SERVERS = {
     "uvicorn": "config.serve_uvicorn.serve",
 }
 _BACKLOG = 2048
+# How long a thread that computes keeps the interpreter while another one waits. An answer takes several turns of the
+# event loop, and each may wait that long behind somebody's search or import; Python's own 5 ms show in the answer.
+_SWITCH_SECONDS = 0.001
 _ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - compared, not bound
 
 
@@ -68,4 +72,5 @@ def serve(name: str, listener: socket.socket) -> None:
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
     gc.collect()
     gc.freeze()
+    sys.setswitchinterval(_SWITCH_SECONDS)
     run(listener)

@@ -10,7 +10,7 @@ from memories.database import in_thread
 
 R = TypeVar("R")
 Slices = Generator[None, None, R]
-SLICE_SECONDS = 0.04
+SLICE_SECONDS = 0.02
 """How long a slice takes, roughly."""
 _LEAST = 10
 

@@ -24,7 +24,7 @@ WRITES = 1_000
 """Writes of a review that one request may name."""
 JSON_DEPTH = 100
 """Levels of lists and objects inside each other."""
-JSON_VALUES = 1_000_000
+JSON_VALUES = 200_000
 """Values of one JSON text, counted by its commas and opening brackets."""
 JSON_NUMBER = 100
 """Characters of one number in JSON."""
@@ -34,6 +34,10 @@ IMPORT_LINES = 50_000
 """Lines of an import."""
 IMPORT_LINE_LENGTH = 200_000
 """Characters of one line of an import."""
+LISTED_MEMORIES = 1_000
+"""Memories that the tool `get_memories` gives, the newest."""
+LISTED_CHARACTERS = 200_000
+"""Characters of those memories together."""
 LARGEST_NUMBER = 2**63 - 1
 """The largest number of a notification, a message or a memory."""
 LIST_LENGTH = 200

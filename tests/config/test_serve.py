@@ -2,6 +2,7 @@
 
 import gc
 import socket
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -9,18 +10,20 @@ import pytest
 from config.environment import ConfigurationError
 from config.serve import SERVERS, address, listening_socket, reachable, serve
 
-_frozen_when_served: list[int] = []
+_seen_when_served: list[tuple[int, float]] = []
 
 
-def note_frozen(listener: socket.socket) -> None:
+def note_settings(listener: socket.socket) -> None:
     """Stands in for a server."""
-    _frozen_when_served.append(gc.get_freeze_count())
+    _seen_when_served.append((gc.get_freeze_count(), sys.getswitchinterval()))
 
 
 @pytest.fixture
-def _unfrozen() -> Iterator[None]:
+def _as_before() -> Iterator[None]:
+    before = sys.getswitchinterval()
     yield
     gc.unfreeze()
+    sys.setswitchinterval(before)
 
 
 def test_port_0_takes_a_free_one() -> None:
@@ -63,10 +66,12 @@ def test_both_servers_are_known() -> None:
     assert set(SERVERS) == {"daphne", "uvicorn"}
 
 
-@pytest.mark.usefixtures("_unfrozen")
-def test_the_garbage_collector_leaves_what_was_loaded_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.note_frozen")
+@pytest.mark.usefixtures("_as_before")
+def test_a_server_pauses_for_no_garbage_and_hands_over_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.note_settings")
     loaded = len(gc.get_objects())
     with listening_socket("127.0.0.1", 0) as listener:
         serve("uvicorn", listener)
-    assert _frozen_when_served[-1] > loaded / 2
+    frozen, interval = _seen_when_served[-1]
+    assert frozen > loaded / 2
+    assert interval == pytest.approx(0.001)
