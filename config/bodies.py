@@ -28,8 +28,8 @@ SMALL_BYTES = 64_000
 JSON_BYTES = 4_000_000
 _LARGE = ("/v1/", "/api/import")
 _BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
-# How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is cut off
-# in the middle never reads the answer.
+# How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
+# cut off in the middle never reads the answer.
 _DRAINED = 4
 # A body may take BODY_SECONDS and a second more for each of these bytes.
 _LEAST_BYTES_PER_SECOND = 50_000

@@ -19,7 +19,9 @@ from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 LONGEST = 50_000
 """Characters of code that is coloured; longer code is shown plain."""
 BUDGET = 0.1
-"""Seconds of processor time that the colours of one rendering may take; the rest of the code is shown plain."""
+"""Seconds of processor time that the colours of one text may take; the rest of its code is shown plain."""
+PAGE_BUDGET = 0.2
+"""The same of all texts of a page together."""
 
 _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
@@ -70,7 +72,7 @@ _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.
 
 
 class Budget:
-    """Processor time that is left for the colours of one rendering, which may hold several blocks of code."""
+    """Processor time that is left for the colours of a text, or of all texts of a page."""
 
     def __init__(self, seconds: float = BUDGET) -> None:
         self.seconds = seconds
@@ -89,12 +91,12 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
     done = 0
     # Several lexers know a comment only by the end of its line.
     for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
+        if time.thread_time() - started > budget.seconds:
+            break
         if start < done:  # a lexer that embeds another one may go back
             continue
         pieces += [("", start), (_css_class(kind), min(start + len(text), len(code)))]
         done = start + len(text)
-        if time.thread_time() - started > budget.seconds:
-            break
     budget.seconds -= time.thread_time() - started
     return _html(code, [*pieces, ("", len(code))])
 
