@@ -16,7 +16,7 @@ SHORT_LENGTH = 255
 """Characters of a name, an id, a category or a filter."""
 MESSAGES = 10_000
 """Messages of one request to /v1."""
-BROUGHT_MESSAGES = 1_000
+BROUGHT_MESSAGES = 500
 """Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first."""
 TOOLS = 1_000
 """Tools that one request to /v1 may define."""

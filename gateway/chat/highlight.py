@@ -1,9 +1,10 @@
 """Colours for code in answers: comments, strings, numbers and key words, found by Pygments.
 
 Code comes from models and from other people, and a page is rendered again at each view, so the work is bounded: the
-length of the code, the processor time of one rendering, and the languages. Lexers of Pygments whose patterns look back
-without limit on some texts (C, C++, Java, Ruby, Make and others) are not used; some of those languages are coloured by
-the lexer of a language with the same words."""
+length of the code, the processor time of one rendering, and the languages. The time is looked at between two tokens, so
+no pattern may take long: bench/highlighting.py tries each lexer with bad texts of the greatest length. Lexers of
+Pygments that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those languages
+are coloured by the lexer of a language with the same words."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,7 +17,7 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-LONGEST = 50_000
+LONGEST = 10_000
 """Characters of code that is coloured; longer code is shown plain."""
 BUDGET = 0.1
 """Seconds of processor time that the colours of one text may take; the rest of its code is shown plain."""
@@ -27,7 +28,6 @@ _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
     "c#": "csharp cs c# c h cpp c++ cc java objective-c objc",
     "clojure": "clojure clj",
-    "console": "console",
     "css": "css",
     "dart": "dart",
     "diff": "diff patch",
@@ -42,10 +42,9 @@ _NAMES = {
     "json": "json jsonc json5 jsonl",
     "jsx": "jsx",
     "julia": "julia jl",
-    "kotlin": "kotlin kt groovy",
+    "kotlin": "kotlin kt groovy scala",
     "lua": "lua",
     "nginx": "nginx",
-    "perl": "perl pl",
     "php": "php",
     "postgresql": "postgresql postgres psql",
     "powershell": "powershell ps1",
@@ -54,7 +53,6 @@ _NAMES = {
     "python": "python py python3 starlark",
     "r": "r",
     "rust": "rust rs",
-    "scala": "scala",
     "scss": "scss",
     "sql": "sql sqlite mysql",
     "swift": "swift",

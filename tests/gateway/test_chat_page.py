@@ -156,9 +156,9 @@ def test_the_answers_of_a_page_share_their_time_for_colours(
     for answer in ("first", "second"):
         turn_make(session, "How?", f"```python\nif True: print('{answer}')\n```")
     address = f"/c/{session.pk}/"
-    assert html_of(page.get(address)).count('<span class="k">if') == 2
+    assert html_of(page, address).count('<span class="k">if') == 2
     monkeypatch.setattr("gateway.chat.transcript.PAGE_BUDGET", 0.0)
-    assert html_of(page.get(address)).count('<span class="k">if') == 0
+    assert html_of(page, address).count('<span class="k">if') == 0
 
 
 def test_the_chat_opens_with_the_session_used_last(page: Client, alice: Owner) -> None:
