@@ -204,6 +204,7 @@ PAGES: dict[str, Row] = {
     "review-fragment": _get("/fragments/review/{world.review}/"),
     "memories": _get("/memories/"),
     "fragments/memories/": _get("/fragments/memories/?q=" + "needle%20" * 400),
+    "fragments/memories/: many words": _get("/fragments/memories/?q=" + "%20".join(f"w{word}" for word in range(100))),
     "fragments/memories/summary/": _get("/fragments/memories/summary/"),
     "fragments/memories/import/": lambda world, number: Call(
         "POST", "/fragments/memories/import/", _lines(number, 3_000), {"Content-Type": "application/x-ndjson"}

@@ -24,8 +24,12 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SMALL_BYTES = 64_000
-# How much of a body that is too large is read (and thrown away), as a multiple of the limit: a client that is cut off
-# in the middle never reads the answer.
+# JSON of the native API and of /mcp. A conversation (/v1) and an import have DAYBOOK_MAX_BODY.
+JSON_BYTES = 4_000_000
+_LARGE = ("/v1/", "/api/import")
+_BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
+# How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
+# cut off in the middle never reads the answer.
 _DRAINED = 4
 # A body may take BODY_SECONDS and a second more for each of these bytes.
 _LEAST_BYTES_PER_SECOND = 50_000
@@ -88,12 +92,20 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
         _budget.give_back(reading.counted)
 
 
+def _most_bytes(path: str) -> int:
+    """Return how long the body of a request may be."""
+    if not is_api(path) or path.startswith(_LARGE):
+        return settings.DAYBOOK_MAX_BODY
+    return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))
+
+
 class _Reading:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._scope, self._receive = scope, receive
         self._headers = {name.decode("latin1"): value.decode("latin1") for name, value in scope["headers"]}
         self._api = is_api(scope["path"])
-        self._limit = settings.DAYBOOK_MAX_BODY
+        self._limit = _most_bytes(scope["path"])
+        self._drained = settings.DAYBOOK_MAX_BODY * _DRAINED
         self._begun = time.monotonic()
         self.counted = 0
 
@@ -101,7 +113,7 @@ class _Reading:
         if not has_body(self._scope):
             return b""
         announced = self._announced()
-        if announced is not None and announced > self._limit * _DRAINED:
+        if announced is not None and announced > self._drained:
             raise self._too_large()
         self._need_credentials()
         body: bytearray | bytes = bytearray()
@@ -110,7 +122,7 @@ class _Reading:
         if announced is not None and announced > SMALL_BYTES:
             await self._admit()
             admitted = True
-        while more and size <= self._limit * _DRAINED:
+        while more and size <= self._drained:
             message = await self._next(size)
             piece = message.get("body", b"")
             more = message.get("more_body", False)
@@ -135,7 +147,7 @@ class _Reading:
         text = self._headers.get("content-length", "").strip()
         if "transfer-encoding" in self._headers or not text.isdecimal():
             return None
-        return int(text) if len(text) < 18 else self._limit * _DRAINED + 1
+        return int(text) if len(text) < 18 else self._drained + 1
 
     def _need_credentials(self) -> None:
         if not self._api or self._scope["path"].startswith(OPERATIONS):

@@ -1,12 +1,15 @@
 """What a web process loads before it is needed."""
 
+from django.urls import get_resolver
+
 import scanning
 from search.entries import Entry
 from search.index import BookIndex
 
 
 def warm_up() -> None:
-    """Load the scanner's rules and the search's stemmers and embeddings (half a second, off the path of any turn)."""
+    """Load every view, the scanner's rules and the search's stemmers and embeddings (off the path of any turn)."""
+    get_resolver().url_patterns  # noqa: B018 - reading it imports them
     scanning.warm()
     entry = Entry(number=1, content="Prefers tea in the morning.")
     BookIndex.build([entry]).search("What do they drink?", limit=1)

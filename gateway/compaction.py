@@ -62,9 +62,11 @@ def choose_cut(messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit
 async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, dict[str, Any]]:
     """Return the context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
     `fixed_tokens` is what system message and recall take."""
+    if not context.message_seqs:  # a client that sends everything itself
+        return context, {}
     limit = context.agent.settings.context_token_limit
     taken = fixed_tokens + estimate(context.messages) + text_tokens(context.summary)
-    if not context.message_seqs or taken <= limit:
+    if taken <= limit:
         return context, {}
     cut = choose_cut(context.messages, context.message_seqs, limit=limit)
     if cut is None:

@@ -174,7 +174,9 @@ class Turn:
             others = [call for call in result.calls if call.name not in ours]
             # Where the client has no tools, the model made the name up, and only our result can say so.
             made_up = [] if self.options.client_tools else others
-            client_calls = [] if made_up else rename_calls(self.context.run_id, others, start=self._next_call())
+            client_calls = []
+            if others and not made_up:
+                client_calls = rename_calls(self.context.run_id, others, start=self._next_call())
             answers = {call.id: memory_tools.unknown_tool(call) for call in made_up}
             if own_calls:
                 answers |= await self._run_tools(own_calls)

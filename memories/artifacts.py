@@ -220,7 +220,17 @@ def _note_person(artifact: Artifact, content: str) -> None:
     mine = [line for line in artifact.person_lines if line.strip() in after]
     artifact.person_lines = [*mine, *(line for line in new if line.strip() not in before)]
     out = [line for line in artifact.struck_lines if line.strip() not in after]
-    artifact.struck_lines = [*out, *(line for line in old if line.strip() not in after)]
+    artifact.struck_lines = _newest([*out, *(line for line in old if line.strip() not in after)])
+
+
+def _newest(lines: Sequence[str]) -> list[str]:
+    """Return the last lines, of as many characters as a document has at most: every revision keeps them."""
+    room = MAX_DOCUMENT
+    for kept, line in enumerate(reversed(lines)):
+        room -= len(line)
+        if room < 0:
+            return list(lines[len(lines) - kept :])
+    return list(lines)
 
 
 def _said(content: str) -> list[str]:

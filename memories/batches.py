@@ -14,7 +14,7 @@ from memories.database import in_patient_thread, in_thread, in_turn
 
 R = TypeVar("R")
 Slices = Generator[None, None, R]
-SLICE_SECONDS = 0.04
+SLICE_SECONDS = 0.02
 """How long a slice takes, roughly."""
 _LEAST = 10
 _never = threading.Event()

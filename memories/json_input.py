@@ -18,7 +18,7 @@ def read_json(raw: bytes | str, *, what: str = "The body", repair: bool = False)
         text = raw.decode() if isinstance(raw, bytes) else raw
     except UnicodeDecodeError:
         raise InvalidRequest(f"{what} is not valid JSON.") from None
-    if text.count(",") > JSON_VALUES and _values(text) > JSON_VALUES:
+    if sum(map(text.count, ",[{")) > JSON_VALUES and _values(text) > JSON_VALUES:
         raise InvalidRequest(f"{what} holds more than {JSON_VALUES} values.")
     try:
         data = json.loads(text, parse_int=_whole, parse_float=_decimal, parse_constant=_refuse)

@@ -16,7 +16,7 @@ SHORT_LENGTH = 255
 """Characters of a name, an id, a category or a filter."""
 MESSAGES = 10_000
 """Messages of one request to /v1."""
-BROUGHT_MESSAGES = 1_000
+BROUGHT_MESSAGES = 500
 """Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first."""
 TOOLS = 1_000
 """Tools that one request to /v1 may define."""
@@ -24,7 +24,7 @@ WRITES = 1_000
 """Writes of a review that one request may name."""
 JSON_DEPTH = 100
 """Levels of lists and objects inside each other."""
-JSON_VALUES = 1_000_000
+JSON_VALUES = 200_000
 """Values of one JSON text, counted by its commas and opening brackets."""
 JSON_NUMBER = 100
 """Characters of one number in JSON."""
@@ -34,6 +34,10 @@ IMPORT_LINES = 50_000
 """Lines of an import."""
 IMPORT_LINE_LENGTH = 200_000
 """Characters of one line of an import."""
+LISTED_MEMORIES = 1_000
+"""Memories that the tool `get_memories` gives, the newest."""
+LISTED_CHARACTERS = 200_000
+"""Characters of those memories together."""
 LARGEST_NUMBER = 2**63 - 1
 """The largest number of a notification, a message or a memory."""
 LIST_LENGTH = 200

@@ -39,6 +39,7 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 _MAX_KEY = 255
 _MANY_MESSAGES = 500
+_LARGE_BYTES = 64_000
 
 
 @router.get("/models")
@@ -60,7 +61,10 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body = read_body(request.body)
+    if len(request.body) > _LARGE_BYTES:  # reading it takes a while: not on the event loop
+        body = await in_read_thread(read_body, request.body)
+    else:
+        body = read_body(request.body)
     if not body.is_turn:
         return await _plain(caller, body)
     if command_in(body.messages):

@@ -1,9 +1,10 @@
 """Colours for code in answers: comments, strings, numbers and key words, found by Pygments.
 
 Code comes from models and from other people, and a page is rendered again at each view, so the work is bounded: the
-length of the code, the processor time of one rendering, and the languages. Lexers of Pygments whose patterns look back
-without limit on some texts (C, C++, Java, Ruby, Make and others) are not used; some of those languages are coloured by
-the lexer of a language with the same words."""
+length of the code, the processor time of one rendering, and the languages. The time is looked at between two tokens, so
+no pattern may take long: bench/highlighting.py tries each lexer with bad texts of the greatest length. Lexers of
+Pygments that are slow there (C, C++, Java, Ruby, Make, Perl, Scala and others) are not used; some of those languages
+are coloured by the lexer of a language with the same words."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -16,16 +17,17 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
-LONGEST = 50_000
+LONGEST = 10_000
 """Characters of code that is coloured; longer code is shown plain."""
 BUDGET = 0.1
-"""Seconds of processor time that the colours of one rendering may take; the rest of the code is shown plain."""
+"""Seconds of processor time that the colours of one text may take; the rest of its code is shown plain."""
+PAGE_BUDGET = 0.2
+"""The same of all texts of a page together."""
 
 _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
     "c#": "csharp cs c# c h cpp c++ cc java objective-c objc",
     "clojure": "clojure clj",
-    "console": "console",
     "css": "css",
     "dart": "dart",
     "diff": "diff patch",
@@ -40,10 +42,9 @@ _NAMES = {
     "json": "json jsonc json5 jsonl",
     "jsx": "jsx",
     "julia": "julia jl",
-    "kotlin": "kotlin kt groovy",
+    "kotlin": "kotlin kt groovy scala",
     "lua": "lua",
     "nginx": "nginx",
-    "perl": "perl pl",
     "php": "php",
     "postgresql": "postgresql postgres psql",
     "powershell": "powershell ps1",
@@ -52,7 +53,6 @@ _NAMES = {
     "python": "python py python3 starlark",
     "r": "r",
     "rust": "rust rs",
-    "scala": "scala",
     "scss": "scss",
     "sql": "sql sqlite mysql",
     "swift": "swift",
@@ -70,7 +70,7 @@ _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.
 
 
 class Budget:
-    """Processor time that is left for the colours of one rendering, which may hold several blocks of code."""
+    """Processor time that is left for the colours of a text, or of all texts of a page."""
 
     def __init__(self, seconds: float = BUDGET) -> None:
         self.seconds = seconds
@@ -89,12 +89,12 @@ def highlight(code: str, language: str, budget: Budget | None = None) -> str:
     done = 0
     # Several lexers know a comment only by the end of its line.
     for start, kind, text in _lexer(name).get_tokens_unprocessed(code if code.endswith("\n") else code + "\n"):
+        if time.thread_time() - started > budget.seconds:
+            break
         if start < done:  # a lexer that embeds another one may go back
             continue
         pieces += [("", start), (_css_class(kind), min(start + len(text), len(code)))]
         done = start + len(text)
-        if time.thread_time() - started > budget.seconds:
-            break
     budget.seconds -= time.thread_time() - started
     return _html(code, [*pieces, ("", len(code))])
 

@@ -49,7 +49,7 @@ def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> s
     match = _LANGUAGE.match(token.info.strip())
     language = match[0] if match else ""
     name = escape(language or "text")
-    code = highlight(token.content, language, env.setdefault("colours", Budget()))
+    code = highlight(token.content, language, env["colours"])
     return (
         f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
         f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
@@ -135,10 +135,11 @@ def _with_addresses(text: str) -> str:
 _MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
 
 
-def render_markdown(text: str) -> str:
+def render_markdown(text: str, colours: Budget | None = None) -> str:
     """Safe HTML of Markdown: block elements without styles, scripts, ids or anything that loads from another host.
 
-    A text above the bounds is shown as it was written, escaped."""
+    `colours` is the time that the colours of code may take, where several texts share it. A text above the bounds is
+    shown as it was written, escaped."""
     if len(text) > LONGEST or sum(map(text.count, _MARKS)) > MOST_MARKS:
         return f"<pre>{escape(text)}</pre>"
-    return _CLEANER.clean(_MARKDOWN.render(text)).strip()
+    return _CLEANER.clean(_MARKDOWN.render(text, {"colours": colours or Budget()})).strip()

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString, mark_safe
 
+from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
@@ -111,11 +112,13 @@ def _views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> lis
         if run is not None:
             _add_run(turn, run)
             turn.used, turn.notes = used.get(run.pk, ()), notes.get(run.pk, ())
-        turn.said_html = _said_html(turn.said)
-        turn.answer_html = _safe(turn.answer)
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
             day = turn.new_day = at.astimezone(zone).date()
+    colours = Budget(PAGE_BUDGET)
+    for turn in reversed(turns):  # the newest, which is read first, has its colours first
+        turn.answer_html = _safe(turn.answer, colours)
+        turn.said_html = _said_html(turn.said, colours)
     return turns
 
 
@@ -148,10 +151,10 @@ def _add_run(turn: TurnView, run: Run) -> None:
         turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED
 
 
-def _said_html(text: str) -> SafeString:
+def _said_html(text: str, colours: Budget) -> SafeString:
     # A person's words stay as typed; only a fence says that Markdown was meant.
-    return _safe(text) if "```" in text else SafeString()
+    return _safe(text, colours) if "```" in text else SafeString()
 
 
-def _safe(text: str) -> SafeString:
-    return mark_safe(render_markdown(text)) if text else SafeString()  # noqa: S308 - sanitised by nh3
+def _safe(text: str, colours: Budget) -> SafeString:
+    return mark_safe(render_markdown(text, colours)) if text else SafeString()  # noqa: S308 - sanitised by nh3

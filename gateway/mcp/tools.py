@@ -44,17 +44,18 @@ def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     if key is None:  # what authentication remembers may be a minute old
         raise Unauthorized(KEY_REVOKED)
     try:
-        result = _run(caller, key, book, call)
+        text = _run(caller, key, book, call)
     except DomainError as error:
-        result = memory_tools.failure(error.code, str(error), **error.details)
+        text = json.dumps(memory_tools.failure(error.code, str(error), **error.details), ensure_ascii=False)
+    result = json.loads(text)
     return {
-        "content": [{"type": "text", "text": json.dumps(result, ensure_ascii=False)}],
+        "content": [{"type": "text", "text": text}],
         "structuredContent": result,
         "isError": not result["ok"],
     }
 
 
-def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, Any]:
+def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> str:
     require_memory(caller)
     if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
@@ -66,5 +67,4 @@ def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> dict[str, An
         run_id=None,
         actor=caller.actor,
     )
-    result: dict[str, Any] = json.loads(memory_tools.run_calls([call], scope).results[call.id])
-    return result
+    return memory_tools.run_calls([call], scope).results[call.id]

@@ -21,6 +21,8 @@ from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.limits import BROUGHT_MESSAGES
 
+_ROLES = frozenset(Message.Role.values)
+
 
 def open_v1(
     caller: Caller,
@@ -70,7 +72,7 @@ def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
     session, regenerates = match.session, match.regenerates
-    spoken = [message for message in request.messages if message.get("role") in set(Message.Role.values)]
+    spoken = [message for message in request.messages if message.get("role") in _ROLES]
     last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
     run = run_insert(
         caller,

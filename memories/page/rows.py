@@ -2,7 +2,7 @@
 of queries does not grow with the number of rows."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -135,10 +135,10 @@ def short_name(memory: Memory) -> str:
 def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
     """Return the content with the words that were searched for marked (`ins` pieces), also other forms of them."""
     wanted = {w.casefold() for reason in hit.reasons if reason.kind in {"words", "near_words"} for w in reason.words}
-    wanted = {part for word in wanted for part in _WORDS.findall(word)}
+    forms = {form for word in wanted for part in _WORDS.findall(word) for form in _forms(part)}
     pieces: list[Piece] = []
     for text in _WORDS.split(content):
-        kind = "ins" if text and any(_same_word(text.casefold(), word) for word in wanted) else "same"
+        kind = "ins" if text.casefold() in forms else "same"
         if text:
             pieces.append(Piece(kind, text))  # type: ignore[arg-type]  # one of the two
     return tuple(pieces)
@@ -158,11 +158,14 @@ def ordinal(place: int) -> str:
     return f"{place}{ending}"
 
 
-def _same_word(text: str, wanted: str) -> bool:
-    if text == wanted:
-        return True
-    shorter, longer = sorted((text, wanted), key=len)
-    return len(shorter) >= _SHORTEST and longer.startswith(shorter) and longer[len(shorter) :] in _ENDINGS
+def _forms(word: str) -> Iterator[str]:
+    """A word, and the same with one of the usual endings more or less."""
+    yield word
+    if len(word) >= _SHORTEST:
+        yield from (word + ending for ending in _ENDINGS)
+    for ending in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST:
+            yield word.removesuffix(ending)
 
 
 def _why(hit: Hit, memory: Memory) -> str:

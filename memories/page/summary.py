@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count
 from django.utils import timezone
 
 from memories.health import ago, book_health
@@ -122,7 +123,4 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
 
 def _numbers(book: Book) -> dict[str, int]:
     rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-    found: dict[str, int] = {}
-    for target in rows.values_list("target", flat=True):
-        found[target] = found.get(target, 0) + 1
-    return found
+    return {row["target"]: row["number"] for row in rows.values("target").annotate(number=Count("pk")).order_by()}

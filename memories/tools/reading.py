@@ -4,6 +4,8 @@ from typing import Any
 
 from pydantic import Field
 
+from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
+from memories.models import Book, Memory
 from memories.selectors import live_memories
 from memories.services import book_limits, characters_used
 from memories.snapshot import BookState, snapshots
@@ -11,6 +13,7 @@ from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, W
 from search.keywords import extract_keywords
 
 SEARCH_LIMIT = 10
+_MORE = "These are the newest memories. There are more: search for them."
 _STAGES = frozenset({Stage.MEMORY, Stage.MCP})
 
 
@@ -47,18 +50,31 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
     limits = book_limits(run.book.name)
-    rows = live_memories(run.book.owner_id, run.book.pk)
-    return {
+    newest, more = _newest(run.book)
+    result = {
         "ok": True,
         "memories": [
             {"id": r.number, "target": r.target, "category": r.category, "content": r.content}
-            for r in rows
+            for r in reversed(newest)
             if not r.blocked
         ],
         "budget": {
             str(target): {"used": characters_used(run.book, target), "limit": limit} for target, limit in limits.items()
         },
     }
+    return {**result, "note": _MORE} if more else result
+
+
+def _newest(book: Book) -> tuple[list[Memory], bool]:
+    """Return the newest memories of a book within the bounds of a list, newest first, and whether there are more."""
+    found: list[Memory] = []
+    room = LISTED_CHARACTERS
+    for row in live_memories(book.owner_id, book.pk).order_by("-number")[: LISTED_MEMORIES + 1]:
+        room -= len(row.content)
+        if room < 0 or len(found) == LISTED_MEMORIES:
+            return found, True
+        found.append(row)
+    return found, False
 
 
 SEARCH_MEMORIES = Tool(

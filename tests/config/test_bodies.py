@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from config.asgi_handler import HttpApplication
-from config.bodies import SMALL_BYTES, bodies_held
+from config.bodies import JSON_BYTES, SMALL_BYTES, bodies_held
 from memories.database import in_thread
 from memories.models import Owner
 from tests.factories import key_make
@@ -153,6 +153,24 @@ async def test_a_body_above_the_limit_is_refused(alice: Owner, settings: Setting
     for announced in (150_000, None):
         sender = Sender("/api/memories/search", *[b" " * 50_000] * 3, announced=announced, **await key_of(alice))
         assert (await sender.go(), sender.code()) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("path", "status"), [("/api/memories/search", 413), ("/mcp", 413), ("/v1/chat/completions", 400)]
+)
+async def test_only_conversations_and_imports_may_be_as_long_as_a_body_can_be(
+    alice: Owner, path: str, status: int
+) -> None:
+    body = b" " * (JSON_BYTES + 1)
+    sender = Sender(path, body, announced=len(body), **await key_of(alice))
+    assert await sender.go() == status
+
+
+async def test_a_raised_bound_of_messages_raises_that_of_bodies(alice: Owner, settings: Settings) -> None:
+    settings.DAYBOOK_MAX_MESSAGE = JSON_BYTES
+    body = json.dumps({"query": "tea"}).encode() + b" " * JSON_BYTES
+    sender = Sender("/api/memories/search", body, announced=len(body), **await key_of(alice))
+    assert await sender.go() == 200
 
 
 async def test_a_silent_client_is_given_up(alice: Owner, settings: Settings) -> None:

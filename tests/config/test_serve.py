@@ -1,11 +1,29 @@
 """config.serve: the listening socket."""
 
+import gc
 import socket
+import sys
+from collections.abc import Iterator
 
 import pytest
 
 from config.environment import ConfigurationError
-from config.serve import SERVERS, address, listening_socket, reachable
+from config.serve import SERVERS, address, listening_socket, reachable, serve
+
+_seen_when_served: list[tuple[int, float]] = []
+
+
+def note_settings(listener: socket.socket) -> None:
+    """Stands in for a server."""
+    _seen_when_served.append((gc.get_freeze_count(), sys.getswitchinterval()))
+
+
+@pytest.fixture
+def _as_before() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    yield
+    gc.unfreeze()
+    sys.setswitchinterval(before)
 
 
 def test_port_0_takes_a_free_one() -> None:
@@ -46,3 +64,14 @@ def test_an_ipv6_address_is_bracketed() -> None:
 
 def test_both_servers_are_known() -> None:
     assert set(SERVERS) == {"daphne", "uvicorn"}
+
+
+@pytest.mark.usefixtures("_as_before")
+def test_a_server_pauses_for_no_garbage_and_hands_over_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(SERVERS, "uvicorn", f"{__name__}.note_settings")
+    loaded = len(gc.get_objects())
+    with listening_socket("127.0.0.1", 0) as listener:
+        serve("uvicorn", listener)
+    frozen, interval = _seen_when_served[-1]
+    assert frozen > loaded / 2
+    assert interval == pytest.approx(0.001)

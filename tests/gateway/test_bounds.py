@@ -35,6 +35,7 @@ DIGITS = "9" * 5000
         "1e999",
         "NaN",
         "[" + "1," * (JSON_VALUES + 1) + "1]",
+        "[" + '{"a": 1},' * (JSON_VALUES // 2 + 1) + "1]",
         '"\\ud800"',
     ],
     ids=lambda text: text[:12],

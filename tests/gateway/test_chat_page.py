@@ -149,6 +149,18 @@ def test_no_page_needs_inline_script_or_style(page: Client, alice: Owner, path: 
     assert "unsafe" not in policy
 
 
+def test_the_answers_of_a_page_share_their_time_for_colours(
+    page: Client, alice: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = session_make(alice)
+    for answer in ("first", "second"):
+        turn_make(session, "How?", f"```python\nif True: print('{answer}')\n```")
+    address = f"/c/{session.pk}/"
+    assert html_of(page, address).count('<span class="k">if') == 2
+    monkeypatch.setattr("gateway.chat.transcript.PAGE_BUDGET", 0.0)
+    assert html_of(page, address).count('<span class="k">if') == 0
+
+
 def test_the_chat_opens_with_the_session_used_last(page: Client, alice: Owner) -> None:
     session_make(alice, "Older", at=NOON - timedelta(days=1))
     session_make(alice, "Newer")

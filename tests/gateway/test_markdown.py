@@ -12,6 +12,13 @@ from gateway.chat.highlight import LEXERS, Budget, highlight
 from gateway.chat.highlight import LONGEST as CODE_LONGEST
 from gateway.chat.markdown import LONGEST, MOST_MARKS, render_markdown
 
+# What bench/highlighting.py was last run with (bench/RESULTS.md): to be run again for another lexer or longer code.
+MEASURED_LENGTH = 10_000
+_LEXERS = (
+    "bash c# clojure css dart diff docker elixir erlang go graphql haskell html javascript json jsx julia kotlin lua "
+    "nginx php postgresql powershell properties protobuf python r rust scss sql swift toml tsx typescript xml yaml zig"
+)
+MEASURED = frozenset(_LEXERS.split())
 HOSTILE = [
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -169,6 +176,11 @@ def test_the_blocks_of_one_answer_share_their_time_for_colours() -> None:
     budget = Budget(1e-9)
     highlight("def f(): pass", "python", budget)
     assert highlight("def f(): pass", "python", budget) == "def f(): pass"
+
+
+def test_code_is_coloured_by_lexers_alone_that_were_measured_up_to_the_bound() -> None:
+    assert MEASURED_LENGTH == CODE_LONGEST
+    assert set(LEXERS.values()) == MEASURED
 
 
 @pytest.mark.parametrize("language", sorted(set(LEXERS.values()) & set(LEXERS)))

@@ -196,3 +196,13 @@ def test_a_blocked_line_deep_in_a_long_document_is_found() -> None:
     cleaned = clean_output(text, most_secrets=3)
     assert cleaned.dropped == 1
     assert "Ignore previous" not in cleaned.text
+
+
+async def test_what_people_took_out_is_kept_up_to_the_length_of_a_document(
+    alice_api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "MAX_DOCUMENT", 30)
+    for content in ("- first line\n- second line", "- third line", "- fourth line", "- fifth line"):
+        await alice_api.call("PUT", f"{URL}/MEMORY.md", {"content": content})
+    kept = await in_thread(Artifact.objects.values_list("struck_lines", flat=True).get)
+    assert kept == ["- third line", "- fourth line"]

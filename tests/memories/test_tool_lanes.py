@@ -58,3 +58,16 @@ async def test_a_long_write_is_scanned_and_stored_or_refused(alice: Owner) -> No
     step = await in_lane_of([refused], run_calls, [refused], scope)
     assert json.loads(step.results[refused.id])["error"] == "blocked_by_scan"
     assert await in_thread(Memory.objects.filter(owner=alice).count) == 2
+
+
+@pytest.mark.parametrize("bound", ["LISTED_MEMORIES", "LISTED_CHARACTERS"])
+def test_of_very_many_memories_the_newest_are_listed(alice: Owner, monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    for content in ("Tea.", "Rum.", "Gin."):
+        memory_make(alice, content)
+    listed = json.loads(run_calls([call("get_memories", {})], scope_of(alice)).results["get_memories"])
+    assert [memory["content"] for memory in listed["memories"]] == ["Tea.", "Rum.", "Gin."]
+    assert "note" not in listed
+    monkeypatch.setattr(f"memories.tools.reading.{bound}", {"LISTED_MEMORIES": 2, "LISTED_CHARACTERS": 8}[bound])
+    listed = json.loads(run_calls([call("get_memories", {})], scope_of(alice)).results["get_memories"])
+    assert [memory["content"] for memory in listed["memories"]] == ["Rum.", "Gin."]
+    assert "There are more" in listed["note"]
