@@ -1,5 +1,6 @@
 """Alice owns the data, Bob is staff who may review it, Charlie may see nothing."""
 
+import gc
 import os
 import socket
 from collections.abc import AsyncGenerator, Generator
@@ -23,11 +24,21 @@ from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
 
+gc.disable()  # collecting tests makes only objects that stay
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
     if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
+
+
+def pytest_collection_finish() -> None:
+    """The collector passes over what was imported and collected, and comes less often: it took a fifth of the time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session")
