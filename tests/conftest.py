@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 from django.conf import settings
 from django.db import connection
-from django.test import AsyncClient
+from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 
 from gateway import authentication, live, upstream
@@ -20,6 +20,7 @@ from memories.audit_triggers import triggers_drop
 from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
+from tests.empty_tables import empty_tables
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
@@ -42,11 +43,21 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> None:
+def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
+    """Patches for the whole run."""
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, monkeypatch_session: pytest.MonkeyPatch
+) -> None:
     """Tests with real transactions empty every table when they end, the audit log too: its triggers would refuse.
     tests/memories/test_audit.py creates them again for itself."""
     with django_db_blocker.unblock(), connection.schema_editor() as editor:
         triggers_drop(editor)
+    monkeypatch_session.setattr(TransactionTestCase, "_fixture_teardown", lambda case: empty_tables())
 
 
 @pytest.fixture(autouse=True)
