@@ -5,6 +5,8 @@ PYTHON := python3
 endif
 VENV := .venv
 PY := $(VENV)/bin/python
+# The suite starts hundreds of processes: they share what one of them compiled.
+unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 
 .PHONY: help up install install-dev test test-scale check format bench lock clean

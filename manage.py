@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Daybook's command line: `python manage.py help` lists what it can do."""
 
+import gc
 import os
 import sys
 
@@ -12,6 +13,7 @@ from config.environment import ConfigurationError
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+    gc.disable()  # importing makes only objects that stay; config.apps turns it on again
     try:
         execute_from_command_line(sys.argv)
     except ConfigurationError as error:

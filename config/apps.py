@@ -1,3 +1,5 @@
+import gc
+
 from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
@@ -27,3 +29,6 @@ class ConfigConfig(AppConfig):
             raise ConfigurationError(
                 f"DAYBOOK_MEMORY_PROVIDERS is {error}; allowed are dotted paths of provider classes."
             ) from error
+        # What was imported stays: the collector need not look at it, and forks can share it.
+        gc.freeze()
+        gc.enable()

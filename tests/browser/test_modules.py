@@ -29,39 +29,35 @@ def drawn(page: Page, *texts: str) -> str:
     )
 
 
-@pytest.mark.parametrize(
-    ("block", "event"),
-    [
-        ("event: delta\nid: 7\ndata: {}", {"type": "delta", "id": "7", "data": {}}),
-        ('data: {"a":\ndata: 1}', {"type": "message", "id": None, "data": {"a": 1}}),
-        (": keep-alive", None),
-        ("event:done\ndata:[1]", {"type": "done", "id": None, "data": [1]}),
-    ],
-)
-def test_events_are_read_as_the_standard_says(chat: Page, block: str, event: dict[str, Any] | None) -> None:
-    assert called(chat, "sse.js", "parseEvent", block) == event
+EVENTS = [
+    ("event: delta\nid: 7\ndata: {}", {"type": "delta", "id": "7", "data": {}}),
+    ('data: {"a":\ndata: 1}', {"type": "message", "id": None, "data": {"a": 1}}),
+    (": keep-alive", None),
+    ("event:done\ndata:[1]", {"type": "done", "id": None, "data": [1]}),
+]
+DRAWN = [
+    ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
+    ("a **b** *c* `d`", "<p>a <strong>b</strong> <em>c</em> <code>d</code></p>"),
+    ("[words](javascript:alert(1))", "<p>words)</p>"),
+    ("# Title\ntext", "<h3>Title</h3><p>text</p>"),
+    ("- a\n- b\n  more", "<ul><li>a</li><li>b\nmore</li></ul>"),
+    ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
+    ("> said", "<blockquote><p>said</p></blockquote>"),
+    (
+        "```py\nx = '<b>'\n\ny",
+        '<div class="code"><div class="code__bar"><span>py</span></div>'
+        "<pre><code>x = '&lt;b&gt;'\n\ny</code></pre></div>",
+    ),
+    ("2 * 3 * 4 and snake_case_name", "<p>2 * 3 * 4 and snake_case_name</p>"),
+]
 
 
-@pytest.mark.parametrize(
-    ("text", "html"),
-    [
-        ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
-        ("a **b** *c* `d`", "<p>a <strong>b</strong> <em>c</em> <code>d</code></p>"),
-        ("[words](javascript:alert(1))", "<p>words)</p>"),
-        ("# Title\ntext", "<h3>Title</h3><p>text</p>"),
-        ("- a\n- b\n  more", "<ul><li>a</li><li>b\nmore</li></ul>"),
-        ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
-        ("> said", "<blockquote><p>said</p></blockquote>"),
-        (
-            "```py\nx = '<b>'\n\ny",
-            '<div class="code"><div class="code__bar"><span>py</span></div>'
-            "<pre><code>x = '&lt;b&gt;'\n\ny</code></pre></div>",
-        ),
-        ("2 * 3 * 4 and snake_case_name", "<p>2 * 3 * 4 and snake_case_name</p>"),
-    ],
-)
-def test_markdown_that_arrives_is_drawn_from_text_only(chat: Page, text: str, html: str) -> None:
-    assert drawn(chat, text) == html
+def test_events_are_read_as_the_standard_says(chat: Page) -> None:
+    assert [(block, called(chat, "sse.js", "parseEvent", block)) for block, _ in EVENTS] == EVENTS
+
+
+def test_markdown_that_arrives_is_drawn_from_text_only(chat: Page) -> None:
+    assert [(text, drawn(chat, text)) for text, _ in DRAWN] == DRAWN
 
 
 def test_text_that_grows_ends_like_text_that_came_at_once(chat: Page) -> None:

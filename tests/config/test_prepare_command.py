@@ -3,10 +3,12 @@
 import io
 
 import pytest
-from django.conf import settings
+from django.conf import settings as configured
 from django.contrib.auth.models import User
 from django.core.management import call_command
+from pytest_django import Settings
 
+from gateway.keys import key_hash
 from gateway.models import Agent, ApiKey
 
 pytestmark = pytest.mark.django_db
@@ -23,8 +25,19 @@ def test_it_makes_what_a_first_start_needs_and_says_it_once() -> None:
     assert "Created the first administrator: admin" in said
     assert "Created the first API key: dbk_" in said
     assert said.endswith("The database is ready.\n")
-    assert (User.objects.get().username, ApiKey.objects.count()) == (settings.DAYBOOK_ADMIN_USER, 1)
+    assert (User.objects.get().username, ApiKey.objects.count()) == (configured.DAYBOOK_ADMIN_USER, 1)
     assert Agent.objects.exists()
+
+
+def test_given_credentials_are_used_and_not_said(settings: Settings) -> None:
+    settings.DAYBOOK_ADMIN_USER = "ada"
+    settings.DAYBOOK_ADMIN_PASSWORD = "correct horse battery"
+    settings.DAYBOOK_API_KEY = "dbk_given_at_the_first_start_0123456789"
+    said = prepare()
+    assert "Created the first administrator: ada" in said
+    assert settings.DAYBOOK_ADMIN_PASSWORD not in said
+    assert settings.DAYBOOK_API_KEY not in said
+    assert ApiKey.objects.get().sha256 == key_hash(settings.DAYBOOK_API_KEY)
 
 
 def test_a_second_time_changes_nothing() -> None:

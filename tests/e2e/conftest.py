@@ -1,11 +1,13 @@
 """Fixtures of the end-to-end tests: a home, a scripted upstream, a database of its own at scale or the test's own, and
 Daybooks that run on them."""
 
+import fcntl
 import os
 import secrets
 import shutil
 import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -87,16 +89,29 @@ class Template:
 
 @pytest.fixture(scope="session")
 def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
-    """The storage as `manage.py migrate` leaves it, made once per test process."""
-    home = tmp_path_factory.mktemp("template") / "home"
+    """The storage as `manage.py migrate` leaves it: SQLite's is made once per run, PostgreSQL's once per process."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:
-        _migrate(home, {})
-        yield Template(home / "daybook.sqlite3")
+        yield Template(_migrated_file(tmp_path_factory.getbasetemp()))
         return
+    home = tmp_path_factory.mktemp("template") / "home"
     with _new_database(url) as (name, new_url):
         _migrate(home, {"DATABASE_URL": new_url, "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32)})
         yield Template(None, name)
+
+
+def _migrated_file(folder: Path) -> Path:
+    """A migrated SQLite database, which all processes of this run share."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    template = folder / "template"
+    with (folder / "template.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not template.exists():
+            part = Path(tempfile.mkdtemp(dir=folder))
+            _migrate(part, {})
+            part.rename(template)
+    return template / "daybook.sqlite3"
 
 
 def _migrate(home: Path, variables: Mapping[str, str]) -> None:

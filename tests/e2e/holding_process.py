@@ -20,6 +20,7 @@ BEGINNING = 9
 
 def main() -> None:
     django.setup()
+    gc.unfreeze()  # what is frozen is not in `gc.get_objects`
     import scanning  # noqa: PLC0415 - models can be imported only now
     from memories.books import book_state  # noqa: PLC0415
     from memories.snapshot import snapshots  # noqa: PLC0415

@@ -27,11 +27,8 @@ SAID = (
 )
 
 
-@pytest.mark.parametrize("server", ["daphne", "uvicorn"])
-def test_ten_turns_are_reviewed_shown_and_remembered(
-    start_daybook: Callable[..., RunningDaybook], home: Path, server: str
-) -> None:
-    daybook = start_daybook({"DAYBOOK_SERVER": server, "DAYBOOK_ADMIN_PASSWORD": "correct horse"})
+def test_ten_turns_are_reviewed_shown_and_remembered(start_daybook: Callable[..., RunningDaybook], home: Path) -> None:
+    daybook = start_daybook({"DAYBOOK_ADMIN_PASSWORD": "correct horse"})
     alice = HttpUser(daybook.address)
     alice.log_in("admin", "correct horse")
     _, session = alice.call("POST", "/api/sessions", {"agent": "assistant"})
@@ -65,7 +62,7 @@ def test_ten_turns_are_reviewed_shown_and_remembered(
 
     assert daybook.stop() == 0
     none_left(home)
-    again = start_daybook({"DAYBOOK_SERVER": server})
+    again = start_daybook()
     alice = HttpUser(again.address)
     alice.log_in("admin", "correct horse")
     _, kept = alice.call("GET", f"/api/sessions/{session['id']}")

@@ -2,16 +2,17 @@
 
 import json
 import time
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from tests.e2e.conftest import StartDaybook
+from tests.e2e.conftest import Template
 from tests.e2e.http_user import HttpUser
-from tests.e2e.running import RunningDaybook, manage
-from tests.upstream_server import UpstreamServer
+from tests.e2e.running import RunningDaybook, manage, running_daybook
+from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -20,23 +21,59 @@ REVIEWER = "reviewer"
 PASSWORD = "correct horse battery"
 
 
-def start(start_daybook: StartDaybook, upstream: UpstreamServer, folder: Path, **settings: Any) -> RunningDaybook:
-    """A Daybook whose one agent is reviewed by a model of its own."""
-    agent = {"model": "talker", "memory_review_model": REVIEWER, "memory_review_verbose": True, **settings}
+AGENTS: dict[str, dict[str, Any]] = {
+    "seldom": {},
+    "each": {"memory_review_interval": 1},
+    "third": {"memory_review_interval": 3},
+    "hasty": {"memory_review_interval": 3, "memory_review_timeout": 3},
+}
+"""What these tests choose about their agents, each of which is reviewed by a model of its own."""
+PEOPLE = ("ten-turns", "hanging", "sockets", "nobody", "asked-again", "trying")
+"""The users of these tests: one Daybook serves them all, and none sees what is another's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A Daybook, its model server, and the variables of its commands."""
+
+    daybook: RunningDaybook
+    upstream: UpstreamServer
+    variables: dict[str, str]
+
+    def logged_in(self, name: str) -> HttpUser:
+        user = HttpUser(self.daybook.address)
+        user.log_in(name, PASSWORD)
+        return user
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[Stage]:
+    folder = tmp_path_factory.mktemp("reviews")
+    home = folder / "home"
+    common = {"model": "talker", "memory_review_model": REVIEWER, "memory_review_verbose": True}
     file = folder / "agents.json"  # JSON is YAML too
-    file.write_text(json.dumps({"agents": {"assistant": agent}}))
-    env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_AGENTS": str(file)}
-    return start_daybook(env | {"DAYBOOK_ADMIN_PASSWORD": PASSWORD})
+    file.write_text(json.dumps({"agents": {name: common | chosen for name, chosen in AGENTS.items()}}))
+    with serving_upstream() as upstream, template.copied_to(home) as storage:
+        env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_AGENTS": str(file)}
+        code = (
+            "from django.contrib.auth.models import User\n"
+            f"for name in {PEOPLE}: User.objects.create_user(name, password={PASSWORD!r})"
+        )
+        made = manage(home, "shell", "-c", code, env=storage | env)
+        assert made.returncode == 0, made.stderr
+        with running_daybook(home, storage | env) as daybook:
+            yield Stage(daybook, upstream, storage | env)
 
 
-def logged_in(daybook: RunningDaybook) -> HttpUser:
-    user = HttpUser(daybook.address)
-    user.log_in("admin", PASSWORD)
-    return user
+@pytest.fixture
+def stage(running: Stage) -> Iterator[Stage]:
+    running.upstream.reset()
+    yield running
+    running.upstream.reset()
 
 
-def new_session(user: HttpUser) -> str:
-    status, session = user.call("POST", "/api/sessions", {"agent": "assistant"})
+def new_session(user: HttpUser, agent: str) -> str:
+    status, session = user.call("POST", "/api/sessions", {"agent": agent})
     assert status == 201
     return str(session["id"])
 
@@ -86,13 +123,10 @@ def silent(socket: ClientConnection, seconds: float = 0.5) -> bool:
     return False
 
 
-def test_ten_turns_at_an_interval_of_three_are_three_reviews(
-    start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path
-) -> None:
-    daybook = start(start_daybook, upstream, tmp_path, memory_review_interval=3)
-    user = logged_in(daybook)
+def test_ten_turns_at_an_interval_of_three_are_three_reviews(stage: Stage) -> None:
+    user, upstream = stage.logged_in("ten-turns"), stage.upstream
     upstream.script(add("Is vegetarian."))
-    session = new_session(user)
+    session = new_session(user, "third")
     counters = [turn(user, session, f"Message {n}")["turns_since_memory_review"] for n in range(1, 11)]
     assert counters == [1, 2, 0, 1, 2, 0, 1, 2, 0, 1]
     done = eventually(lambda: ended(user, 3), within=20, saying="Three reviews")
@@ -109,13 +143,10 @@ def test_ten_turns_at_an_interval_of_three_are_three_reviews(
     assert health["data"][0]["text"].startswith("Covers 0 of 1 session. About you 1 % full. Last review just now")
 
 
-def test_turns_go_on_while_a_review_hangs_and_it_is_cut_with_nothing_left_behind(
-    start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path
-) -> None:
-    daybook = start(start_daybook, upstream, tmp_path, memory_review_interval=3, memory_review_timeout=3)
-    user = logged_in(daybook)
+def test_turns_go_on_while_a_review_hangs_and_it_is_cut_with_nothing_left_behind(stage: Stage) -> None:
+    user, upstream = stage.logged_in("hanging"), stage.upstream
     upstream.script(add("Is vegetarian."), {"model": REVIEWER, "hang": "before"})
-    session = new_session(user)
+    session = new_session(user, "hasty")
     for number in range(3):
         turn(user, session, f"Message {number}")
     eventually(lambda: len(upstream.requests(REVIEWER)) == 2, within=20, saying="The hanging request")
@@ -133,20 +164,15 @@ def test_turns_go_on_while_a_review_hangs_and_it_is_cut_with_nothing_left_behind
     assert first["content"] == "Message 0"
 
 
-def test_each_socket_is_told_once_also_after_a_reconnect_and_nobody_else_is(
-    start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path, home: Path, storage: dict[str, str]
-) -> None:
-    daybook = start(start_daybook, upstream, tmp_path, memory_review_interval=1)
-    code = f"from django.contrib.auth.models import User; User.objects.create_user('charlie', password='{PASSWORD}')"
-    assert manage(home, "shell", "-c", code, env=storage).returncode == 0
-    user, charlie = logged_in(daybook), HttpUser(daybook.address)
-    charlie.log_in("charlie", PASSWORD)
+def test_each_socket_is_told_once_also_after_a_reconnect_and_nobody_else_is(stage: Stage) -> None:
+    daybook, upstream = stage.daybook, stage.upstream
+    user, nobody = stage.logged_in("sockets"), stage.logged_in("nobody")
     upstream.script(add("Is vegetarian.", "Likes tea."))
-    session = new_session(user)
+    session = new_session(user, "each")
     with (
         socket_of(daybook, user) as one,
         socket_of(daybook, user) as two,
-        socket_of(daybook, charlie) as other,
+        socket_of(daybook, nobody) as other,
     ):
         turn(user, session, "I'm a vegetarian who likes tea.")
         for socket in (one, two):
@@ -169,29 +195,22 @@ def test_each_socket_is_told_once_also_after_a_reconnect_and_nobody_else_is(
     assert user.call("GET", "/api/memories")[1]["data"] == []
 
 
-def test_a_model_server_that_is_asked_too_much_is_asked_again(
-    start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path
-) -> None:
-    daybook = start(start_daybook, upstream, tmp_path, memory_review_interval=1)
-    user = logged_in(daybook)
-    upstream.script({"model": REVIEWER, "status": 429, "headers": {"Retry-After": "6"}}, add("Is vegetarian."))
-    turn(user, new_session(user), "I'm vegetarian.")
+def test_a_model_server_that_is_asked_too_much_is_asked_again(stage: Stage) -> None:
+    user, upstream = stage.logged_in("asked-again"), stage.upstream
+    upstream.script({"model": REVIEWER, "status": 429, "headers": {"Retry-After": "4"}}, add("Is vegetarian."))
+    turn(user, new_session(user, "each"), "I'm vegetarian.")
     waiting = eventually(lambda: [r for r in reviews(user) if r["attempts"] and r["state"] == "scheduled"], within=20)
     assert waiting[0]["error"]["code"] == "rate_limited"
     (review,) = eventually(lambda: ended(user, 1), within=30)
     assert (review["state"], review["attempts"]) == ("saved", 2)
 
 
-def test_what_a_review_would_write_is_shown_without_writing(
-    start_daybook: StartDaybook, upstream: UpstreamServer, tmp_path: Path, home: Path, storage: dict[str, str]
-) -> None:
-    daybook = start(start_daybook, upstream, tmp_path)
-    user = logged_in(daybook)
-    session = new_session(user)
+def test_what_a_review_would_write_is_shown_without_writing(stage: Stage) -> None:
+    user, upstream, home = stage.logged_in("trying"), stage.upstream, stage.daybook.home
+    session = new_session(user, "seldom")
     turn(user, session, "I'm vegetarian.")
     upstream.script(add("Is vegetarian."))
-    env = storage | {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x"}
-    shown = manage(home, "reviews", "try", "--session", session, env=env)
+    shown = manage(home, "reviews", "try", "--session", session, env=stage.variables)
     assert (shown.returncode, "Unclosed" in shown.stderr) == (0, False), shown.stderr
     assert shown.stdout.splitlines() == [
         "add [user, general] Is vegetarian.",
@@ -200,5 +219,5 @@ def test_what_a_review_would_write_is_shown_without_writing(
     ]
     assert reviews(user) == []
     assert user.call("GET", "/api/memories")[1]["data"] == []
-    refused = manage(home, "reviews", "try", "--session", "nonsense", env=env)
+    refused = manage(home, "reviews", "try", "--session", "nonsense", env=stage.variables)
     assert (refused.returncode, refused.stderr.strip()) == (1, "CommandError: There is no such session.")

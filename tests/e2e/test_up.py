@@ -1,6 +1,7 @@
 """`manage.py up` as a person meets it: real processes, a free port, an empty home."""
 
 import os
+import re
 import signal
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 
 from tests.e2e.conftest import StartDaybook
-from tests.e2e.running import manage, none_left, processes_of
+from tests.e2e.running import RunningDaybook, manage, none_left, processes_of
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.e2e
@@ -28,10 +29,8 @@ def _shell(home: Path, code: str, env: dict[str, str]) -> str:
     return result.stdout.strip()
 
 
-def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
-    start_daybook: StartDaybook, unmigrated: dict[str, str], server: dict[str, str], home: Path
-) -> None:
-    daybook = start_daybook(unmigrated | server)
+def _answers(daybook: RunningDaybook) -> None:
+    """Check what every first start prints and serves."""
     assert daybook.address == f"http://127.0.0.1:{daybook.port}/"
     assert len(daybook.admin_password) >= 12
     assert daybook.api_key.startswith("dbk_")
@@ -39,37 +38,37 @@ def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
     assert daybook.get("/readyz") == (200, {"status": "ready", "model": "demo", "reasons": []})
     assert daybook.get("/v1/models", {"Authorization": f"Bearer {daybook.api_key}"})[0] == 200
     assert daybook.get("/v1/models", {"Authorization": "Bearer dbk_wrong"})[0] == 401
+
+
+def _prepared(home: Path, env: dict[str, str]) -> str:
+    """Run `prepare`, which says what a first start says; the first API key."""
+    done = manage(home, "prepare", env=env)
+    assert done.returncode == 0, done.stderr
+    (key,) = re.findall(r"^Created the first API key: (\S+)$", done.stdout, re.MULTILINE)
+    return str(key)
+
+
+def test_a_first_start_prints_what_is_needed_and_ctrl_c_leaves_nothing(
+    start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
+) -> None:
+    daybook = start_daybook(unmigrated)
+    _answers(daybook)
     assert daybook.stop() == 0
     none_left(home)
     assert daybook.errors() == ""
 
 
-def test_a_second_start_keeps_everything_and_prints_no_secrets(start_daybook: StartDaybook, home: Path) -> None:
-    first = start_daybook()
-    assert first.stop() == 0
-    second = start_daybook()
+def test_a_later_start_keeps_everything_and_prints_no_secrets_and_ctrl_c_leaves_nothing(
+    start_daybook: StartDaybook, storage: dict[str, str], home: Path
+) -> None:
+    key = _prepared(home, storage)
+    second = start_daybook({"DAYBOOK_SERVER": "daphne"})
     assert (second.admin_password, second.api_key) == ("", "")
-    assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
+    assert second.get("/v1/models", {"Authorization": f"Bearer {key}"})[0] == 200
     assert not (home / "backups").exists()
-
-
-def test_given_credentials_are_used_and_not_printed(start_daybook: StartDaybook) -> None:
-    given = {
-        "DAYBOOK_ADMIN_USER": "ada",
-        "DAYBOOK_ADMIN_PASSWORD": "correct horse battery",
-        "DAYBOOK_API_KEY": "dbk_given_at_the_first_start_0123456789",
-    }
-    daybook = start_daybook(given)
-    printed = daybook.output.read_text() + daybook.errors()
-    assert given["DAYBOOK_ADMIN_PASSWORD"] not in printed
-    assert given["DAYBOOK_API_KEY"] not in printed
-    assert daybook.get("/v1/models", {"Authorization": f"Bearer {given['DAYBOOK_API_KEY']}"})[0] == 200
-
-
-def test_it_takes_the_number_of_workers_from_its_option(start_daybook: StartDaybook, home: Path) -> None:
-    start_daybook(None, "--workers", "3")
-    # supervisor, web, worker; and the queue's guard, three workers, monitor, pusher
-    assert eventually(lambda: len(processes_of(home)) == 9, within=10)
+    assert second.stop() == 0
+    none_left(home)
+    assert second.errors() == ""
 
 
 def test_sigterm_ends_it_although_a_task_runs(start_daybook: StartDaybook, storage: dict[str, str], home: Path) -> None:
@@ -86,6 +85,7 @@ def test_nothing_is_left_when_the_supervisor_is_killed(
     start_daybook: StartDaybook, server: dict[str, str], home: Path
 ) -> None:
     daybook = start_daybook(server)
+    _answers(daybook)
     assert len(processes_of(home)) > 3
     daybook.kill()
     none_left(home)
@@ -93,8 +93,9 @@ def test_nothing_is_left_when_the_supervisor_is_killed(
 
 @pytest.mark.parametrize(("child", "name"), [("worker", "worker"), ("web", "web server")])
 def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path, child: str, name: str) -> None:
-    daybook = start_daybook()
-    eventually(lambda: len(processes_of(home)) == 8, within=10)
+    daybook = start_daybook(None, "--workers", "3")
+    # supervisor, web, worker; and the queue's guard, three workers, monitor, pusher
+    eventually(lambda: len(processes_of(home)) == 9, within=10)
     os.kill(daybook.child(child), signal.SIGKILL)
     assert daybook.ended() == 1
     assert daybook.errors().splitlines()[-1] == (
@@ -113,35 +114,35 @@ def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home:
     none_left(home)
 
 
-def test_two_starts_at_once_make_one_administrator_and_one_key(
-    start_daybook: StartDaybook, unmigrated: dict[str, str], home: Path
-) -> None:
+def test_two_starts_at_once_make_one_administrator_and_one_key(unmigrated: dict[str, str], home: Path) -> None:
     env = unmigrated | {"DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"}
-    with ThreadPoolExecutor(1) as pool:
-        other = pool.submit(_shell, home, "from config.bootstrap import prepare; print(prepare().api_key)", env)
-        daybook = start_daybook(env)
-    assert bool(daybook.api_key) != bool(other.result())
+    with ThreadPoolExecutor(2) as pool:
+        starts = [pool.submit(manage, home, "prepare", env=env) for _ in range(2)]
+    done = [start.result() for start in starts]
+    assert [start.returncode for start in done] == [0, 0], [start.stderr for start in done]
+    assert sorted("Created the first API key" in start.stdout for start in done) == [False, True]
+    assert sorted("Created the first administrator" in start.stdout for start in done) == [False, True]
     count = "from gateway.models import ApiKey as K; from django.contrib.auth.models import User as U; "
     assert _shell(home, count + "print(K.objects.count(), U.objects.count())", env) == "1 1"
 
 
-def test_an_older_sqlite_database_is_copied_aside_and_migrated(
-    start_daybook: StartDaybook, storage: dict[str, str], home: Path
-) -> None:
+def test_an_older_sqlite_database_is_copied_aside_and_migrated(storage: dict[str, str], home: Path) -> None:
     if storage:
         pytest.skip("only SQLite is copied; a server's database has backups of its own")
-    first = start_daybook()
-    assert first.stop() == 0
+    _prepared(home, storage)
     with closing(sqlite3.connect(home / "daybook.sqlite3")) as older, older:
         older.execute("DROP TABLE django_session")
         older.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
-    second = start_daybook()
+    second = manage(home, "prepare")
     (backup,) = (home / "backups").iterdir()
-    assert second.lines()[0] == f"Copied the database to {backup} before migrating it."
+    assert second.stdout.splitlines()[0] == f"Copied the database to {backup} before migrating it."
     with closing(sqlite3.connect(backup)) as copy:
         assert copy.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
         assert copy.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone() is None
-    assert second.get("/v1/models", {"Authorization": f"Bearer {first.api_key}"})[0] == 200
+        keys = copy.execute("SELECT * FROM gateway_apikey").fetchall()
+    with closing(sqlite3.connect(home / "daybook.sqlite3")) as migrated:
+        assert migrated.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone()
+        assert migrated.execute("SELECT * FROM gateway_apikey").fetchall() == keys != []
 
 
 def test_it_survives_the_loss_of_its_database_connections(start_daybook: StartDaybook, storage: dict[str, str]) -> None:

@@ -35,8 +35,6 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
         ("DAYBOOK_WORKERS", "0"),
         ("DATABASE_URL", "mysql://localhost/x"),
         ("OPENAI_BASE_URL", "localhost:1234"),
-        ("DAYBOOK_API_KEY", "too-short"),
-        ("DAYBOOK_AGENTS", "/no/such/file.yaml"),
         ("DAYBOOK_UNDO_DAYS", "99999999999"),  # no calendar has so many days
         ("DAYBOOK_NOTIFICATION_DAYS", "99999999999"),
         ("DAYBOOK_MEMORY_PROVIDERS", "no.such.Provider"),
@@ -44,6 +42,17 @@ def test_a_busy_port_is_one_line_and_nothing_is_made(home: Path, busy_port: int)
 )
 def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, value: str) -> None:
     result = manage(home, "up", env={variable: value, "DAYBOOK_SECRET_KEY": "a-key-of-this-test-only-0123456789abcdef"})
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"daybook: {variable} is ")
+    assert result.stderr.count("\n") == 1
+    none_left(home)
+
+
+@pytest.mark.parametrize(("variable", "value"), [("DAYBOOK_API_KEY", "too-short"), ("DAYBOOK_AGENTS", "/no/such.yaml")])
+def test_a_first_value_that_is_wrong_is_one_line_that_names_it(
+    home: Path, storage: dict[str, str], variable: str, value: str
+) -> None:
+    result = manage(home, "up", env=storage | {variable: value})
     assert (result.returncode, result.stdout) == (1, "")
     assert result.stderr.startswith(f"daybook: {variable} is ")
     assert result.stderr.count("\n") == 1

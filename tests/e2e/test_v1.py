@@ -318,6 +318,7 @@ def test_a_host_name_that_is_not_ours_is_refused(stage: Stage) -> None:
     assert stage.api("GET", "/healthz", Host="10.0.0.7")[0] == 200
 
 
+@pytest.mark.parametrize("running", ["uvicorn"], indirect=True)
 def test_a_key_revoked_by_a_command_is_refused_at_once(stage: Stage) -> None:
     home = stage.daybook.home
     made = manage(home, "apikey", "create", "--user", "admin", "--name", "short-lived", env=stage.variables)
@@ -331,6 +332,7 @@ def test_a_key_revoked_by_a_command_is_refused_at_once(stage: Stage) -> None:
         client.chat.completions.create(model="plain", messages=[USER])
 
 
+@pytest.mark.parametrize("running", ["uvicorn"], indirect=True)
 def test_commands_say_what_is_wrong_in_one_line(stage: Stage) -> None:
     for arguments in (
         ("apikey", "create", "--user", "nobody", "--name", "x"),

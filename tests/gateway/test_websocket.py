@@ -302,8 +302,9 @@ async def test_a_socket_that_fails_looks_no_more(
     monkeypatch.setattr(consumers, "notifications_after", Mock(side_effect=OperationalError("gone")))
     communicator = socket(cookie(alice_login), ORIGIN)
     assert await communicator.connect(timeout=10)
+    await asyncio.wait([communicator.future], timeout=10)
     with pytest.raises(OperationalError):
-        await communicator.receive_json_from(timeout=10)
+        communicator.future.result()
     assert looking() == []
 
 

@@ -1,12 +1,12 @@
-"""/mcp as the official client speaks it, to real servers"""
+"""/mcp as the official client speaks it, to a real server"""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import openai
 import pytest
 
+from tests.e2e.conftest import Template
 from tests.e2e.running import RunningDaybook, running_daybook
 
 mcp = pytest.importorskip("mcp", reason="the official client of the Model Context Protocol is not installed")
@@ -15,11 +15,11 @@ streamable_http = pytest.importorskip("mcp.client.streamable_http")
 pytestmark = pytest.mark.e2e
 
 
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def daybook(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook]:
-    """A running Daybook, with each server once."""
-    home: Path = tmp_path_factory.mktemp(request.param) / "home"
-    with running_daybook(home, {"DAYBOOK_SERVER": request.param}) as running:
+@pytest.fixture(scope="module")
+def daybook(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[RunningDaybook]:
+    """A running Daybook."""
+    home = tmp_path_factory.mktemp("mcp") / "home"
+    with template.copied_to(home) as storage, running_daybook(home, storage) as running:
         yield running
 
 
