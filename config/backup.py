@@ -34,7 +34,7 @@ _BLOCK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a backup says of itself: `files` maps names to SHA-256, `migrations` are those that were applied."""
+    """The manifest of a backup: `files` maps names to SHA-256, `migrations` are those that were applied."""
 
     format: int
     made_at: str

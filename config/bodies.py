@@ -1,4 +1,4 @@
-"""The body of a request: who sends it is asked before it is read, and size, time and memory are bounded.
+"""Reads the bodies of requests. The sender is authenticated first, and size, time and memory are bounded.
 
 What is small is read as it comes. Above SMALL_BYTES the key or login is looked up first, so that nobody without one
 makes this process hold anything, and the bodies of all requests together have a budget."""
@@ -33,7 +33,7 @@ _RETRY_SECONDS = 2
 
 
 class Disconnected(Exception):
-    """The client went away before its body was complete."""
+    """The client disconnected before its body was complete."""
 
 
 class TooSlow(DomainError):

@@ -20,7 +20,7 @@ def stale_after() -> timedelta:
 
 
 def beat(worker_id: UUID) -> None:
-    """This process works under that id, now. Rows of workers that went long ago are deleted."""
+    """Note that this process works under that id, now. Rows of workers that ended long ago are deleted."""
     now = timezone.now()
     if not Worker.objects.filter(pk=worker_id).update(beat_at=now):
         Worker.objects.create(pk=worker_id, host=socket.gethostname(), pid=os.getpid(), started_at=now, beat_at=now)
@@ -28,7 +28,7 @@ def beat(worker_id: UUID) -> None:
 
 
 def end(worker_id: UUID) -> None:
-    """The worker stops in order."""
+    """Delete the row of a worker that stops in order."""
     Worker.objects.filter(pk=worker_id).delete()
 
 

@@ -37,7 +37,7 @@ def logging_config(form: str) -> dict[str, Any]:
             # Access lines and every 4xx as a warning say nothing that the run's row does not.
             "django.request": {"level": "ERROR"},
             "axes": {"level": "ERROR"},  # gateway.sign_in says what is to be said
-            "psycopg.pool": {"level": "ERROR"},  # it tells every attempt to connect; the request says that none is free
+            "psycopg.pool": {"level": "ERROR"},  # it logs every attempt to connect; the request reports the fault
             "django_q": {"level": "WARNING"},
             "django-q": {"level": "WARNING"},
         },

@@ -100,7 +100,7 @@ def refused_page(error: DomainError) -> HttpResponse:
 
 
 class RequestBoundary:
-    """The outermost: gives the request its id and every answer its headers."""
+    """The outermost middleware: gives the request its id and every answer its headers."""
 
     async_capable = True
     sync_capable = True

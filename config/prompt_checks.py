@@ -1,4 +1,4 @@
-"""What `manage.py check` says about prompt files that were edited."""
+"""Warnings of `manage.py check` about edited prompt files."""
 
 from typing import Any
 

@@ -16,7 +16,8 @@ _GRACEFUL_SECONDS = 1.0
 
 class _Server(Server):  # type: ignore[misc]  # daphne has no types
     def kill_all_applications(self) -> "Deferred[Any]":
-        """Before the reactor stops: open runs end as stopped, their streams tell it, and then all else is cut."""
+        """Before the reactor stops: open runs end as stopped, their streams report it, and all other requests are
+        cut."""
         ended = Deferred.fromFuture(asyncio.ensure_future(self._end_runs()))
         ended.addBoth(lambda _: super(_Server, self).kill_all_applications())
         return ended

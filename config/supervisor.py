@@ -1,5 +1,5 @@
-"""Starts the web server and the worker as two children, tells when they are ready, and ends them together.
-A child that ends by itself ends everything: half a Daybook would look alive and lose reviews."""
+"""Starts the web server and the worker as two children, reports when they are ready, and ends them together. A child
+that ends by itself ends everything: half a Daybook would look alive and lose reviews."""
 
 import http.client
 import json
@@ -23,7 +23,7 @@ _ECHO_SECONDS = 0.5  # make and service managers may pass the same signal on a s
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """What /readyz says. `reasons` tell why not."""
+    """The answer of /readyz. `reasons` say why it is not ready."""
 
     ready: bool
     reasons: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""What a web process loads before it is needed."""
+"""Loads what a web process will need, before the first request."""
 
 import scanning
 from search.entries import Entry

@@ -91,8 +91,8 @@ _handlers: dict[str, Handler] = {}
 
 
 def register_handler(verb: str, handler: Handler) -> None:
-    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError for a verb that is
-    not in the table."""
+    """Register the handler of a verb; called here and from an AppConfig's ready(). Raises LookupError for a verb that
+    is not in the table."""
     if verb not in VERBS:
         raise LookupError(f"{COMMAND} {verb} is not in the table of commands")
     _handlers[verb] = handler

@@ -14,7 +14,7 @@ from reviews.models import ReviewRun
 
 
 class BookCleared(Exception):
-    """The book was cleared since the review began: nothing of before may come back."""
+    """The book was cleared since the review began, so its writes may not be applied."""
 
 
 def apply_writes(

@@ -135,7 +135,8 @@ def _edit(chosen: list[dict[str, Any]], edits: dict[int, str], actor: str) -> di
 
 
 def _refuse(write: dict[str, Any], error: DomainError, proposed: dict[int, dict[str, Any]]) -> None:
-    """It stays open with its reason. Words that no memory may hold are not kept: they are again those proposed."""
+    """Keep the write open with the reason of its refusal. An edited text that no memory may contain is replaced by the
+    proposed one."""
     if isinstance(error, _UNFIT) and (as_it_was := proposed.get(write["index"])):
         write.clear()
         write |= as_it_was

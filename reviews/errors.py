@@ -6,7 +6,7 @@ from memories.errors import DomainError
 
 
 class ReviewBroke(DomainError):
-    """Something in the review itself went wrong; the log says what."""
+    """An unexpected error of the review; the log has the details."""
 
     code: ClassVar[str] = "internal_error"
     http_type: ClassVar[str] = "api_error"

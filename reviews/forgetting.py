@@ -26,8 +26,8 @@ def session_was_forgotten(event: SessionForgotten) -> None:
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """For forgetting everything: no words of a review stay, open ones end, and the conversations so far are not read
-    again. The rows stay, without content: they say what reviews cost. Inside that transaction, books locked."""
+    """Erase all text of reviews, inside the transaction of a forgetting, with the books locked. Open reviews end, and
+    the conversations so far are not read again. The rows stay without content, because they say what reviews cost."""
     # One that is being applied this moment holds its row and waits for the book; it finds the raised epoch and ends.
     free = ReviewRun.objects.select_for_update(skip_locked=True).filter(owner_id=owner_id, book_id__in=books)
     mine = ReviewRun.objects.filter(pk__in=[run.pk for run in free.only("pk")])

@@ -5,7 +5,7 @@ from django.conf import settings
 from gateway.errors import UpstreamSilent
 from gateway.upstream import retry_after_seconds
 from memories.errors import DomainError, RateLimited, UpstreamError
-from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.undo import review_undo as review_undo  # exported for the edges
 
 # Seconds before the second, third and further attempts; a pause that the server asks for is respected.
 RETRY_SECONDS = (5.0, 30.0, 120.0)

@@ -44,7 +44,7 @@ class Reflection:
     steps: int = 0
 
     def outcome(self) -> services.ReviewOutcome:
-        """As the run's row keeps it."""
+        """Return the attempt as the run's row keeps it."""
         return services.ReviewOutcome(
             writes=[write.as_json(index) for index, write in enumerate(self.book.writes)],
             usage=self.usage,

@@ -1,4 +1,4 @@
-"""Reviews, read side."""
+"""Queries for reviews."""
 
 from uuid import UUID
 
@@ -6,7 +6,7 @@ from gateway.agents.model_choice import review_target
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from reviews.models import ReviewRun
-from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.undo import review_undo as review_undo  # exported for the edges
 
 
 def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ReviewRun:

@@ -32,7 +32,7 @@ from reviews.models import ReviewRun
 from reviews.quotas import day_of
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
-from reviews.undo import review_undo as review_undo  # one door for the edges
+from reviews.undo import review_undo as review_undo  # exported for the edges
 
 State = ReviewRun.State
 LEASE_MARGIN = timedelta(seconds=10)
@@ -62,7 +62,7 @@ class ReviewOutcome:
 
 
 class _Cancelled(Exception):
-    """What was to be written to is gone, or was cleared meanwhile."""
+    """The book or session of the review was deleted or cleared meanwhile."""
 
 
 class _Lost(Exception):
@@ -212,7 +212,8 @@ def _postponed(run: ReviewRun) -> bool:
 
 
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
-    """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
+    """End a held review, in a transaction that locks session and run. Each way ends with the compare-and-set of the
+    run."""
     staged = [write for write in outcome.writes if write["state"] == "staged"]
     if not staged:
         _require_same_book(review)
@@ -291,7 +292,7 @@ def _end(
     error: dict[str, Any] | None = None,
     reviewed: bool = False,
 ) -> None:
-    """The end of every way out: compare-and-set on state and token; 0 rows rolls everything back."""
+    """End the run by a compare-and-set on state and token; if no row matches, everything is rolled back."""
     with transaction.atomic():
         ended = ReviewRun.objects.filter(pk=claim.review.pk, state=State.RUNNING, lease_token=claim.token).update(
             state=state,

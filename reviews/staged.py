@@ -111,7 +111,7 @@ class StagedBook:
 
     @property
     def accepted(self) -> list[StagedWrite]:
-        """The writes that stand."""
+        """The accepted writes."""
         return [write for write in self.writes if not write.refused]
 
     def room(self) -> dict[str, int | None]:

@@ -38,7 +38,7 @@ class ConsolidatedBookAdmin(BookAdmin):
     change_form_template = "admin/memories/book/change_form.html"
 
     def has_consolidate_permission(self, request: HttpRequest) -> bool:
-        """May start runs, and stop them."""
+        """Return True if the user may start and stop runs."""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Consolidate now …", permissions=["consolidate"])

@@ -1,5 +1,5 @@
-"""Leases in the admin: who works on which phase of which book, and until when. To look at: a lease that is overdue is
-taken by the next worker, without anybody's help."""
+"""Leases in the admin, read-only: which phase of which book is being worked on, and until when. The next worker takes a
+lease that is overdue."""
 
 from django.contrib import admin
 from django.db.models import QuerySet

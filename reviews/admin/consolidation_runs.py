@@ -1,5 +1,5 @@
-"""Consolidation runs in the admin: how far each is, what it read, wrote and cost, why it failed; stopping and undoing.
-And the notes that sessions gave, to look at. A run is started from the page of its book (consolidation_books)."""
+"""Consolidation runs in the admin: how far each is, what it read, wrote and cost, why it failed; stopping and undoing
+them. The notes that sessions gave are read-only. A run is started from the page of its book (consolidation_books)."""
 
 from typing import Any
 
@@ -138,7 +138,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [progress, *super().get_urls()]
 
     def progress_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The part of the page that asks for itself again while the run is open; once it is over, the whole page."""
+        """A part of the page that reloads itself while the run is open; once it is over, the whole page reloads."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         run = self.get_object(request, unquote(object_id))
@@ -184,7 +184,7 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
 
 @admin.register(Extraction)
 class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
-    """What each past session gave; nothing here can be changed."""
+    """The notes that each past session gave. They are read-only."""
 
     records_opening = True
     list_display = ("words", "session_title", "state_badge", "owner", "book", "said", "extracted")

@@ -1,5 +1,6 @@
-"""An administrator decides about writes that wait for a person: saves or turns down all or single ones, on the review's
-page, and may edit the words before. What was turned down or expired can be saved there too, until it is purged."""
+"""Decisions of an administrator about writes that wait for a person. On the review's page all or single writes are
+saved or rejected, and their text may be edited before. Writes that were rejected or have expired can be saved there
+too, until they are purged."""
 
 from collections.abc import Mapping
 from copy import copy

@@ -48,8 +48,8 @@ class TakenBack:
 
 
 def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
-    """Take back what the reviews wrote, what was written last first: so a memory that several of them changed goes back
-    to before the first of them. Never puts anything back in. Returns the message and its level."""
+    """Undo what the reviews wrote, the latest first, so that a memory that several of them changed returns to its state
+    before the first. An undone review is never redone. Returns the message and its level."""
     taken = TakenBack()
 
     def undo(run: ReviewRun) -> str:

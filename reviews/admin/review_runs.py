@@ -143,7 +143,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
 
     # -- actions on several
     def has_decide_permission(self, request: HttpRequest) -> bool:
-        """May take reviews back, cancel them and decide about them. (Nobody edits a review: it is a record.)"""
+        """Return True if the user may undo and cancel reviews and decide about them. Nobody edits a review: it is a
+        record."""
         return bool(request.user.has_perm(PERMISSION))
 
     @admin.action(description="Undo the selected reviews", permissions=["decide"])

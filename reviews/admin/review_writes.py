@@ -47,12 +47,12 @@ class WriteRow:
 
     @property
     def pending(self) -> bool:
-        """Whether it can still be approved."""
+        """True if it can still be approved."""
         return self.state in PENDING
 
     @property
     def waiting(self) -> bool:
-        """Whether nobody decided about it yet."""
+        """True if nobody has decided about it yet."""
         return self.state == "waiting"
 
 

@@ -10,14 +10,15 @@ from gateway.models import Session
 
 
 class SessionTitles:
-    """For a ModelAdmin of rows that have a session: marks the rows of a request that may not see titles."""
+    """A mixin for the ModelAdmin of rows with a session. It notes on the rows of a request whether titles may be
+    shown."""
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         rows: QuerySet[Any] = super().get_queryset(request)  # type: ignore[misc]  # a page's
         return rows if may_see_titles(request) else rows.annotate(titles_hidden=Value(True))
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        """Without titles where they are hidden: a search that finds tells what they are."""
+        """Leave titles out where they are hidden: a search that finds one would reveal it."""
         fields: tuple[str, ...] = super().get_search_fields(request)  # type: ignore[misc]  # a page's
         return fields if may_see_titles(request) else tuple(name for name in fields if name != "session__title")
 

@@ -88,7 +88,7 @@ def _object(text: str, key: str) -> dict[str, Any]:
 
 
 def _text(data: dict[str, Any], key: str) -> str:
-    """Null is how some models write an empty string."""
+    """Return the text of a key; null, which some models write for an empty string, is ""."""
     value = data.get(key, ...)
     if value is None:
         return ""

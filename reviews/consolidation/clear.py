@@ -114,7 +114,7 @@ def _source(actor: str, origin: WriteOrigin) -> Source:
 
 
 def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
-    """Everything that must happen at once, and the first batch of memories. Also returns the number of the last memory
+    """Do what must happen at once, and delete the first batch of memories. Also returns the number of the last memory
     that belongs to the clear."""
     contents = contents_of(book)
     waiting = reviews_withdraw(book)
@@ -195,8 +195,8 @@ def session_was_forgotten(event: SessionForgotten) -> None:
 
 
 def erase_consolidation(owner_id: UUID, books: Sequence[UUID]) -> dict[str, int]:
-    """For forgetting everything: documents with their history, notes, runs. Inside that transaction, books locked.
-    Open runs find the raised epoch and end by themselves."""
+    """Erase documents with their history, notes and runs, inside the transaction of a forgetting, with the books
+    locked. Open runs find the raised epoch and end by themselves."""
     erased = {
         "artifacts": Artifact.objects.filter(owner_id=owner_id, book__in=books).count(),
         "extractions": _empty(Extraction.objects.filter(owner_id=owner_id, book__in=books)),

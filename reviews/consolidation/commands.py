@@ -15,7 +15,7 @@ _TEMPORARY = "Temporary session. No memory is read and none is saved, so there i
 
 
 def register_commands() -> None:
-    """Say what carries these verbs out; called from the AppConfig's ready()."""
+    """Register the handlers of these verbs; called from the AppConfig's ready()."""
     for verb, handler in (("clear", _clear), ("reset", _clear), ("enqueue", _rebuild), ("rebuild", _rebuild)):
         register_handler(verb, handler)
 

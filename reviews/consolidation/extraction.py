@@ -226,7 +226,7 @@ def _let_go(claim: ConsolidationClaim, unit: Extraction, *, through_seq: int | N
 
 
 def note_change(owner_id: UUID, book_id: UUID, *, forgotten: bool = False) -> None:
-    """Something happened to a book's extractions: its documents are to be written again, in the caller's transaction.
+    """Note in the caller's transaction that a book's extractions changed, so that its documents are written again.
     `forgotten`: words were taken away, so the documents are made from the notes that are left alone."""
     ConsolidationState.objects.get_or_create(book_id=book_id, defaults={"owner_id": owner_id})
     row = ConsolidationState.objects.filter(book_id=book_id)

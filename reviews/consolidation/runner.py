@@ -30,7 +30,7 @@ class QuotaUsedUp(DomainError):
 
 
 class RunBroke(DomainError):
-    """Something in the run itself went wrong; the log says what."""
+    """An unexpected error of the run; the log has the details."""
 
     code, http_type, http_status = "internal_error", "api_error", 500
 
@@ -93,7 +93,7 @@ class Job:
             await in_thread(self._rest, error)
 
     def _leave_extraction(self, outcome: Extracted) -> bool:
-        """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
+        """Pause after the sessions, or go on to the documents. Return True if the synthesis is next."""
         if outcome.quota == "day":
             self._end_at_quota("day")
             return False
@@ -126,7 +126,7 @@ class Job:
 
 
 def _end(claim: ConsolidationClaim, error: BaseException) -> None:
-    """What becomes of a run whose slice was ended by an error."""
+    """End or pause a run whose slice was ended by an error."""
     if isinstance(error, LeaseLost | RunCancelled):
         # Stopped, cleared, or in somebody else's hands: this worker writes nothing more.
         logger.warning("consolidation %s was left: %s", claim.run.pk, error)

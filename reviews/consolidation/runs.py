@@ -165,7 +165,7 @@ def hold(held: ConsolidationClaim) -> ConsolidationRun:
 
 
 def heartbeat(held: ConsolidationClaim) -> bool:
-    """Renew the lease; False when it is lost or the run was ended by somebody."""
+    """Renew the lease. Return False if it is lost or the run was ended."""
     if not leases.extend(held.lease, held.token, seconds=held.limits.lease_seconds):
         return False
     return ConsolidationRun.objects.filter(pk=held.run.pk, state=State.RUNNING).exists()
@@ -173,7 +173,8 @@ def heartbeat(held: ConsolidationClaim) -> bool:
 
 @transaction.atomic
 def advance(held: ConsolidationClaim) -> ConsolidationClaim | None:
-    """From extraction to synthesis: the leases are exchanged in one step. None when the other one is taken."""
+    """Go from extraction to synthesis: the leases are exchanged in one step. Return None if the other lease is
+    taken."""
     hold(held)
     following = lease_name(held.run.book_id, Phase.SYNTHESIS)
     token = leases.take(following, holder=_holder(), seconds=held.limits.lease_seconds)

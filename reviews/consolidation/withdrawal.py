@@ -45,7 +45,7 @@ def withdrawn_keep(waiting: Iterable[ClearedReview], change_set: ChangeSet) -> N
 
 
 def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
-    """Everything said so far counts as reviewed. Returns how it was."""
+    """Count everything said so far as reviewed. Returns the positions before."""
     rows = sessions.select_for_update(of=("self",)).order_by("pk")
     positions = {pk: (through, turns) for pk, through, turns in rows.values_list(
         "pk", "reviewed_through", "turns_since_memory_review")}  # fmt: skip
@@ -54,7 +54,7 @@ def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:
 
 
 def withdrawn_lock(root: ChangeSet) -> None:
-    """Before a clear is undone, or put back: lock its reviews and sessions, ahead of the book."""
+    """Lock the reviews and sessions of a clear, ahead of the book, before it is undone or redone."""
     if root.kind == ChangeSet.Kind.CLEAR:
         kept = ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).values("review")
         list(ReviewRun.objects.select_for_update(of=("self",)).filter(pk__in=kept).order_by("pk"))
@@ -63,7 +63,8 @@ def withdrawn_lock(root: ChangeSet) -> None:
 
 
 def withdrawn_return(root: ChangeSet, *, taken_back: bool) -> None:
-    """The clear is undone: what it ended and nobody decided since waits again. Or it is put back: it ends again."""
+    """Let proposals that a clear ended wait again when it is undone, unless they were decided since; end them when it
+    is redone."""
     epoch = Book.objects.values_list("epoch", flat=True).get(pk=root.book_id)
     for row in ClearedReview.objects.filter(owner_id=root.owner_id, change_set=root.pk).select_related("review"):
         run = ReviewRun.objects.filter(pk=row.review_id)

@@ -62,7 +62,7 @@ class Change:
 
     @property
     def waiting(self) -> bool:
-        """Whether a person is to decide about it."""
+        """True if a person has to decide about it."""
         return self.state == "waiting"
 
     @property

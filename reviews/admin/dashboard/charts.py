@@ -57,7 +57,7 @@ class Chart:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to draw."""
+        """True if there is nothing to draw."""
         return not any(series.total for series in self.series)
 
     @property
@@ -72,7 +72,7 @@ class Chart:
 
     @property
     def options(self) -> str:
-        """What it takes as `options`."""
+        """What the theme's component takes as `options`: Chart.js's JSON."""
         return _OPTIONS
 
     @property

@@ -173,6 +173,6 @@ def _scan_chart(period: Period) -> Chart:
 
 
 def _tallies(words: Mapping[str, str], counted: Mapping[str, int]) -> list[Tally]:
-    """Most first."""
+    """Tallies of the words, the most frequent first."""
     ordered = sorted(counted.items(), key=lambda item: (-item[1], item[0]))
     return [Tally(words.get(name, name), number) for name, number in ordered]

@@ -35,7 +35,7 @@ class Money:
 
     @property
     def known(self) -> bool:
-        """Whether any model has a price; else no money is shown."""
+        """True if any model has a price; otherwise no money is shown."""
         return bool(self.prices)
 
     @property
@@ -44,7 +44,7 @@ class Money:
         return tuple(sorted(self._without)[:_NAMED])
 
     def cost(self, model: str, tokens: Tokens) -> float:
-        """In the currency of the prices; 0 without a price."""
+        """Return the cost in the currency of the prices; 0 without a price."""
         price = self.prices.get(model)
         if price is None:
             if tokens.total and model:
@@ -62,5 +62,5 @@ def token_sums() -> dict[str, Sum]:
 
 
 def dollars(amount: float) -> str:
-    """As money is shown."""
+    """Format an amount of money."""
     return "under $0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"

@@ -56,7 +56,7 @@ class NowFacts:
 
 
 def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
-    """As it is now. Five queries, and those of the queue."""
+    """Return the facts of this moment. Five queries, and those of the queue."""
     looks = (
         _turns(request, now),
         _reviews_running(request, now),

@@ -38,12 +38,12 @@ class QuotaUse:
 
     @property
     def percent(self) -> int:
-        """How much of it is used."""
+        """The share of the quota that is used, in percent."""
         return min(100, 100 * self.used // self.most) if self.most else 0
 
     @property
     def is_near(self) -> bool:
-        """Nearly reached, or reached."""
+        """True if the quota is used up or nearly used up."""
         return self.percent >= _NEARLY
 
 

@@ -34,12 +34,12 @@ class Period:
 
     @property
     def length(self) -> int:
-        """How many days."""
+        """The number of days."""
         return len(self.days)
 
     @property
     def since(self) -> datetime:
-        """When the first day began."""
+        """The moment at which the first day began."""
         return begin_of(self.days[0])
 
     def read(self, name: str, column: str, groups: Callable[[Q], Iterable[Row]]) -> list[Row]:
@@ -61,7 +61,7 @@ def first_id(moment: datetime) -> UUID:
 
 
 def begin_of(day: date) -> datetime:
-    """Midnight of UTC."""
+    """Midnight in UTC at the beginning of a day."""
     return datetime.combine(day, time.min, UTC)
 
 
