@@ -1,4 +1,4 @@
-"""bench/scan_quality.py: reads text and parts, prints its table and one JSON object last."""
+"""bench/scanning.py: reads text and parts, prints its table and one JSON object last."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def test_the_benchmark_prints_its_figures_as_json(tmp_path: Path) -> None:
     ]
     data = tmp_path / "rows.jsonl"
     data.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    command = [sys.executable, str(ROOT / "bench" / "scan_quality.py"), "--data", str(data)]
+    command = [sys.executable, str(ROOT / "bench" / "scanning.py"), "--data", str(data)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     result = json.loads(done.stdout.splitlines()[-1])
     assert (result["n"], result["recall"], result["false_alarm_rate"]) == (3, 1.0, 0.0)

@@ -1,6 +1,6 @@
 """Recall and false alarms of the memory scan, per kind, and what one scan costs; through the shipped code.
 
-    python bench/scan_quality.py --data FILE…
+    python bench/scanning.py --data FILE…
 
 FILE is JSON Lines with `text` (or `parts`, joined with the empty string), `label` (`benign` or what it is) and `kind`.
 Prints a table and, as its last line, one JSON object. No network."""
@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-if str(ROOT) not in sys.path:
-    sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(ROOT))  # before this folder, whose scanning.py is not the package
 
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
 
