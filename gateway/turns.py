@@ -19,9 +19,10 @@ from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
-from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.steps import Step, StepResult, call_json, complete_step, stream_step
 from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
+from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError, UpstreamTimeout
 from memories.providers import record_later
@@ -180,7 +181,8 @@ class Turn:
                 answers |= await self._run_tools(own_calls)
                 for call in own_calls:
                     yield ToolUsed(call.name, call.arguments, answers[call.id])
-            self._note_step(messages, result, [*own_calls, *made_up], client_calls, answers)
+            names = {call.id: shown.id for call, shown in zip(others, client_calls, strict=False)}
+            self._note_step(messages, result, names, answers)
             if client_calls or not answers:
                 yield await self._finish(result, client_calls)
                 return
@@ -236,22 +238,18 @@ class Turn:
         return step.results
 
     def _note_step(
-        self,
-        messages: list[dict[str, Any]],
-        result: StepResult,
-        own_calls: list[ToolCall],
-        client_calls: list[ToolCall],
-        answers: dict[str, str],
+        self, messages: list[dict[str, Any]], result: StepResult, names: dict[str, str], answers: dict[str, str]
     ) -> None:
-        """Append the step to the request's messages and to what will be stored."""
+        """Append the step to the request's messages and to what will be stored; `names` are the ids under which the
+        client knows its calls."""
         step: list[dict[str, Any]] = []
-        calls = [*own_calls, *client_calls]
-        if result.text or calls:
-            message: dict[str, Any] = {"role": "assistant", "content": result.text or None}
-            if calls:
-                message["tool_calls"] = [call_json(call) for call in calls]
-            step.append(message)
-        step.extend({"role": "tool", "tool_call_id": call.id, "content": answers[call.id]} for call in own_calls)
+        if result.text or result.calls:
+            step.append(result.message(names))
+        step.extend(
+            {"role": "tool", "tool_call_id": call.id, "content": answers[call.id]}
+            for call in result.calls
+            if call.id in answers
+        )
         messages.extend(step)
         self.said.messages.extend(step)
         self._noted = len(self.said.text)
@@ -323,8 +321,3 @@ class Turn:
         )
         self._stored = True
         return turns_since_review
-
-
-def call_json(call: ToolCall) -> dict[str, Any]:
-    """A tool call as OpenAI messages hold it."""
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

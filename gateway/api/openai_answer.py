@@ -11,8 +11,8 @@ from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
 from gateway.runs.context import TurnContext
-from gateway.steps import usage_since
 from gateway.turns import Delta, Done, Turn
+from gateway.upstream.usage import usage_since
 
 _PLAIN = frozenset({"role", "content"})
 

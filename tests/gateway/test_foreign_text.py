@@ -17,9 +17,10 @@ from gateway.agents.settings import AgentsFile
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
-from gateway.steps import Step, StepResult, add_usage, complete_step, stream_step
+from gateway.steps import Step, StepResult, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
 from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
+from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
 from memories.lists import number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
