@@ -227,7 +227,7 @@ def _identified(calls: Sequence[GatheredCall]) -> dict[str, GatheredCall]:
     """The calls of a step by id; one that came without an id, with one that is too long or with that of another call
     is given one: results are matched by id."""
     found: dict[str, GatheredCall] = {}
-    for index, call in enumerate(calls):
+    for call in calls:
         usable = call.id and call.id not in found and len(call.id) <= LONGEST
-        found[call.id if usable else made_id(call.id, index, taken=found)] = call
+        found[call.id if usable else made_id(call.id, taken=found)] = call
     return found

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 
 from gateway.errors import UpstreamUnreachable
-from gateway.upstream.request import Chunk
 from memories.errors import TooLarge
+
+Chunk = dict[str, Any]
 
 DONE: Chunk = {}
 """The chunk that stands for `data: [DONE]`."""

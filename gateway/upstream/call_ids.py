@@ -17,11 +17,10 @@ SHAPES = {
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def made_id(replaces: str, count: int, *, taken: Container[str]) -> str:
-    """Nine letters and digits for an id that can't be used; `count` tells apart those that were alike. The same for the
-    same, unless it is taken."""
+def made_id(replaces: str, *, taken: Container[str]) -> str:
+    """Nine letters and digits for an id that can't be used: the same for the same, unless it is taken."""
     again = 0
-    while (found := _nine(f"{count}:{again}:{replaces}")) in taken:
+    while (found := _nine(f"{again}:{replaces}")) in taken:
         again += 1
     return found
 

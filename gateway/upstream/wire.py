@@ -21,14 +21,16 @@ from gateway.errors import UpstreamUnreachable
 from gateway.upstream.answer import (
     DONE,
     Body,
+    Chunk,
     Lines,
     chunk_of_completion,
     chunk_of_line,
     is_finished,
     says_something,
 )
+from gateway.upstream.dialects import dialect_of
 from gateway.upstream.faults import WIRE_ERRORS, domain_error, refuses_to_stream
-from gateway.upstream.request import Chunk, Deadlines, ModelRequest
+from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
@@ -200,11 +202,14 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
     if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
         raise RuntimeError("A test called a model server that is not on this machine.")
     # Reading has no limit here: each request brings its own (Deadlines).
-    timeout = openai.Timeout(None, connect=settings.UPSTREAM_CONNECT_SECONDS)
+    dialect, key = dialect_of(upstream), address["key"] or "none"
+    timeout = openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
     # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
     return openai.AsyncOpenAI(
         base_url=address["url"],
-        api_key=address["key"] or "none",
+        api_key=key,
+        default_headers={name: value.replace("{key}", key) for name, value in dialect.headers.items()},
+        default_query=dict(dialect.query),
         timeout=timeout,
         max_retries=0,
         http_client=openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE),
