@@ -22,7 +22,7 @@ MOST_CALLS = 128  # tool calls of one step
 _LONGEST_NAME = 200  # as long as the column of a run's model
 _TOLD_APART = frozenset({"role", "tool_calls", "content"})
 _KNOWN = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})  # of a chunk
-_NO_NAMES: Mapping[str, str] = {}
+_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +36,10 @@ class StepResult:
     finish_reason: str
     was_ended: bool  # the server said why the model stopped
     choice: dict[str, Any]
+    around: Mapping[str, Any]  # what stood beside the choices of a stream: service_tier, system_fingerprint, …
     kept: Kept  # what its message carries beside text and calls
 
-    def message(self, names: Mapping[str, str] = _NO_NAMES) -> dict[str, Any]:
+    def message(self, names: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
         """The step as a message of the assistant, with its calls in the model's order; `names` are other ids than the
         model's own, under which a client knows its calls."""
         message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
@@ -71,7 +72,7 @@ class Step:
     model: str = ""
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
-    around: dict[str, Any] = field(default_factory=dict)  # what chunks hold beside choices: service_tier, …
+    around: Mapping[str, Any] = field(default_factory=dict)
     asked: tuple[str, str] = ("", "")  # upstream and model
     _room: Room = field(default_factory=Room)
     _more: Gathered = field(init=False)
@@ -122,6 +123,7 @@ class Step:
             finish_reason=self.finish_reason or "stop",
             was_ended=bool(self.finish_reason),
             choice=self.choice,
+            around=self.around,
             kept=Kept(
                 upstream=upstream,
                 model=model,

@@ -4,7 +4,7 @@ from gateway.upstream, runs our tools, and hands what was said to gateway.runs.c
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from django.conf import settings
 
 from gateway.agents.model_choice import agent_target
 from gateway.compaction import fit
-from gateway.errors import RunSuperseded
+from gateway.errors import RunSuperseded, TooManySteps
 from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
@@ -24,7 +24,7 @@ from gateway.tokens import CHARS_PER_TOKEN, estimate_text
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
-from memories.errors import DomainError, UpstreamTimeout
+from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
 from memories.tools import ToolCall, ToolScope
@@ -49,6 +49,7 @@ class Delta:
 
     text: str
     choice: dict[str, Any]
+    around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,7 @@ class Done:
     turns_since_review: int
     client_calls: list[dict[str, Any]]
     choice: dict[str, Any]
+    around: Mapping[str, Any]
     finish_reason: str
 
 
@@ -167,7 +169,7 @@ class Turn:
             async for choice, text in self._step(request, step):
                 if text and self.options.stream:
                     self._clock.text()
-                yield Delta(self._say(text), choice)
+                yield Delta(self._say(text), choice, step.around)
             result = step.result()
             self.said.model = result.model or self.said.model
             self.said.usage = add_usage(self.said.usage, result.usage)
@@ -186,7 +188,11 @@ class Turn:
             if client_calls or not answers:
                 yield await self._finish(result, client_calls)
                 return
-        raise UpstreamTimeout("The model made too many steps without an answer.")
+        raise TooManySteps(
+            f"The model made too many steps ({settings.RUN_STEPS}) without an answer.",
+            reason="too_many_steps",
+            steps=settings.RUN_STEPS,
+        )
 
     def _step(self, request: ModelRequest, step: Step) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
@@ -270,6 +276,7 @@ class Turn:
             turns_since_review=turns_since_review,
             client_calls=[call_json(call) for call in client_calls],
             choice=result.choice,
+            around=result.around,
             finish_reason=result.finish_reason,
         )
 
@@ -305,7 +312,7 @@ class Turn:
         if self._stored:
             return  # the answer is complete; what went wrong after it does not undo it
         self.said.messages = []
-        problem = {"code": error.code, "message": str(error)}
+        problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
         try:
             await asyncio.shield(self._close(Run.State.FAILED, problem))
         except RunSuperseded:

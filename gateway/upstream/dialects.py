@@ -42,6 +42,10 @@ class Dialect:
         """Return True if what is recalled must stand inside the last message of the user."""
         return self.system_first or self.alternate_roles
 
+    def headers_with(self, key: str) -> dict[str, str]:
+        """The further headers of a request, for the upstream that has this key."""
+        return {name: value.replace("{key}", key) for name, value in self.headers.items()}
+
     def changed(self, options: Mapping[str, Any]) -> "Dialect":
         """This dialect with an administrator's options: lists and maps are added to its own, the rest replaces."""
         more: dict[str, Any] = {}

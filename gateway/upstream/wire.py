@@ -29,7 +29,8 @@ from gateway.upstream.answer import (
     says_something,
 )
 from gateway.upstream.dialects import dialect_of
-from gateway.upstream.faults import WIRE_ERRORS, domain_error, refuses_to_stream
+from gateway.upstream.error_body import is_error
+from gateway.upstream.faults import WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import InvalidRequest
 
@@ -112,7 +113,7 @@ class OpenAIModel:
                 async for data in pieces:
                     deadlines.begun = True
                     body.feed(data)
-            return body.completion()
+            return body.completion(response.request)
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
 
@@ -170,8 +171,8 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     continue
                 if chunk is DONE:
                     return
-                if chunk.get("error"):
-                    raise UpstreamUnreachable("The model server broke off with an error.")
+                if is_error(chunk):
+                    raise fault_in_answer(chunk, response.request)
                 deadlines.begun = deadlines.begun or says_something(chunk)
                 finished = finished or is_finished(chunk)
                 yield chunk
@@ -180,7 +181,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         return
     if not document.begun:
         raise UpstreamUnreachable("The model server broke off in the middle of its answer.")
-    yield chunk_of_completion(document.completion())
+    yield chunk_of_completion(document.completion(response.request))
 
 
 def is_demo() -> bool:
@@ -208,7 +209,7 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(
         base_url=address["url"],
         api_key=key,
-        default_headers={name: value.replace("{key}", key) for name, value in dialect.headers.items()},
+        default_headers=dialect.headers_with(key),
         default_query=dict(dialect.query),
         timeout=timeout,
         max_retries=0,
