@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gateway.upstream.call_ids import LONGEST, SHAPES, made_id
+from gateway.upstream.call_ids import SHAPES, made_id
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
 from prompts.conversation import NOTHING_SAID
@@ -121,8 +121,8 @@ def _identified(
             continue
         local = str(call.get("id") or "")
         more = own.get(local, {})
-        name = str(more.get("id") or ("" if foreign or not shape.fullmatch(local) else local))
-        if not name or name in used or len(name) > LONGEST:
+        name = str(more.get("id") or ("" if foreign else local))
+        if name in used or not shape.fullmatch(name):
             name = made_id(local, taken=used)
         used.add(name)
         found.setdefault(local, deque()).append(name)

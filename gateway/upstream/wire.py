@@ -213,8 +213,13 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         default_query=dict(dialect.query),
         timeout=timeout,
         max_retries=0,
-        http_client=openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE),
+        http_client=http_client(timeout),
     )
+
+
+def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
+    """The client that carries the requests to one upstream."""
+    return openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE)
 
 
 def missing_upstream(upstream: str) -> str:
