@@ -72,7 +72,8 @@ def test_calls_of_a_whole_answer_are_one_each() -> None:
     taken.take({}, {"tool_calls": [call, call]}, whole=True)
     first, second = [call.id for call in taken.result().calls]
     assert first == "a"
-    assert len(second) == 9 and second.isalnum()
+    assert len(second) == 9
+    assert second.isalnum()
 
 
 def test_arguments_count_as_part_of_the_answer() -> None:

@@ -1,8 +1,10 @@
 """What each kind of model server refuses and how it says so, as data; the sources are in docs/upstreams.md. A scripted
 server (tests/upstreams/server.py) enforces them."""
 
+import json
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 NINE = r"[A-Za-z0-9]{9}"
@@ -112,6 +114,7 @@ RULES: dict[str, Rules] = {
 def worded(form: str, status: int, message: str, *, code: str | None = None, param: str | None = None) -> Any:
     """An error body in a server's form."""
     error = {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    place, quoted = ["body", *([param] if param else [])], json.dumps({"error": {"message": message}})
     forms: dict[str, Any] = {
         "openai": {"error": error},
         "azure": {"error": {**error, "innererror": {"code": "None"}}},
@@ -119,18 +122,18 @@ def worded(form: str, status: int, message: str, *, code: str | None = None, par
         "text": {"code": code or "Client specified an invalid argument", "error": message},
         "detail": {
             "object": "error",
-            "message": {"detail": [{"type": "extra_forbidden", "loc": ["body", *([param] if param else [])], "msg": message}]},
+            "message": {"detail": [{"type": "extra_forbidden", "loc": place, "msg": message}]},
             "type": "invalid_request_error",
             "param": None,
             "code": code,
         },
-        "raw": {"error": {"message": "Provider returned error", "code": status, "metadata": {"raw": f'{{"error": {{"message": "{message}"}}}}'}}},
+        "raw": {"error": {"message": "Provider returned error", "code": status, "metadata": {"raw": quoted}}},
         "message": {"message": message, "id": "1"},
         "dashscope": {"error": {**error, "code": code or "invalid_parameter_error"}, "request_id": "1"},
         "number": {"error": {"code": "1210", "message": message}},
         "int": {"error": {"message": message, "type": "BadRequestError", "param": param, "code": status}},
         "flat": {"object": "error", "message": message, "type": "BadRequestError", "param": param, "code": status},
-    }  # fmt: skip
+    }
     return forms[form]
 
 
@@ -158,21 +161,17 @@ def _order(rules: Rules, messages: list[dict[str, Any]]) -> tuple[str, str | Non
     roles = [message["role"] for message in messages]
     if rules.system_first and {"system", "developer"} & set(roles[1:]):
         return "System message must be at the beginning.", None
-    spoken = [
-        message["role"] for message in messages if message["role"] in {"user", "assistant"} and not message.get("tool_calls")
-    ]  # fmt: skip
+    heard = [message for message in messages if not message.get("tool_calls")]
+    spoken = [message["role"] for message in heard if message["role"] in {"user", "assistant"}]
     if rules.alternate and any(role != ("user", "assistant")[at % 2] for at, role in enumerate(spoken)):
         return "Conversation roles must alternate user/assistant/user/assistant/...", None
-    for before, role in zip(roles, roles[1:], strict=False):
+    for before, role in pairwise(roles):
         if not rules.user_after_tool and (before, role) == ("tool", "user"):
             return "Unexpected role 'user' after role 'tool'", None
     for message in messages:
-        if (
-            message["role"] == "assistant"
-            and not rules.empty_said
-            and not (message.get("content") or message.get("tool_calls"))
-        ):
-            return "An assistant message must not be empty.", None  # fmt: skip
+        empty = not message.get("content") and not message.get("tool_calls")
+        if message["role"] == "assistant" and empty and not rules.empty_said:
+            return "An assistant message must not be empty.", None
         if rules.text_results and message["role"] == "tool" and not isinstance(message.get("content"), str):
             return "The content of a tool message must be text.", None
     return None

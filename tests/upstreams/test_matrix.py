@@ -81,7 +81,8 @@ async def test_a_client_s_tool_loop(kind: str, serve: Serve, alice_api: Api, age
         assert (server.refused, answer.status) == ([], 200), answer.json
         made = answer.json["choices"][0]["message"]
         plain = {"role": "assistant", "content": made["content"], "tool_calls": made["tool_calls"]}
-        results = [{"role": "tool", "tool_call_id": call["id"], "content": [{"type": "text", "text": "Yes."}]} for call in made["tool_calls"]]  # fmt: skip
+        told = [{"type": "text", "text": "Yes."}]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": told} for call in made["tool_calls"]]
         for call in plain["tool_calls"]:
             call.pop("extra_content", None)
         messages.extend([plain, *reversed(results)])
