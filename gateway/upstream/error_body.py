@@ -134,7 +134,7 @@ def _code(given: Any) -> tuple[str, int]:
 
 def _inner_code(error: dict[str, Any]) -> str:
     inner = error.get("innererror")
-    found = {error.get("code"), inner.get("code") if isinstance(inner, dict) else None} - {None}
+    found = (error.get("code"), inner.get("code") if isinstance(inner, dict) else None)
     return "content_filter" if any(isinstance(code, str) and code in _FILTERED for code in found) else ""
 
 

@@ -35,6 +35,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
     steps: deque[Step] = field(default_factory=deque)
     bodies: list[dict[str, Any]] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # what it found wrong itself
+    _answer: tuple[int, str] | None = None
     _said: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
     _count: int = 0
 
@@ -42,9 +43,15 @@ class RuledServer(httpx2.AsyncBaseTransport):
         """Append steps."""
         self.steps.extend(steps)
 
+    def answers(self, status: int, body: str) -> None:
+        """Answer everything with this."""
+        self._answer = (status, body)
+
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(await request.aread())
         self.bodies.append(body)
+        if self._answer is not None:
+            return httpx2.Response(self._answer[0], content=self._answer[1].encode())
         if KEY not in request.headers.get(self.rules.header, ""):
             return self._refusal(401, "Who are you?", None, None)
         if wrong := refusal(self.rules, body) or self._missing(body["messages"]):
