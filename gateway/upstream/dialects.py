@@ -129,7 +129,7 @@ ADDRESSES: Mapping[str, str] = {
     "api.z.ai": "zai",
     "open.bigmodel.cn": "zai",
 }
-_PORTS = {11434: "ollama", 1234: "lmstudio"}
+PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
 OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
     "name", "lost_said", "lost_called", "lost_call", "text_results"
 }  # fmt: skip
@@ -150,7 +150,7 @@ def recognised(url: str) -> str:
     for known, name in ADDRESSES.items():
         if host == known or host.endswith(("." + known, "-" + known)):
             return name
-    return _PORTS.get(_port(url), "openai")
+    return PORTS.get(_port(url), "openai")
 
 
 def _port(url: str) -> int:
