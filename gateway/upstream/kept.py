@@ -2,6 +2,7 @@
 It is kept with the message that carries it, and sent again unchanged to the same upstream and model: some servers
 refuse a request without it, and others refuse what is not theirs."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -212,4 +213,6 @@ def _joined(value: Any) -> Any:
         return [_joined(item) for item in value]
     if isinstance(value, dict):
         return {storable(name): _joined(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # no JSON that a database takes
     return storable(value)
