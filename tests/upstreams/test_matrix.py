@@ -8,7 +8,7 @@ import pytest
 
 from gateway.agents.model_choice import ModelTarget
 from gateway.model_call import ask as ask_model
-from gateway.models import Agent
+from gateway.models import Agent, Session
 from memories.database import in_thread
 from memories.models import Memory, Owner
 from reviews.frozen import FrozenConversation
@@ -121,6 +121,19 @@ async def test_a_turn_with_recall(kind: str, serve: Serve, alice: Owner, alice_a
     assert (len(messages), "<memories>" in messages[-1]["content"]) == (
         (4, True) if server.rules.system_first else (5, False)
     )
+
+
+@kinds
+async def test_a_session_of_the_native_api(kind: str, serve: Serve, alice_api: Api, session: Session) -> None:
+    server = serve(kind)
+    server.script(
+        Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Noted.", thought="Done."), Step(text="Fine.")
+    )
+    path = f"/api/sessions/{session.pk}/turns"
+    assert (await alice_api.post(path, {"content": "I'm vegetarian"}))[0] == 200
+    status, turn = await alice_api.post(path, {"content": "And you?"})
+    assert (server.refused, status) == ([], 200), turn
+    assert len(server.bodies) == 3
 
 
 @kinds
