@@ -23,6 +23,7 @@ from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
+from gateway.upstream.dialects import Dialect, dialect_of
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
@@ -158,7 +159,8 @@ def _upstreams() -> Iterator[Finding]:
     if is_demo():
         yield Finding("upstream", Level.OK, "none is configured: the built-in demo model answers")
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
-        yield upstream_finding(f"upstream {name}" if name != "default" else "upstream", **upstream)
+        check = f"upstream {name}" if name != "default" else "upstream"
+        yield upstream_finding(check, url=upstream["url"], key=upstream["key"], dialect=dialect_of(name))
 
 
 def _left_out() -> Iterator[Finding]:
@@ -173,9 +175,16 @@ def _left_out() -> Iterator[Finding]:
         yield Finding(f"book {book}", Level.WARNING, reason)
 
 
-def upstream_finding(check: str, *, url: str, key: str) -> Finding:
+def upstream_finding(check: str, *, url: str, key: str, dialect: Dialect) -> Finding:
     """Ask an upstream for its models, once, for five seconds at most."""
-    client = openai.OpenAI(base_url=url, api_key=key or "none", timeout=_UPSTREAM_SECONDS, max_retries=0)
+    client = openai.OpenAI(
+        base_url=url,
+        api_key=key or "none",
+        default_headers=dialect.headers_with(key),
+        default_query=dict(dialect.query),
+        timeout=_UPSTREAM_SECONDS,
+        max_retries=0,
+    )
     try:
         with client:
             client.models.list()
@@ -187,7 +196,7 @@ def upstream_finding(check: str, *, url: str, key: str) -> Finding:
         return Finding(check, Level.FAILED, f"{url} does not answer")
     except openai.OpenAIError as error:
         return Finding(check, Level.WARNING, f"{url} gives no list of models ({type(error).__name__})")
-    return Finding(check, Level.OK, f"{url} answers")
+    return Finding(check, Level.OK, f"{url} answers; dialect {dialect.name}")
 
 
 def _first_line(error: Exception) -> str:

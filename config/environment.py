@@ -5,14 +5,17 @@ import contextlib
 import os
 import re
 import secrets
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY)$")
+from config.upstream_options import read_dialect, read_options
+
+_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS)$")
 _KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
 _KEY_VARIETY = 8  # different characters: a word that is repeated is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -35,6 +38,12 @@ class Environment(BaseSettings):
     redis_url: SecretStr = Field(SecretStr(""), alias="REDIS_URL", description="Redis for queue and push.")
     openai_base_url: str = Field("", alias="OPENAI_BASE_URL", description="Address of the default upstream.")
     openai_api_key: SecretStr = Field(SecretStr(""), alias="OPENAI_API_KEY", description="Key of the default upstream.")
+    openai_dialect: str = Field(
+        "", alias="OPENAI_DIALECT", description="What the default upstream takes; empty: by its address."
+    )
+    openai_options: str = Field(
+        "", alias="OPENAI_OPTIONS", description="Changes to that dialect, a JSON object; see docs/upstreams.md."
+    )
     model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
     agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
     prompts: Path | None = Field(None, description="Folder of your own prompt files; empty: prompts in the home.")
@@ -211,22 +220,42 @@ def _keep_key(path: Path) -> str:
     return path.read_text().strip()
 
 
-def upstreams(env: Environment) -> dict[str, dict[str, str]]:
-    """Named upstreams `{name: {url, key}}`. "default" is OPENAI_*; no address at all means the demo model."""
-    found: dict[str, dict[str, str]] = {}
+def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
+    """Named upstreams `{name: {url, key, dialect?, options?}}`. "default" is OPENAI_*; no address at all means the demo
+    model."""
+    found: dict[str, dict[str, Any]] = {}
     key = env.openai_api_key.get_secret_value()
     if env.openai_base_url or key:
         found["default"] = {"url": env.openai_base_url or "https://api.openai.com/v1", "key": key}
+    for variable, value in (("OPENAI_DIALECT", env.openai_dialect), ("OPENAI_OPTIONS", env.openai_options)):
+        if value:
+            read = _read_of_upstream(variable, value)
+            if "default" in found:
+                found["default"][variable.removeprefix("OPENAI_").lower()] = read
     for variable, value in os.environ.items():
         if (match := _UPSTREAM.match(variable)) and value:
             name, field = match[1].lower(), match[2].lower()
-            if field == "url":
-                try:
-                    value = _checked_url(value)
-                except ValueError as error:
-                    raise ConfigurationError(f"{variable} is a value that is not shown; {error}.") from None
-            found.setdefault(name, {"url": "", "key": ""})[field] = value
+            found.setdefault(name, {"url": "", "key": ""})[field] = _read_of_upstream(variable, value)
     for name, upstream in found.items():
         if not upstream["url"]:
-            raise ConfigurationError(f"DAYBOOK_UPSTREAM_{name.upper()}_URL is not set, but its key is; set both.")
+            prefix = f"DAYBOOK_UPSTREAM_{name.upper()}"
+            given = "its key" if upstream["key"] else "its dialect" if "dialect" in upstream else "what it takes"
+            raise ConfigurationError(f"{prefix}_URL is not set, but {given} is; set both.")
     return found
+
+
+def _read_of_upstream(variable: str, value: str) -> Any:
+    """Return a checked variable of an upstream. Raises ConfigurationError."""
+    reader = _UPSTREAM_READERS.get(variable.rpartition("_")[2], str)
+    try:
+        return reader(value)
+    except ValueError as error:
+        given = repr(value) if reader is read_dialect else "a value that is not shown"
+        raise ConfigurationError(f"{variable} is {given}; {error}.") from None
+
+
+_UPSTREAM_READERS: dict[str, Callable[[str], Any]] = {
+    "URL": _checked_url,
+    "DIALECT": read_dialect,
+    "OPTIONS": read_options,
+}

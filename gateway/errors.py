@@ -1,6 +1,8 @@
 """The gateway's own refusals; the tree and the codes are in memories.errors."""
 
-from memories.errors import Conflict, Overloaded, UpstreamError, UpstreamTimeout
+from typing import Any
+
+from memories.errors import Conflict, InvalidRequest, Overloaded, UpstreamError, UpstreamTimeout
 
 
 class SessionBusy(Conflict):
@@ -21,6 +23,24 @@ class RunStopped(Conflict):
 
 class Restarting(Overloaded):
     """This process is being stopped, usually to be started again. details: retry_after (seconds)."""
+
+
+class RequestRefused(InvalidRequest):
+    """The upstream refused a request for a reason that is the client's business: it keeps the upstream's code and
+    param. details: status."""
+
+    def __init__(self, message: str, *, upstream_code: str = "", param: str | None = None, **details: Any) -> None:
+        super().__init__(message, param=param, **details)
+        self.upstream_code = upstream_code
+
+    def as_json(self) -> dict[str, Any]:
+        answer = super().as_json()
+        answer["error"]["code"] = self.upstream_code or self.code
+        return answer
+
+
+class TooManySteps(UpstreamError):
+    """The model went on calling tools and never answered. details: reason, steps."""
 
 
 class UpstreamRefused(UpstreamError):

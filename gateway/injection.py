@@ -16,6 +16,8 @@ from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.fingerprint import text_of
+from gateway.upstream.dialects import dialect_of
+from gateway.upstream.outgoing import joined_content
 from memories.counters import recall_lanes
 from memories.database import in_read_thread
 from memories.errors import DomainError, UpstreamTimeout
@@ -111,7 +113,7 @@ def provider_scope(context: TurnContext) -> Scope | None:
 
 def build_messages(context: TurnContext, injection: Injection) -> list[dict[str, Any]]:
     """Return the request's messages: one system message, the transcript, and the recall just before the last user
-    message."""
+    message; or inside it, where the server's rules on roles leave no other place."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
     system = "\n\n".join(part for part in parts if part)
     messages = [{"role": "system", "content": system}] if system else []
@@ -121,7 +123,11 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     messages.extend(context.messages)
     if injection.recall:
         last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
-        messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
+        if dialect_of(context.agent.settings.upstream).recall_inside:
+            asked = messages[last_user]
+            messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
+        else:
+            messages.insert(last_user, {"role": context.agent.settings.recall_role, "content": injection.recall})
     return messages
 
 

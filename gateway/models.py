@@ -193,6 +193,9 @@ class Message(models.Model):
     parts = models.JSONField(null=True, blank=True, help_text="Content parts, where the message is more than text.")
     tool_calls = models.JSONField(null=True, blank=True)
     tool_call_id = models.CharField(max_length=128, blank=True)
+    kept = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What its server wants to be sent again: reasoning, ids."
+    )
     created_at = models.DateTimeField(default=timezone.now)
 
     class Meta:

@@ -3,7 +3,7 @@ Text goes on as it comes; tool calls are kept until they are whole."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,17 +11,18 @@ from typing import Any
 from gateway.errors import UpstreamUnreachable
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
+from gateway.upstream.call_ids import LONGEST, made_id
+from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
+from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
 from memories.tools import ToolCall
 
 MOST_CALLS = 128  # tool calls of one step
-_MOST_TOKENS = 1_000_000_000  # no answer has more; larger figures are nonsense
-_COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
-_DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
-_MOST_DETAILS = 20
 _LONGEST_NAME = 200  # as long as the column of a run's model
 _TOLD_APART = frozenset({"role", "tool_calls", "content"})
+_KNOWN = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation"})  # of a chunk
+_NOTHING: Mapping[str, Any] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,12 +36,24 @@ class ModelStepResult:
     finish_reason: str
     was_ended: bool  # the server said why the model stopped
     choice: dict[str, Any]
+    around: Mapping[str, Any]  # what stood beside the choices of a stream: service_tier, system_fingerprint, …
+    kept: Kept  # what its message carries beside text and calls
+
+    def message(self, names: Mapping[str, str] = _NOTHING) -> dict[str, Any]:
+        """Return the step as a message of the assistant, with its calls in the model's order; `names` are other ids
+        than the model's own, under which a client knows its calls."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.text or None}
+        if self.calls:
+            message["tool_calls"] = [call_json(replace(call, id=names.get(call.id, call.id))) for call in self.calls]
+        calls = {names.get(call_id, call_id): more for call_id, more in self.kept.calls.items()}
+        return with_kept(message, replace(self.kept, calls=calls))
 
 
 @dataclass(slots=True)
 class GatheredCall:
     """A tool call whose name and arguments arrive in pieces."""
 
+    more: Gathered
     id: str = ""
     name: str = ""
     arguments: list[str] = field(default_factory=list)
@@ -59,7 +72,15 @@ class ModelStep:
     model: str = ""
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
+    around: Mapping[str, Any] = field(default_factory=dict)
+    asked: tuple[str, str] = ("", "")  # upstream and model
+    _room: Room = field(default_factory=Room)
+    _more: Gathered = field(init=False)
+    _parts: GatheredParts = field(init=False)
     _numbered: dict[int, GatheredCall] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._more, self._parts = Gathered(self._room), GatheredParts(self._room)
 
     def take(self, choice: dict[str, Any], part: dict[str, Any], *, whole: bool = False) -> str:
         """Take in a choice's delta, or with `whole` its complete message; returns its text. Raises TooLarge."""
@@ -68,7 +89,13 @@ class ModelStep:
         for call in calls if isinstance(calls, list) else ():
             if isinstance(call, dict):
                 self._take_call(call, whole=whole)
-        text = said_in(part.get("content"))
+        if whole:
+            self._more.take_whole(part)
+        elif part.keys() - _TOLD_APART:
+            self._more.take_message(part)
+        content = part.get("content")
+        self._parts.take(content, before=self.texts)
+        text = said_in(content)
         if text:
             text = storable_text(text)
             self.texts.append(text)
@@ -81,19 +108,28 @@ class ModelStep:
 
     def result(self) -> ModelStepResult:
         """Return what the step came to."""
-        calls = [
-            ToolCall(id=call.id or f"call_{index}", name=call.name, arguments="".join(call.arguments))
-            for index, call in enumerate(self.calls)
-            if call.name
-        ]
+        upstream, model = self.asked
+        named = _identified([call for call in self.calls if call.name])
+        parts = self._parts.whole()
+        fields = {**self._more.whole(), **({"content": parts} if parts else {})}
         return ModelStepResult(
             text="".join(self.texts),
-            calls=_distinct(calls),
+            calls=[
+                ToolCall(id=call_id, name=call.name, arguments="".join(call.arguments))
+                for call_id, call in named.items()
+            ],
             usage=self.usage,
             model=self.model,
             finish_reason=self.finish_reason or "stop",
             was_ended=bool(self.finish_reason),
             choice=self.choice,
+            around=self.around,
+            kept=Kept(
+                upstream=upstream,
+                model=model,
+                fields=fields,
+                calls={call_id: {**call.more.whole(), "id": call.id} for call_id, call in named.items()},
+            ),
         )
 
     def _take_call(self, call: dict[str, Any], *, whole: bool) -> None:
@@ -109,13 +145,14 @@ class ModelStep:
         if not whole:
             gathered = self._numbered.get(index) if isinstance(index, int) else self._unnumbered(call_id, name)
         if gathered is None:
-            gathered = GatheredCall()
+            gathered = GatheredCall(Gathered(self._room))
             self.calls.append(gathered)
             if isinstance(index, int) and not whole:
                 self._numbered[index] = gathered
             if len(self.calls) > MOST_CALLS:
                 raise TooLarge(f"The model made more than {MOST_CALLS} tool calls in one step.")
         gathered.id = gathered.id or call_id
+        gathered.more.take_call(call)
         gathered.name += name
         gathered.arguments.append(arguments)
 
@@ -136,8 +173,12 @@ class ModelStep:
 
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
+    step.asked = (request.upstream, request.model)
     async with aclosing(model().stream(step.limited(request))) as stream:
         async for chunk in stream:
+            around = {name: value for name, value in chunk.items() if name not in _KNOWN and value is not None}
+            if around and not around.items() <= step.around.items():
+                step.around = {**step.around, **around}
             step.model = _name_in(chunk.get("model")) or step.model
             step.usage = usage_of(chunk) or step.usage
             for choice in choices_of(chunk):
@@ -155,6 +196,7 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
     stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
     begins. Raises DomainErrors."""
+    step.asked = (request.upstream, request.model)
     answer = await model().complete(step.limited(request))
     step.model = _name_in(answer.get("model"))
     step.usage = usage_of(answer)
@@ -166,32 +208,9 @@ async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerato
     yield choice, step.take(choice, message if isinstance(message, dict) else {}, whole=True)
 
 
-def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
-    """Return the usage an upstream gave, with figures that can be added up and stored; {} for none."""
-    given = answer.get("usage")
-    if not isinstance(given, dict):
-        return {}
-    counted = {name: _counted(given.get(name)) for name in _COUNTED if name in given}
-    return given | counted | {name: _counted_details(given[name]) for name in _DETAILED if name in given}
-
-
-def _counted_details(given: Any) -> dict[str, int]:
-    figures = (
-        [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
-    )
-    return {_name_in(key): _counted(value) for key, value in figures[:_MOST_DETAILS]}
-
-
 def _name_in(value: Any) -> str:
     """Return a name that an upstream gave, as it can be stored; "" for anything but text."""
     return storable_text(value)[:_LONGEST_NAME] if isinstance(value, str) else ""
-
-
-def _counted(value: Any) -> int:
-    try:
-        return min(max(int(value), 0), _MOST_TOKENS)
-    except (TypeError, ValueError, OverflowError):
-        return 0
 
 
 def said_in(content: Any) -> str:
@@ -201,41 +220,16 @@ def said_in(content: Any) -> str:
     return content if isinstance(content, str) else ""
 
 
-def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Return the sum of two usages: of the figures every upstream gives, and of their details where there are any."""
-    if not (more or total):
-        return {}
-    summed: dict[str, Any] = {name: _figure(total, name) + _figure(more, name) for name in _COUNTED}
-    for name in _DETAILED:
-        one, other = (_details(usage, name) for usage in (total, more))
-        if one or other:
-            summed[name] = {key: one.get(key, 0) + other.get(key, 0) for key in one | other}
-    return summed
+def call_json(call: ToolCall) -> dict[str, Any]:
+    """Return a tool call as OpenAI messages hold it."""
+    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
 
 
-def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """Return what came to a usage after it stood at `before`."""
-    less: dict[str, Any] = {name: -_figure(before, name) for name in _COUNTED}
-    for name in _DETAILED:
-        less[name] = {key: -value for key, value in _details(before, name).items()}
-    return add_usage(usage, less) if usage else {}
-
-
-def _figure(usage: dict[str, Any], name: str) -> int:
-    return int(usage.get(name) or 0)
-
-
-def _details(usage: dict[str, Any], name: str) -> dict[str, int]:
-    given = usage.get(name)
-    return {key: value for key, value in given.items() if isinstance(value, int)} if isinstance(given, dict) else {}
-
-
-def _distinct(calls: list[ToolCall]) -> list[ToolCall]:
-    """Some servers repeat their call ids; results are matched by id."""
-    seen: set[str] = set()
-    found = []
-    for index, call in enumerate(calls):
-        fresh = call.id if call.id not in seen else f"{call.id}_{index}"
-        seen.add(fresh)
-        found.append(ToolCall(id=fresh, name=call.name, arguments=call.arguments))
+def _identified(calls: Sequence[GatheredCall]) -> dict[str, GatheredCall]:
+    """Return the calls of a step by id; one that came without an id, with one that is too long or with that of another
+    call is given one: results are matched by id."""
+    found: dict[str, GatheredCall] = {}
+    for call in calls:
+        usable = call.id and call.id not in found and len(call.id) <= LONGEST
+        found[call.id if usable else made_id(call.id, taken=found)] = call
     return found

@@ -4,7 +4,7 @@ passes the output to gateway.runs.closing before the last event is sent."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,17 +12,18 @@ from django.conf import settings
 
 from gateway.agents.model_choice import agent_target
 from gateway.compaction import fit
-from gateway.errors import RunSuperseded
+from gateway.errors import RunSuperseded, TooManySteps
 from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
 from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
-from gateway.steps import ModelStep, ModelStepResult, add_usage, complete_step, stream_step
+from gateway.steps import ModelStep, ModelStepResult, call_json, complete_step, stream_step
 from gateway.upstream import ModelRequest
+from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
-from memories.errors import DomainError, UpstreamTimeout
+from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
@@ -48,6 +49,7 @@ class Delta:
 
     text: str
     choice: dict[str, Any]
+    around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,7 @@ class Done:
     turns_since_review: int
     client_calls: list[dict[str, Any]]
     choice: dict[str, Any]
+    around: Mapping[str, Any]
     finish_reason: str
 
 
@@ -166,7 +169,7 @@ class Turn:
             async for choice, text in self._step(request, step):
                 if text and self.options.stream:
                     self._clock.text()
-                yield Delta(self._say(text), choice)
+                yield Delta(self._say(text), choice, step.around)
             result = step.result()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
@@ -182,11 +185,16 @@ class Turn:
                 answers |= await self._run_tools(own_calls)
                 for call in own_calls:
                     yield ToolUsed(call.name, call.arguments, answers[call.id])
-            self._note_step(messages, result, [*own_calls, *made_up], client_calls, answers)
+            names = {call.id: shown.id for call, shown in zip(others, client_calls, strict=False)}
+            self._note_step(messages, result, names, answers)
             if client_calls or not answers:
                 yield await self._finish(result, client_calls)
                 return
-        raise UpstreamTimeout("The model made too many steps without an answer.")
+        raise TooManySteps(
+            f"The model made too many steps ({settings.RUN_STEPS}) without an answer.",
+            reason="too_many_steps",
+            steps=settings.RUN_STEPS,
+        )
 
     def _step(self, request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
         return stream_step(request, step) if self.options.stream else complete_step(request, step)
@@ -238,22 +246,18 @@ class Turn:
         return step.results
 
     def _note_step(
-        self,
-        messages: list[dict[str, Any]],
-        result: ModelStepResult,
-        own_calls: list[ToolCall],
-        client_calls: list[ToolCall],
-        answers: dict[str, str],
+        self, messages: list[dict[str, Any]], result: ModelStepResult, names: dict[str, str], answers: dict[str, str]
     ) -> None:
-        """Append the step to the request's messages and to what will be stored."""
+        """Append the step to the request's messages and to what will be stored; `names` are the ids under which the
+        client knows its calls."""
         step: list[dict[str, Any]] = []
-        calls = [*own_calls, *client_calls]
-        if result.text or calls:
-            message: dict[str, Any] = {"role": "assistant", "content": result.text or None}
-            if calls:
-                message["tool_calls"] = [call_json(call) for call in calls]
-            step.append(message)
-        step.extend({"role": "tool", "tool_call_id": call.id, "content": answers[call.id]} for call in own_calls)
+        if result.text or result.calls:
+            step.append(result.message(names))
+        step.extend(
+            {"role": "tool", "tool_call_id": call.id, "content": answers[call.id]}
+            for call in result.calls
+            if call.id in answers
+        )
         messages.extend(step)
         self.output.messages.extend(step)
         self._noted = len(self.output.text)
@@ -274,6 +278,7 @@ class Turn:
             turns_since_review=turns_since_review,
             client_calls=[call_json(call) for call in client_calls],
             choice=result.choice,
+            around=result.around,
             finish_reason=result.finish_reason,
         )
 
@@ -309,7 +314,7 @@ class Turn:
         if self._stored:
             return  # the answer is complete; what went wrong after it does not undo it
         self.output.messages = []
-        problem = {"code": error.code, "message": str(error)}
+        problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
         try:
             await asyncio.shield(self._close(Run.State.FAILED, problem))
         except RunSuperseded:
@@ -325,8 +330,3 @@ class Turn:
         )
         self._stored = True
         return turns_since_review
-
-
-def call_json(call: ToolCall) -> dict[str, Any]:
-    """Return a tool call as OpenAI messages hold it."""
-    return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}

@@ -5,6 +5,9 @@ from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
 
+NOTHING_SAID = "(nothing was said here)"
+"""Stands for the missing one of two turns, for models whose templates want user and assistant to alternate."""
+
 
 def earlier_block(summary: str) -> str:
     """Return the `<earlier_conversation>` block, or "" for none."""

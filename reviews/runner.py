@@ -13,7 +13,7 @@ from django.conf import settings
 
 from gateway.agents.model_choice import ModelTarget, review_target
 from gateway.model_call import ask
-from gateway.steps import add_usage
+from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.models import Memory
@@ -132,11 +132,7 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
         reflection.usage = add_usage(reflection.usage, result.usage)
         if not result.calls:
             return
-        calls: list[dict[str, Any]] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in result.calls
-        ]
-        messages.append({"role": "assistant", "content": result.text or None, "tool_calls": calls})
+        messages.append(result.message())
         messages.extend(
             {"role": "tool", "tool_call_id": call.id, "content": reflection.book.call(call)} for call in result.calls
         )

@@ -20,7 +20,7 @@ from gateway.errors import UpstreamSilent
 from gateway.jobs import NotClaimed
 from gateway.models import Session
 from gateway.runs.holder import is_gone, this_process
-from gateway.steps import add_usage
+from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, UpstreamTimeout
 from memories.ids import uuid7
 from memories.models import Book, ChangeSet, WriteOrigin

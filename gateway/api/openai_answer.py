@@ -2,7 +2,7 @@
 the sum of usage and the client's own tool calls are ours."""
 
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -11,9 +11,10 @@ from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
 from gateway.runs.context import TurnContext
-from gateway.steps import usage_since
 from gateway.turns import Delta, Done, Turn
+from gateway.upstream.usage import usage_since
 
+NOTHING_AROUND: Mapping[str, Any] = {}
 _PLAIN = frozenset({"role", "content"})
 
 
@@ -49,11 +50,15 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
 async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerator[bytes]:
     """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. A DomainError before the first
     chunk is raised, so that it can be answered with a status; a later one is a chunk."""
-    head = chunk_head(turn.context.run_id.hex, turn.context.agent.name)
+    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, NOTHING_AROUND
+    head = chunk_head(run, agent)
     started = False
     try:
         async with aclosing(turn.events()) as events:
             async for event in events:
+                if isinstance(event, Delta | Done) and event.around is not around:
+                    around = event.around
+                    head = chunk_head(run, agent, around)
                 if not started and isinstance(event, Delta | Done):
                     started = True
                     yield head + b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
@@ -74,9 +79,11 @@ async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerato
     yield sse.DONE_LINE
 
 
-def chunk_head(run: str, agent: str) -> bytes:
-    """Return the beginning of every chunk of an answer, up to its choices: it is encoded once."""
+def chunk_head(run: str, agent: str, around: Mapping[str, Any] = NOTHING_AROUND) -> bytes:
+    """Return the beginning of every chunk of an answer, up to its choices; it is encoded once for as long as the
+    upstream says the same around its choices."""
     head = {
+        **around,
         "id": f"chatcmpl-{run}",
         "object": "chat.completion.chunk",
         "created": int(time.time()),

@@ -1,5 +1,6 @@
 """Tools of the client: the run waits while the client works, and goes on with the request that brings the results.
-It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat theirs."""
+It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat theirs. By the same ids a client's messages
+are given back what the model's server said with them, which clients drop."""
 
 import re
 from collections.abc import Sequence
@@ -16,10 +17,12 @@ from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
 from gateway.runs.window import as_openai
 from gateway.services import require_active
+from gateway.upstream.kept import Kept, with_kept
 from memories.caller import Caller
 from memories.tools import ToolCall
 
 _CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
+_MOST_RUNS = 100  # whose calls are looked up for one request
 
 
 def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
@@ -43,6 +46,33 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
     if last.get("role") != "tool":
         return None
     match = _CALL_ID.match(str(last.get("tool_call_id", "")))
+    return UUID(match[1]) if match else None
+
+
+def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Return a client's messages, with what the model's server said beside the calls in them. One query, none without
+    calls of earlier runs."""
+    called = [_run_of_calls(message) for message in messages]
+    runs = list(dict.fromkeys(run_id for run_id in reversed(called) if run_id))[:_MOST_RUNS]
+    if not runs:
+        return tuple(messages)
+    rows = Message.objects.filter(owner_id=owner_id, run_id__in=runs, kept__isnull=False)
+    stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
+    by_call = {call_id: kept for kept in stored for call_id in kept.calls}
+    return tuple(
+        with_kept(message, by_call.get(_first_call_id(message))) if run_id else message
+        for message, run_id in zip(messages, called, strict=True)
+    )
+
+
+def _first_call_id(message: dict[str, Any]) -> str:
+    calls = message.get("tool_calls")
+    first = calls[0] if isinstance(calls, list) and calls else None
+    return str(first.get("id", "")) if isinstance(first, dict) else ""
+
+
+def _run_of_calls(message: dict[str, Any]) -> UUID | None:
+    match = _CALL_ID.match(_first_call_id(message))
     return UUID(match[1]) if match else None
 
 
@@ -72,7 +102,7 @@ def open_continued(
     return turn_context(
         session,
         run,
-        messages=(*before, *steps, *results),
+        messages=(*with_dropped(caller.owner_id, before), *steps, *results),
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,

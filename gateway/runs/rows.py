@@ -15,6 +15,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
+from gateway.upstream.kept import kept_of
 from memories.books import book_state
 from memories.caller import Caller
 from memories.database import only_row
@@ -74,6 +75,7 @@ def messages_insert(
 ) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
     rows = []
+    called = any(message.get("tool_calls") for message in messages)
     for index, message in enumerate(messages):
         session.message_seq += 1
         content = message.get("content")
@@ -89,6 +91,8 @@ def messages_insert(
                 parts=content if isinstance(content, list) else None,
                 tool_calls=message.get("tool_calls"),
                 tool_call_id=str(message.get("tool_call_id", ""))[:MAX_CALL_ID],
+                # What a turn without tools thought is asked for by no server.
+                kept=kept.as_json() if called and (kept := kept_of(message)) else None,
             )
         )
     return Message.objects.bulk_create(rows)

@@ -10,7 +10,7 @@ from gateway.agents.rows import agent_find
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
-from gateway.runs.client_tools import named_run_id, open_continued
+from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
 from gateway.runs.closing import end_waiting
 from gateway.runs.context import TurnContext
 from gateway.runs.history import known_messages
@@ -98,7 +98,7 @@ def _open_in(
     return turn_context(
         session,
         run,
-        messages=request.messages,
+        messages=with_dropped(caller.owner_id, request.messages),
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from gateway.models import Compaction, Message, Run, Session
+from gateway.upstream.kept import Kept, with_kept
 
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
 WINDOW_ROWS = 400
@@ -39,4 +40,4 @@ def as_openai(row: Message) -> dict[str, Any]:
         message["content"] = row.text or None
     if row.tool_call_id:
         message["tool_call_id"] = row.tool_call_id
-    return message
+    return with_kept(message, Kept.from_json(row.kept)) if row.kept else message

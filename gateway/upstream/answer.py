@@ -5,11 +5,15 @@ Both are bounded, and the work for each byte is constant however the bytes are c
 import json
 from typing import Any
 
+import httpx2
 from django.conf import settings
 
 from gateway.errors import UpstreamUnreachable
-from gateway.upstream.request import Chunk
+from gateway.upstream.error_body import is_error
+from gateway.upstream.faults import fault_in_answer
 from memories.errors import TooLarge
+
+Chunk = dict[str, Any]
 
 DONE: Chunk = {}
 """The chunk that stands for `data: [DONE]`."""
@@ -68,18 +72,19 @@ class Body:
 
     def maybe(self, line: bytes) -> None:
         """Take in a line of a stream that carries no event, from the line on which a JSON object begins."""
-        if self.begun or line.lstrip().startswith(b"{"):
+        if self.begun or line.lstrip().startswith((b"{", b"[")):
             self.feed(line + b"\n")
 
-    def completion(self) -> dict[str, Any]:
-        """Return the chat.completion that was read. Raises ValueError, UpstreamUnreachable."""
-        return checked_completion(json.loads(self._bytes))
+    def completion(self, request: httpx2.Request) -> dict[str, Any]:
+        """Return the chat.completion that was read. Raises ValueError, and the DomainError of what is none."""
+        return checked_completion(json.loads(self._bytes), request)
 
 
-def checked_completion(answer: Any) -> dict[str, Any]:
-    """Return the answer as it came, if it holds a choice. Raises UpstreamUnreachable."""
-    if isinstance(answer, dict) and answer.get("error"):
-        raise UpstreamUnreachable("The model server broke off with an error.")
+def checked_completion(answer: Any, request: httpx2.Request) -> dict[str, Any]:
+    """Return the answer as it came, if it holds a choice. Raises UpstreamUnreachable, or what fits the error that it
+    is."""
+    if is_error(answer):
+        raise fault_in_answer(answer, request)
     if not isinstance(answer, dict) or not isinstance(answer.get("choices"), list) or not answer["choices"]:
         raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
     return answer

@@ -3,17 +3,22 @@
 import math
 import time
 from email.utils import parsedate_to_datetime
+from typing import Any
 
 import aiohttp
 import httpx2
 import openai
 
-from gateway.errors import UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.errors import RequestRefused, UpstreamRefused, UpstreamSilent, UpstreamUnreachable
+from gateway.upstream.error_body import SaidError, read_error
 from memories.errors import DomainError, InvalidRequest, RateLimited
-from memories.storable import storable_text
 
-_QUOTED = 300
 _LONGEST_REST = 3600.0
+_CLIENTS = frozenset({400, 413, 422})  # what was asked is refused, not who asks
+_FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
+_FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
+_NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
+_KEY_HEADERS = ("authorization", "api-key", "x-api-key")
 
 # What the wire can raise; ValueError and RecursionError stand for a body that is not usable JSON or UTF-8.
 WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
@@ -60,20 +65,45 @@ def _is_lost(error: BaseException | None) -> bool:
     return False
 
 
+def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
+    """Return the gateway's error for one that came with a status of success: as a document, or within a stream."""
+    said = read_error(answer, secrets=_secrets(request))
+    if said.status in _FAULTS or said.code in _FAULTY_CODES:
+        return _fault(said.status or 400, said)
+    what = f": {said.message}" if said.message else "."
+    return UpstreamUnreachable(f"The model server broke off with an error{what}")
+
+
 def _refused(error: openai.APIStatusError) -> DomainError:
-    status = error.status_code
+    said = read_error(_content(error.response), secrets=_secrets(error.request))
+    return _fault(error.status_code, said, retry_after=error.response.headers.get("retry-after", ""))
+
+
+def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainError:
+    if said.code in _NO_CREDIT or status == 402:
+        return UpstreamRefused("The model server says that its account has no credit left.", status=status)
     if status == 429:
-        details = {}
-        if retry_after := error.response.headers.get("retry-after"):
-            details["retry_after"] = retry_after[:32]
+        details = {"retry_after": retry_after[:32]} if retry_after else {}
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
-    if status in {400, 422}:
-        body = error.body if isinstance(error.body, dict) else {}
-        said = storable_text(str(body.get("message") or "the request was not accepted"))[:_QUOTED]
-        return InvalidRequest(f"The model server refused the request: {said}", status=status)
+    if status in _CLIENTS:
+        message = f"The model server refused the request: {said.message or 'it was not accepted'}"
+        return RequestRefused(message, upstream_code=said.code, param=said.param, status=status)
     reason = {
         401: "refused the gateway's key",
         403: "refused the gateway's key",
         404: "does not know this model",
     }.get(status, f"answered with an error ({status})")
     return UpstreamRefused(f"The model server {reason}.", status=status)
+
+
+def _content(response: httpx2.Response) -> bytes:
+    try:
+        return response.content
+    except httpx2.ResponseNotRead:  # the connection broke while the error was read
+        return b""
+
+
+def _secrets(request: httpx2.Request) -> list[str]:
+    """Return what of a request no message may repeat: its key, and where it went."""
+    keys = [value.removeprefix("Bearer ") for name in _KEY_HEADERS if (value := request.headers.get(name))]
+    return [*keys, f"{request.url.host}:{request.url.port}", request.url.host]

@@ -8,9 +8,11 @@ from typing import Any, Protocol
 from django.conf import settings
 
 from gateway.errors import UpstreamSilent
+from gateway.upstream.answer import Chunk
+from gateway.upstream.dialects import Dialect, dialect_of
+from gateway.upstream.outgoing import request_body
 from memories.errors import DomainError, UpstreamTimeout
 
-Chunk = dict[str, Any]
 _TOO_LONG = "The model server took too long to answer."
 
 
@@ -24,10 +26,11 @@ class TimeLimits:
     total: float
 
     @classmethod
-    def within(cls, total: float) -> "TimeLimits":
+    def within(cls, total: float, dialect: Dialect) -> "TimeLimits":
         """Return the configured limits of a request that may take `total` seconds in all."""
-        first_byte = settings.UPSTREAM_FIRST_BYTE_SECONDS or total
-        return cls(first_byte=min(first_byte, total), idle=settings.UPSTREAM_IDLE_SECONDS, total=total)
+        first_byte = dialect.first_byte_seconds or settings.UPSTREAM_FIRST_BYTE_SECONDS or total
+        idle = dialect.idle_seconds or settings.UPSTREAM_IDLE_SECONDS
+        return cls(first_byte=min(first_byte, total), idle=idle, total=total)
 
 
 class Deadlines:
@@ -73,7 +76,7 @@ class ModelRequest:
     @property
     def limits(self) -> TimeLimits:
         """How long this request may take."""
-        return TimeLimits.within(self.seconds or settings.RUN_SECONDS)
+        return TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect_of(self.upstream))
 
     def body(self, *, stream: bool) -> dict[str, Any]:
         """Return the request as it goes over the wire."""
@@ -88,7 +91,7 @@ class ModelRequest:
             body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
         else:
             body.pop("stream_options", None)
-        return body
+        return request_body(body, dialect_of(self.upstream), upstream=self.upstream)
 
 
 class Model(Protocol):

@@ -21,14 +21,17 @@ from gateway.errors import UpstreamUnreachable
 from gateway.upstream.answer import (
     DONE,
     Body,
+    Chunk,
     Lines,
     chunk_of_completion,
     chunk_of_line,
     is_finished,
     says_something,
 )
-from gateway.upstream.faults import WIRE_ERRORS, domain_error, refuses_to_stream
-from gateway.upstream.request import Chunk, Deadlines, ModelRequest
+from gateway.upstream.dialects import dialect_of
+from gateway.upstream.error_body import is_error
+from gateway.upstream.faults import WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
@@ -110,7 +113,7 @@ class OpenAIModel:
                 async for data in pieces:
                     deadlines.begun = True
                     body.feed(data)
-            return body.completion()
+            return body.completion(response.request)
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
 
@@ -168,8 +171,8 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
                     continue
                 if chunk is DONE:
                     return
-                if chunk.get("error"):
-                    raise UpstreamUnreachable("The model server broke off with an error.")
+                if is_error(chunk):
+                    raise fault_in_answer(chunk, response.request)
                 deadlines.begun = deadlines.begun or says_something(chunk)
                 finished = finished or is_finished(chunk)
                 yield chunk
@@ -178,7 +181,7 @@ async def _chunks(response: httpx2.Response, deadlines: Deadlines) -> AsyncGener
         return
     if not document.begun:
         raise UpstreamUnreachable("The model server broke off in the middle of its answer.")
-    yield chunk_of_completion(document.completion())
+    yield chunk_of_completion(document.completion(response.request))
 
 
 def is_demo() -> bool:
@@ -200,15 +203,23 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
     if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
         raise RuntimeError("A test called a model server that is not on this machine.")
     # Reading has no limit here: each request brings its own (Deadlines).
-    timeout = openai.Timeout(None, connect=settings.UPSTREAM_CONNECT_SECONDS)
+    dialect, key = dialect_of(upstream), address["key"] or "none"
+    timeout = openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
     # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
     return openai.AsyncOpenAI(
         base_url=address["url"],
-        api_key=address["key"] or "none",
+        api_key=key,
+        default_headers=dialect.headers_with(key),
+        default_query=dict(dialect.query),
         timeout=timeout,
         max_retries=0,
-        http_client=openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE),
+        http_client=http_client(timeout),
     )
+
+
+def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:
+    """Return the client that carries the requests to one upstream."""
+    return openai.DefaultAioHttpClient(timeout=timeout, limits=_KEEP_ALIVE)
 
 
 def missing_upstream(upstream: str) -> str:

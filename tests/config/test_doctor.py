@@ -16,6 +16,7 @@ from pytest_django import Settings
 from config import doctor, heartbeat
 from config.doctor import Level, findings, upstream_finding
 from gateway.models import Agent, Run, Session
+from gateway.upstream.dialects import DIALECTS
 from memories.ids import uuid7
 from memories.services import owner_for_user
 
@@ -117,13 +118,13 @@ def test_a_home_that_is_away_is_a_failure(worker: None, settings: Settings, tmp_
     [(200, Level.OK), (401, Level.FAILED), (403, Level.FAILED), (404, Level.WARNING), (500, Level.WARNING)],
 )
 def test_an_upstream_is_asked_for_its_models(upstream: Callable[[int], str], status: int, level: Level) -> None:
-    found = upstream_finding("upstream", url=upstream(status), key="sk-secret")
+    found = upstream_finding("upstream", url=upstream(status), key="sk-secret", dialect=DIALECTS["openai"])
     assert found.level is level
     assert "sk-secret" not in found.text
 
 
 def test_an_upstream_that_is_away_is_a_failure() -> None:
-    found = upstream_finding("upstream", url="http://127.0.0.1:1/v1", key="")
+    found = upstream_finding("upstream", url="http://127.0.0.1:1/v1", key="", dialect=DIALECTS["openai"])
     assert (found.level, found.text) == (Level.FAILED, "http://127.0.0.1:1/v1 does not answer")
 
 

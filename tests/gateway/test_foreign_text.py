@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
+import httpx2
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -17,9 +18,14 @@ from gateway.agents.settings import AgentsFile
 from gateway.api.openai_body import CompletionBody, read_body
 from gateway.chat.markdown import render_markdown
 from gateway.mcp.messages import RpcError, read_messages
-from gateway.steps import ModelStep, ModelStepResult, add_usage, complete_step, stream_step
+from gateway.steps import ModelStep, ModelStepResult, complete_step, stream_step
 from gateway.upstream import ModelRequest, OpenAIModel, install, retry_after_seconds
 from gateway.upstream.answer import Body, Lines, chunk_of_completion, chunk_of_line, is_finished, says_something
+from gateway.upstream.dialects import DIALECTS
+from gateway.upstream.error_body import is_error, read_error
+from gateway.upstream.kept import kept_of
+from gateway.upstream.outgoing import request_body
+from gateway.upstream.usage import add_usage
 from memories.errors import DomainError, InvalidRequest, RateLimited, TooLarge
 from memories.pagination import number
 from tests.properties import BOUNDED, odd_json, odd_object, odd_text
@@ -136,7 +142,7 @@ def test_a_whole_answer_is_a_chunk_or_an_expected_error(data: bytes) -> None:
     body = Body()
     body.feed(data)
     try:
-        chunk = chunk_of_completion(body.completion())
+        chunk = chunk_of_completion(body.completion(httpx2.Request("POST", "http://model")))
     except (DomainError, ValueError, RecursionError):
         return
     assert isinstance(chunk["choices"], list)
@@ -256,3 +262,29 @@ def test_the_query_of_a_websocket_names_a_number_or_nothing(query: bytes) -> Non
 @given(st.text("*_[]()`<>|~&\\\n #-!:=ab\"'/", max_size=200))
 def test_html_of_markdown_is_bounded_by_its_text(text: str) -> None:
     assert len(render_markdown(text)) <= 200 + 120 * len(text)
+
+
+_FIELDS = st.sampled_from(["content", "tool_calls", "reasoning", "reasoning_details", "extra_content", "refusal"])
+
+
+@BOUNDED
+@given(odd_json)
+def test_an_error_of_any_form_is_read(body: Any) -> None:
+    said = read_error(body)
+    assert len(said.message) <= 300
+    assert is_error(body) in {True, False}
+
+
+@BOUNDED
+@given(st.lists(st.dictionaries(_FIELDS, odd_json, max_size=4), max_size=4))
+def test_pieces_of_any_message_are_put_together_and_can_be_stored(deltas: list[dict[str, Any]]) -> None:
+    taken = ModelStep(deadline=0, bytes_left=100_000)
+    for delta in deltas:
+        taken.take({}, delta)
+    message = taken.result().message()
+    body = {"model": "", "messages": [{"role": "user", "content": "Hi"}, message]}
+    for dialect in (DIALECTS["openai"], DIALECTS["mistral"], DIALECTS["gemini"], DIALECTS["deepseek"]):
+        json.dumps(request_body(body, dialect, upstream=""))
+    kept = kept_of(message)
+    assert kept is not None
+    json.dumps(kept.as_json(), ensure_ascii=False, allow_nan=False).encode()

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from gateway.steps import MOST_CALLS, ModelStep, usage_of
+from gateway.steps import MOST_CALLS, ModelStep
+from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 
 
@@ -59,14 +60,20 @@ def test_calls_without_index_and_id_are_told_apart_by_their_names() -> None:
     taken = step()
     for delta in (piece(name="add", arguments="{}"), piece(name="add", arguments="[]")):
         taken.take({}, delta)
-    assert [(call.id, call.arguments) for call in taken.result().calls] == [("call_0", "{}"), ("call_1", "[]")]
+    first, second = taken.result().calls
+    assert (first.arguments, second.arguments) == ("{}", "[]")
+    assert first.id != second.id
+    assert all(len(call.id) == 9 and call.id.isalnum() for call in (first, second))
 
 
 def test_calls_of_a_whole_answer_are_one_each() -> None:
     taken = step()
     call = {"id": "a", "function": {"name": "add", "arguments": "{}"}}
     taken.take({}, {"tool_calls": [call, call]}, whole=True)
-    assert [call.id for call in taken.result().calls] == ["a", "a_1"]
+    first, second = [call.id for call in taken.result().calls]
+    assert first == "a"
+    assert len(second) == 9
+    assert second.isalnum()
 
 
 def test_arguments_count_as_part_of_the_answer() -> None:

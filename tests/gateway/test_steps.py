@@ -6,8 +6,8 @@ import pytest
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.native import open_native
-from gateway.steps import add_usage, usage_since
 from gateway.turns import Delta, Turn, TurnOptions
+from gateway.upstream.usage import add_usage, usage_since
 from memories.database import in_thread
 from memories.models import Owner
 from tests.conftest import Api

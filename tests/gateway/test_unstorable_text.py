@@ -101,6 +101,7 @@ def test_documents_of_a_model_are_cleaned() -> None:
 
 
 async def test_what_an_upstream_says_about_a_refusal_is_cleaned() -> None:
-    response = httpx2.Response(400, request=httpx2.Request("POST", "http://model"))
-    error = openai.BadRequestError("x", response=response, body={"message": "no\x00 such \ud83d thing"})
+    body = json.dumps({"error": {"message": "no\x00 such \ud83d thing"}}).encode()
+    response = httpx2.Response(400, content=body, request=httpx2.Request("POST", "http://model"))
+    error = openai.BadRequestError("x", response=response, body=None)
     assert str(domain_error(error)) == "The model server refused the request: no such ? thing"

@@ -1,0 +1,161 @@
+"""How model servers differ, as data: one description per kind of server, found by the upstream's address or named in
+the environment, where an administrator may also change any of it. docs/upstreams.md has the sources of each rule."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+_NOTHING: Mapping[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What a server takes. Names in `drop` may lead into lists and objects: `messages.name` is the name of every
+    message."""
+
+    name: str = "openai"
+    drop: tuple[str, ...] = ()
+    rename: Mapping[str, str] = field(default_factory=dict)
+    set: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)  # {key} stands for the upstream's key
+    query: Mapping[str, str] = field(default_factory=dict)
+    alternate_roles: bool = False  # user and assistant in turn, beginning with the user
+    system_first: bool = False  # system text only in one leading message
+    call_ids: str = "short"  # see gateway.upstream.call_ids
+    stream_options: bool = True
+    replay_reasoning: bool = True  # what is kept of an answer is sent again to who gave it
+    connect_seconds: float | None = None
+    first_byte_seconds: float | None = None
+    idle_seconds: float | None = None
+    # Stand-ins for what is demanded and was lost: fields of every assistant message, of one with calls, of its first
+    # call within the current turn.
+    lost_said: Mapping[str, Any] = field(default_factory=dict)
+    lost_called: Mapping[str, Any] = field(default_factory=dict)
+    lost_call: Mapping[str, Any] = field(default_factory=dict)
+    text_results: bool = False  # results of tools as text, never as parts
+
+    @property
+    def recall_inside(self) -> bool:
+        """Return True if what is recalled must stand inside the last message of the user."""
+        return self.system_first or self.alternate_roles
+
+    def headers_with(self, key: str) -> dict[str, str]:
+        """Return the further headers of a request, for the upstream that has this key."""
+        return {name: value.replace("{key}", key) for name, value in self.headers.items()}
+
+    def changed(self, options: Mapping[str, Any]) -> "Dialect":
+        """This dialect with an administrator's options: lists and maps are added to its own, the rest replaces."""
+        more: dict[str, Any] = {}
+        for name, value in options.items():
+            known = getattr(self, name)
+            if isinstance(value, Mapping):
+                value = {**known, **value}
+            elif isinstance(value, list | tuple):
+                value = (*known, *value)
+            more[name] = value
+        return replace(self, **more)
+
+
+_NO_MORE_TOKENS_FIELD = {"max_completion_tokens": "max_tokens"}
+
+DIALECTS: Mapping[str, Dialect] = {
+    dialect.name: dialect
+    for dialect in (
+        Dialect(name="openai"),
+        Dialect(name="azure", headers={"api-key": "{key}"}),
+        Dialect(
+            name="gemini",
+            drop=("seed", "store", "frequency_penalty", "top_k", "reasoning"),
+            call_ids="any",
+            lost_call={"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}},
+        ),
+        Dialect(name="anthropic", call_ids="word"),
+        Dialect(name="deepseek", lost_said={"reasoning_content": " "}),
+        Dialect(
+            name="mistral",
+            drop=("messages.name", "messages.reasoning_content"),
+            rename={**_NO_MORE_TOKENS_FIELD, "seed": "random_seed"},
+            system_first=True,
+            alternate_roles=True,
+            call_ids="nine",
+            stream_options=False,
+        ),
+        Dialect(name="xai", drop=("messages.name", "tools.function.strict")),
+        Dialect(name="groq", drop=("messages.reasoning_content", "messages.reasoning_details")),
+        Dialect(name="together"),
+        Dialect(name="openrouter", call_ids="any"),
+        Dialect(name="cohere"),
+        Dialect(name="dashscope"),
+        Dialect(name="kimi", call_ids="any", lost_called={"reasoning_content": " "}),
+        Dialect(
+            name="zai",
+            drop=("messages.name", "tools.function.strict", "frequency_penalty", "presence_penalty"),
+            rename=_NO_MORE_TOKENS_FIELD,
+            stream_options=False,
+        ),
+        Dialect(name="vllm", call_ids="any"),
+        Dialect(name="sglang", call_ids="any"),
+        Dialect(name="llamacpp", call_ids="any"),
+        Dialect(name="ollama", rename=_NO_MORE_TOKENS_FIELD, call_ids="any", text_results=True),
+        Dialect(name="lmstudio", call_ids="any"),
+        Dialect(name="strict", alternate_roles=True, system_first=True, call_ids="nine", text_results=True),
+    )
+}
+
+# Ends of host names, or ports of this machine.
+ADDRESSES: Mapping[str, str] = {
+    "api.openai.com": "openai",
+    "openai.azure.com": "azure",
+    "services.ai.azure.com": "azure",
+    "generativelanguage.googleapis.com": "gemini",
+    "aiplatform.googleapis.com": "gemini",
+    "api.anthropic.com": "anthropic",
+    "api.deepseek.com": "deepseek",
+    "api.mistral.ai": "mistral",
+    "api.x.ai": "xai",
+    "api.groq.com": "groq",
+    "api.together.xyz": "together",
+    "api.together.ai": "together",
+    "openrouter.ai": "openrouter",
+    "api.cohere.ai": "cohere",
+    "api.cohere.com": "cohere",
+    "dashscope.aliyuncs.com": "dashscope",
+    "dashscope-intl.aliyuncs.com": "dashscope",
+    "api.moonshot.ai": "kimi",
+    "api.moonshot.cn": "kimi",
+    "api.z.ai": "zai",
+    "open.bigmodel.cn": "zai",
+}
+PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
+OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
+    "name", "lost_said", "lost_called", "lost_call", "text_results"
+}  # fmt: skip
+
+
+def dialect_of(upstream: str) -> Dialect:
+    """Return the dialect of an upstream: as it was named, else by its address, with the options that were set."""
+    configured: Mapping[str, Any] = settings.DAYBOOK_UPSTREAMS.get(upstream) or _NOTHING
+    name = configured.get("dialect") or recognised(str(configured.get("url") or ""))
+    options = configured.get("options") or _NOTHING
+    return DIALECTS[name].changed(options) if options else DIALECTS[name]
+
+
+def recognised(url: str) -> str:
+    """Return the dialect of the server at an address, by its host's name or its port; `openai` for one that is not
+    known."""
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
+    for known, name in ADDRESSES.items():
+        if host == known or host.endswith(("." + known, "-" + known)):
+            return name
+    return PORTS.get(_port(url), "openai")
+
+
+def _port(url: str) -> int:
+    try:
+        return urlsplit(url).port or 0
+    except ValueError:
+        return 0

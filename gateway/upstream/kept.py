@@ -1,0 +1,218 @@
+"""What a model's server said beside text and tool calls: reasoning, signatures, refusals, whatever it adds of its own.
+It is kept with the message that carries it, and sent again unchanged to the same upstream and model: some servers
+refuse a request without it, and others refuse what is not theirs."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.upstream.answer import longest_body
+from memories.errors import TooLarge
+from memories.storable import storable
+
+_OURS = frozenset({"role", "content", "tool_calls"})  # fields of a message that the gateway reads itself
+_CALL_OURS = frozenset({"index", "id", "type", "function"})
+_FUNCTION_OURS = frozenset({"name", "arguments"})
+# Texts that stand within other fields and arrive in pieces; every other text there arrives whole.
+_GROWING = frozenset({"text", "thinking", "summary", "data", "transcript"})
+# Texts of a message that are sent whole, where the others arrive in pieces.
+_WHOLE = frozenset({"id", "type", "name", "format", "signature", "thought_signature"})
+_DEEPEST = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What one assistant message carried, and who said it. `calls` are by the ids that the message itself holds: each
+    has the model's own `id`, and the call's further fields."""
+
+    upstream: str
+    model: str
+    fields: dict[str, Any] = field(default_factory=dict)
+    calls: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def is_of(self, upstream: str, model: str) -> bool:
+        """Return True if that model of that upstream said it."""
+        return (self.upstream, self.model) == (upstream, model)
+
+    def as_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        return {"upstream": self.upstream, "model": self.model, "fields": self.fields, "calls": self.calls}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> "Kept":
+        """As it was stored."""
+        return cls(**{name: stored[name] for name in ("upstream", "model", "fields", "calls")})
+
+
+class AssistantMessage(dict[str, Any]):
+    """An OpenAI message of the assistant with what its server said beside it. A plain dictionary to everybody but the
+    upstream that it is sent to."""
+
+    kept: Kept | None = None
+
+
+def kept_of(message: Mapping[str, Any]) -> Kept | None:
+    """Return what is kept of a message; None for one that a client wrote."""
+    return message.kept if isinstance(message, AssistantMessage) else None
+
+
+def with_kept(message: Mapping[str, Any], kept: Kept | None) -> dict[str, Any]:
+    """Return the message with what is kept of it."""
+    if kept is None:
+        return dict(message)
+    carried = AssistantMessage(message)
+    carried.kept = kept
+    return carried
+
+
+class Room:
+    """How much may still be kept of one answer, in characters."""
+
+    def __init__(self) -> None:
+        self._left = longest_body()
+
+    def take(self, text: str) -> None:
+        """Count a text. Raises TooLarge."""
+        self._left -= len(text)
+        if self._left < 0:
+            raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
+
+
+class _Pieces(list[str]):
+    """A text that is still arriving."""
+
+
+class Gathered:
+    """Fields that arrive in pieces, put together: texts are joined, entries of lists are found again by their type and
+    `index`, everything else is what came last."""
+
+    def __init__(self, room: Room) -> None:
+        self._fields: dict[str, Any] = {}
+        self._room = room
+
+    def take_message(self, part: Mapping[str, Any]) -> None:
+        """Take in what a delta or a message holds beside role, content and tool calls. Raises TooLarge."""
+        for name, value in part.items():
+            if name not in _OURS:
+                self._merge(self._fields, name, value, grows=name not in _WHOLE)
+
+    def take_whole(self, message: Mapping[str, Any]) -> None:
+        """Take in a message that came in one piece, as it is."""
+        more = {name: value for name, value in message.items() if name not in _OURS and value is not None}
+        self._fields |= more
+
+    def take_call(self, call: Mapping[str, Any]) -> None:
+        """Take in what a piece of a tool call holds beside id, name and arguments. Raises TooLarge."""
+        for name in call.keys() - _CALL_OURS:
+            self._merge(self._fields, name, call[name], grows=False)
+        function = call.get("function")
+        if isinstance(function, dict) and (more := function.keys() - _FUNCTION_OURS):
+            self._merge(self._fields, "function", {name: function[name] for name in more}, grows=False)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the fields as they are now."""
+        joined = _joined(self._fields)
+        return joined if isinstance(joined, dict) else {}
+
+    def _merge(self, into: dict[str, Any], name: str, value: Any, *, grows: bool, depth: int = 0) -> None:
+        if value is None or depth > _DEEPEST:
+            return
+        known = into.get(name)
+        if isinstance(value, str):
+            self._room.take(value)
+            if not grows:
+                into[name] = value
+            elif isinstance(known, _Pieces):
+                known.append(value)
+            else:
+                into[name] = _Pieces([value])
+        elif isinstance(value, dict):
+            inner = into[name] = known if isinstance(known, dict) else {}
+            for key, item in value.items():
+                self._merge(inner, key, item, grows=key in _GROWING, depth=depth + 1)
+        elif isinstance(value, list):
+            entries = into[name] = known if isinstance(known, list) and not isinstance(known, _Pieces) else []
+            for item in value:
+                self._add(entries, item, depth + 1)
+        else:
+            into[name] = value
+
+    def _add(self, entries: list[Any], item: Any, depth: int) -> None:
+        """Add an entry of a list to the one that it goes on with, else at the end."""
+        if not isinstance(item, dict):
+            holder: dict[str, Any] = {}
+            self._merge(holder, "item", item, grows=False, depth=depth)
+            entries.extend(holder.values())
+            return
+        known = next((entry for entry in reversed(entries) if _goes_on(entry, item)), None)
+        if known is None:
+            known = {}
+            entries.append(known)
+        for key, value in item.items():
+            self._merge(known, key, value, grows=key in _GROWING, depth=depth + 1)
+
+
+class GatheredParts:
+    """Content that arrives in parts, some of which are no text (Mistral's thinking): they go back as they came."""
+
+    def __init__(self, room: Room) -> None:
+        self._parts: list[dict[str, Any]] = []
+        self._room = room
+
+    def take(self, content: Any, *, before: Sequence[str]) -> None:
+        """Take in the content of a delta; `before` is the text before the first part that is no text. Raises
+        TooLarge."""
+        parts = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
+        if not isinstance(parts, list):
+            return
+        if not self._parts:
+            if all(not isinstance(part, dict) or part.get("type", "text") == "text" for part in parts):
+                return
+            parts = [*({"type": "text", "text": text} for text in before), *parts]
+        for part in parts:
+            if isinstance(part, dict):
+                self._add(self._parts, part)
+
+    def whole(self) -> list[dict[str, Any]]:
+        """Return the parts; none where all of the content was text."""
+        return [part for part in map(_joined, self._parts) if isinstance(part, dict)]
+
+    def _add(self, parts: list[Any], part: dict[str, Any], depth: int = 0) -> None:
+        """Add a part to the one that it goes on with: the last one, if both are texts of one kind."""
+        last = parts[-1] if parts else {}
+        if last.get("type") != part.get("type") or part.get("type") not in _GROWING:
+            last = {}
+            parts.append(last)
+        for name, value in part.items():
+            known = last.get(name)
+            if name in _GROWING and isinstance(value, str):
+                self._room.take(value)
+                last[name] = known if isinstance(known, _Pieces) else _Pieces()
+                last[name].append(value)
+            elif name in _GROWING and isinstance(value, list) and depth < _DEEPEST:
+                last[name] = known if type(known) is list else []
+                for item in value:
+                    if isinstance(item, dict):
+                        self._add(last[name], item, depth + 1)
+            else:
+                last[name] = value
+
+
+def _goes_on(entry: Any, item: Mapping[str, Any]) -> bool:
+    """Return True if a piece belongs to an entry: only where both are numbered; whole entries have no number."""
+    if not isinstance(entry, dict) or not isinstance(item.get("index"), int) or entry.get("index") != item["index"]:
+        return False
+    return item.get("type") in {None, entry.get("type")}
+
+
+def _joined(value: Any) -> Any:
+    if isinstance(value, _Pieces):
+        return storable("".join(value))
+    if isinstance(value, list):
+        return [_joined(item) for item in value]
+    if isinstance(value, dict):
+        return {storable(name): _joined(item) for name, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # no JSON that a database takes
+    return storable(value)

@@ -1,0 +1,217 @@
+"""The request as a server takes it: what an upstream's dialect says is applied here, and nowhere else."""
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gateway.upstream.call_ids import SHAPES, made_id
+from gateway.upstream.dialects import Dialect
+from gateway.upstream.kept import Kept, kept_of
+from prompts.conversation import NOTHING_SAID
+
+_SYSTEM = frozenset({"system", "developer"})
+_REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking"})
+_GAP = "\n\n"
+
+Message = dict[str, Any]
+
+
+def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
+    """Return the body of a request as this server takes it. Nothing that was given is changed."""
+    sent = {name: value for name, value in body.items() if value is not None}
+    sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
+    if not dialect.stream_options:
+        sent.pop("stream_options", None)
+    for old, new in dialect.rename.items():
+        if old in sent:
+            given = sent.pop(old)
+            sent.setdefault(new, given)
+    sent |= dialect.set
+    for path in dialect.drop:
+        sent = _without(sent, path.split("."))
+    return sent
+
+
+def _without(value: Any, path: Sequence[str]) -> Any:
+    """Return a copy of a JSON value without what stands at a path; lists on the way are gone through."""
+    if isinstance(value, list):
+        return [_without(item, path) for item in value]
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: item for name, item in value.items() if name != path[0]}
+    return {**value, path[0]: _without(value[path[0]], path[1:])}
+
+
+def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
+    messages = _with_ids(given, dialect, asked)
+    if dialect.lost_said or dialect.lost_called or dialect.lost_call:
+        messages = _with_stand_ins(messages, dialect)
+    if dialect.text_results:
+        messages = [_as_text(message) if message.get("role") == "tool" else message for message in messages]
+    if dialect.system_first:
+        messages = _one_system(messages)
+    if dialect.alternate_roles:
+        messages = _alternating(messages)
+    return messages
+
+
+def _with_ids(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:
+    """Return the messages with what is kept of them, and with ids of tool calls that this server takes: the same in a
+    call and in its result, each once in the request. Results stand in the order of their calls."""
+    messages: list[Message] = []
+    used: set[str] = set()
+    open_calls: dict[str, deque[str]] = {}
+    order: list[str] = []
+    for message in given:
+        role = message.get("role")
+        if role == "tool":
+            waiting = open_calls.get(str(message.get("tool_call_id", "")))
+            if waiting:
+                message = {**message, "tool_call_id": waiting[0] if len(waiting) == 1 else waiting.popleft()}
+            _place(messages, message, order)
+            continue
+        if role == "assistant":
+            kept = kept_of(message)
+            message = _restored(message, kept, dialect, asked)
+            calls = message.get("tool_calls")
+            if isinstance(calls, list) and calls:
+                message["tool_calls"], sent_ids = _identified(calls, kept, dialect, asked, used)
+                open_calls |= sent_ids
+                order = [call["id"] for call in message["tool_calls"] if isinstance(call, dict)]
+            elif "tool_calls" in message:
+                del message["tool_calls"]  # an empty list is refused
+            if not message.get("content") and message.keys() <= {"role", "content"}:
+                continue  # so is a message that says nothing
+        messages.append(message)
+    return messages
+
+
+def _place(messages: list[Message], result: Message, order: Sequence[str]) -> None:
+    """Append a result, before those directly before it whose calls were made later."""
+    rank = {call_id: at for at, call_id in enumerate(order)}
+    mine, at = rank.get(str(result.get("tool_call_id")), len(order)), len(messages)
+    while at and messages[at - 1].get("role") == "tool":
+        if rank.get(str(messages[at - 1].get("tool_call_id")), -1) <= mine:
+            break
+        at -= 1
+    messages.insert(at, result)
+
+
+def _restored(message: Message, kept: Kept | None, dialect: Dialect, asked: tuple[str, str]) -> Message:
+    """Return a message of the assistant with what its server said beside it, if it goes to that server again."""
+    restored = {name: value for name, value in message.items() if value is not None or name == "content"}
+    if not dialect.replay_reasoning:
+        return {name: value for name, value in restored.items() if name not in _REASONING}
+    return {**restored, **kept.fields} if kept is not None and kept.is_of(*asked) else restored
+
+
+def _identified(
+    calls: Sequence[Any], kept: Kept | None, dialect: Dialect, asked: tuple[str, str], used: set[str]
+) -> tuple[list[Any], dict[str, deque[str]]]:
+    """Return the calls of a message with the ids and the further fields that are sent; and the ids by those they
+    had."""
+    shape = SHAPES[dialect.call_ids]
+    own = kept.calls if kept is not None and kept.is_of(*asked) else {}
+    foreign = kept is not None and not own
+    sent: list[Any] = []
+    found: dict[str, deque[str]] = {}
+    for call in calls:
+        if not isinstance(call, dict):
+            sent.append(call)
+            continue
+        local = str(call.get("id") or "")
+        more = own.get(local, {})
+        name = str(more.get("id") or ("" if foreign else local))
+        if name in used or not shape.fullmatch(name):
+            name = made_id(local, taken=used)
+        used.add(name)
+        found.setdefault(local, deque()).append(name)
+        sent.append(_call(call, more, name))
+    return sent, found
+
+
+def _call(call: Message, more: Mapping[str, Any], name: str) -> Message:
+    function = call.get("function")
+    whole = {**{key: value for key, value in call.items() if key != "index"}, **more, "id": name}
+    if isinstance(function, dict):
+        beside = more.get("function")
+        whole["function"] = {**(beside if isinstance(beside, dict) else {}), **function}
+    return whole
+
+
+def _with_stand_ins(messages: Sequence[Message], dialect: Dialect) -> list[Message]:
+    """Return the messages with a stand-in for what the server demands and nobody has any more."""
+    last_user = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+    found = []
+    for at, message in enumerate(messages):
+        if message.get("role") == "assistant":
+            message = {**dialect.lost_said, **message}
+            if calls := message.get("tool_calls"):
+                message = {**dialect.lost_called, **message}
+                if at > last_user and not any(call.keys() & dialect.lost_call.keys() for call in calls):
+                    message["tool_calls"] = [{**dialect.lost_call, **calls[0]}, *calls[1:]]
+        found.append(message)
+    return found
+
+
+def _one_system(messages: Sequence[Message]) -> list[Message]:
+    """All system text in one message, which is the first."""
+    texts = [_text(message.get("content")) for message in messages if message.get("role") in _SYSTEM]
+    rest = [message for message in messages if message.get("role") not in _SYSTEM]
+    joined = _GAP.join(text for text in texts if text)
+    return [{"role": "system", "content": joined}, *rest] if joined else rest
+
+
+def _alternating(messages: Sequence[Message]) -> list[Message]:
+    """User and assistant in turn, after the system text and beginning with the user. What follows one another is
+    joined; where the other one is missing, a few words stand for it. Tool calls and their results are one turn of the
+    assistant's, to which its next words belong."""
+    found: list[Message] = []
+    last = "system"  # who spoke last; results of tools speak for the assistant
+    for message in messages:
+        role = message.get("role")
+        if role == "user" and last == "user":
+            found[-1] = {**found[-1], "content": joined_content(found[-1].get("content"), message.get("content"))}
+            continue
+        if role == "assistant":
+            if last == "assistant":
+                found[-1] = _joined_said(found[-1], message)
+                continue
+            if last == "system":
+                found.append({"role": "user", "content": NOTHING_SAID})
+        elif role == "user" and last == "tool":
+            found.append({"role": "assistant", "content": NOTHING_SAID})
+        found.append(message)
+        last = str(role)
+    return found
+
+
+def _joined_said(one: Message, other: Message) -> Message:
+    joined = {**one, **other, "content": joined_content(one.get("content"), other.get("content"))}
+    if calls := [*(one.get("tool_calls") or ()), *(other.get("tool_calls") or ())]:
+        joined["tool_calls"] = calls
+    return joined
+
+
+def joined_content(one: Any, other: Any) -> Any:
+    """Two contents of messages as one: a text, or parts where one of them has parts."""
+    if not one or not other:
+        return one or other
+    if isinstance(one, str) and isinstance(other, str):
+        return one + _GAP + other
+    return [*_parts(one), *_parts(other)]
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}]
+
+
+def _as_text(message: Message) -> Message:
+    return {**message, "content": _text(message.get("content"))}
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        return _GAP.join(text for part in content if isinstance(part, dict) and (text := _text(part.get("text"))))
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,88 @@
+"""What an answer took: the figures that an upstream gave, made fit to be added up over the steps of a run."""
+
+import math
+from typing import Any
+
+from memories.storable import storable_text
+
+_MOST = 1_000_000_000  # no answer has more tokens; larger figures are nonsense
+_COUNTED = ("prompt_tokens", "completion_tokens", "total_tokens")
+_DETAILED = ("prompt_tokens_details", "completion_tokens_details")  # figures by name, such as cached_tokens
+_MOST_FIGURES = 20
+_LONGEST_NAME = 200
+_DIGITS = 12  # of a sum of costs, which are no whole numbers
+
+
+def usage_of(answer: dict[str, Any]) -> dict[str, Any]:
+    """Return the usage an upstream gave, with figures that can be added up and stored; {} for none."""
+    given = answer.get("usage")
+    if not isinstance(given, dict):
+        return {}
+    counted = {name: _counted(given.get(name)) for name in _COUNTED if name in given}
+    return given | counted | {name: _counted_details(given[name]) for name in _DETAILED if name in given}
+
+
+def add_usage(total: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """Return the sum of two usages: of the figures every upstream gives, and of all others there are (details, a
+    cost)."""
+    if not (more or total):
+        return {}
+    return dict.fromkeys(_COUNTED, 0) | _added(_figures(total), _figures(more))
+
+
+def usage_since(usage: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
+    """Return what came to a usage after it stood at `before`."""
+    return add_usage(usage, _negative(_figures(before))) if usage else {}
+
+
+def _figures(usage: dict[str, Any], *, nested: bool = True) -> dict[str, Any]:
+    """Return the numbers of a usage, and those of the objects in it."""
+    found: dict[str, Any] = {}
+    for name, value in usage.items():
+        if len(found) == _MOST_FIGURES:
+            break
+        if nested and isinstance(value, dict):
+            if inner := _figures(value, nested=False):
+                found[_name(name)] = inner
+        elif _is_figure(value):
+            found[_name(name)] = value
+    return found
+
+
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    return {name: _sum(one.get(name), other.get(name)) for name in one | other}
+
+
+def _sum(one: Any, other: Any) -> Any:
+    if isinstance(one, dict) or isinstance(other, dict):
+        return _added(one if isinstance(one, dict) else {}, other if isinstance(other, dict) else {})
+    summed = (one or 0) + (other or 0)
+    return round(summed, _DIGITS) if isinstance(summed, float) else summed
+
+
+def _negative(figures: dict[str, Any]) -> dict[str, Any]:
+    return {name: _negative(value) if isinstance(value, dict) else -value for name, value in figures.items()}
+
+
+def _is_figure(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return math.isfinite(value) and abs(value) <= _MOST
+
+
+def _counted_details(given: Any) -> dict[str, int]:
+    figures = (
+        [(key, value) for key, value in given.items() if isinstance(value, int)] if isinstance(given, dict) else []
+    )
+    return {_name(key): _counted(value) for key, value in figures[:_MOST_FIGURES]}
+
+
+def _counted(value: Any) -> int:
+    try:
+        return min(max(int(value), 0), _MOST)
+    except (TypeError, ValueError, OverflowError):
+        return 0
+
+
+def _name(value: Any) -> str:
+    return storable_text(str(value))[:_LONGEST_NAME]

@@ -1,0 +1,27 @@
+"""A server of each kind, answering in this process."""
+
+from collections.abc import Callable, Iterator
+
+import openai
+import pytest
+from pytest_django.fixtures import Settings
+
+from gateway import upstream as upstreams
+from gateway.upstream import OpenAIModel, wire
+from tests.upstreams.rules import RULES
+from tests.upstreams.server import KEY, RuledServer
+
+
+@pytest.fixture
+def serve(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], RuledServer]]:
+    """Put a server of a kind in the place of the default upstream, which is configured as one of that kind."""
+    previous = upstreams.install(OpenAIModel())
+
+    def put(kind: str) -> RuledServer:
+        server = RuledServer(RULES[kind])
+        settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": KEY, "dialect": kind}}
+        monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=server))
+        return server
+
+    yield put
+    upstreams.install(previous)

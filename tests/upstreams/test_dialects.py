@@ -1,0 +1,141 @@
+"""Dialects: found by address, named and changed by the environment, listed in docs/upstreams.md"""
+
+import json
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from pytest_django.fixtures import Settings
+
+from config.environment import ConfigurationError, Environment, upstreams
+from config.upstream_options import DIALECTS as NAMES
+from config.upstream_options import UpstreamOptions
+from gateway.upstream import wire
+from gateway.upstream.call_ids import SHAPES
+from gateway.upstream.dialects import ADDRESSES, DIALECTS, OPTIONS, PORTS, Dialect, dialect_of, recognised
+from tests.upstreams import test_matrix
+from tests.upstreams.rules import RULES
+
+PAGE = (Path(django_settings.BASE_DIR) / "docs" / "upstreams.md").read_text()
+LOCAL = "http://127.0.0.1:8080/v1"
+
+
+def test_the_environment_and_the_gateway_know_the_same() -> None:
+    assert set(NAMES) == set(DIALECTS) == set(RULES)
+    assert set(UpstreamOptions.model_fields) == OPTIONS <= {part.name for part in fields(Dialect)}
+    assert set(UpstreamOptions.model_fields["call_ids"].annotation.__args__) == set(SHAPES)  # type: ignore[union-attr]
+    assert all(dialect.call_ids in SHAPES for dialect in DIALECTS.values())
+    assert {*ADDRESSES.values(), *PORTS.values()} <= set(DIALECTS)
+
+
+@pytest.mark.parametrize(
+    ("url", "name"),
+    [
+        ("https://api.openai.com/v1", "openai"),
+        ("https://API.MISTRAL.AI/v1", "mistral"),
+        ("https://mine.openai.azure.com/openai/v1", "azure"),
+        ("https://europe-west1-aiplatform.googleapis.com/v1", "gemini"),
+        ("http://localhost:11434/v1", "ollama"),
+        ("http://192.168.0.7:1234/v1", "lmstudio"),
+        ("https://api.mistral.ai.example.org/v1", "openai"),
+        ("https://notapi.mistral.ai.evil/v1", "openai"),
+        ("http://vllm.lan:8000/v1", "openai"),
+        ("", "openai"),
+    ],
+)
+def test_a_server_is_recognised_by_its_address(url: str, name: str) -> None:
+    assert recognised(url) == name
+
+
+def read(monkeypatch: pytest.MonkeyPatch, **variables: str) -> dict[str, dict[str, Any]]:
+    for name, value in {"OPENAI_BASE_URL": LOCAL, **variables}.items():
+        monkeypatch.setenv(name, value)
+    return upstreams(Environment())
+
+
+def test_dialect_and_options_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    options = {"drop": ["seed"], "set": {"reasoning_effort": "none"}, "alternate_roles": False, "idle_seconds": 7}
+    settings.DAYBOOK_UPSTREAMS = read(
+        monkeypatch,
+        OPENAI_DIALECT="Mistral",
+        OPENAI_OPTIONS=json.dumps(options),
+        DAYBOOK_UPSTREAM_LOCAL_URL="http://127.0.0.1:11434/v1",
+        DAYBOOK_UPSTREAM_LOCAL_OPTIONS='{"headers": {"x-team": "a"}, "query": {"api-version": "1"}}',
+    )
+    found = dialect_of("default")
+    assert (found.name, found.drop[-1], found.alternate_roles, found.system_first) == ("mistral", "seed", False, True)
+    assert dict(found.set) == {"reasoning_effort": "none"}
+    assert dict(found.rename) == dict(DIALECTS["mistral"].rename)
+    local = dialect_of("local")
+    assert (local.name, local.headers_with("k"), dict(local.query)) == ("ollama", {"x-team": "a"}, {"api-version": "1"})
+    assert dialect_of("nobody") == DIALECTS["openai"]
+
+
+async def test_headers_query_and_limits_go_with_every_request(settings: Settings) -> None:
+    options = {"headers": {"x-team": "a"}, "query": {"api-version": "1"}, "connect_seconds": 3.0}
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": LOCAL, "key": "secret", "dialect": "azure", "options": options}}
+    client = wire.OpenAIModel()._client("default")
+    assert client.default_headers.items() >= {"x-team": "a", "api-key": "secret"}.items()
+    assert client.default_query == {"api-version": "1"}
+    assert client.timeout.connect == 3.0  # type: ignore[union-attr]
+    await client.close()
+
+
+HIDDEN = "is a value that is not shown;"
+LOCAL_URL = "DAYBOOK_UPSTREAM_LOCAL_URL"
+LOCAL_DIALECT = "DAYBOOK_UPSTREAM_LOCAL_DIALECT"
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("OPENAI_DIALECT", "klingon", "OPENAI_DIALECT is 'klingon'; allowed are openai, azure, "),
+        (LOCAL_DIALECT, "klingon", f"{LOCAL_DIALECT} is 'klingon'; allowed are openai, azure, "),
+        ("OPENAI_OPTIONS", "[1]", f"OPENAI_OPTIONS {HIDDEN} allowed is a JSON object."),
+        ("OPENAI_OPTIONS", "{", f"OPENAI_OPTIONS {HIDDEN} allowed is a JSON object."),
+        ("OPENAI_OPTIONS", '{"dorp": []}', f"OPENAI_OPTIONS {HIDDEN} dorp is no option; allowed are drop, "),
+        ("OPENAI_OPTIONS", '{"drop": "seed"}', f"OPENAI_OPTIONS {HIDDEN} drop: input should be a valid list."),
+        ("OPENAI_OPTIONS", '{"drop": ["messages"]}', f"OPENAI_OPTIONS {HIDDEN} messages can't be dropped"),
+        ("OPENAI_OPTIONS", '{"call_ids": "ten"}', f"OPENAI_OPTIONS {HIDDEN} call_ids: input should be 'any', "),
+        (LOCAL_DIALECT, "vllm", f"{LOCAL_URL} is not set, but its dialect is; set both."),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, said: str
+) -> None:
+    with pytest.raises(ConfigurationError) as refusal:
+        read(monkeypatch, **{variable: value})
+    assert str(refusal.value).startswith(said)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_the_page_lists_every_dialect_as_it_is(name: str) -> None:
+    assert row(DIALECTS[name]) in PAGE
+
+
+def test_the_page_lists_every_situation_that_is_tested() -> None:
+    names = [name.removeprefix("test_").replace("_s_", "'s ").replace("_", " ") for name in vars(test_matrix)]
+    situations = [name for name, found in zip(names, vars(test_matrix), strict=True) if found.startswith("test_")]
+    assert len(situations) > 6
+    assert re.findall(r"^- (.*) ✓$", PAGE, re.MULTILINE) == situations
+
+
+def row(dialect: Dialect) -> str:
+    """The line of a dialect in the table."""
+    found = [host for host, name in ADDRESSES.items() if name == dialect.name]
+    found += [f"port {port}" for port, name in PORTS.items() if name == dialect.name]
+    does = [
+        *(f"drops `{name}`" for name in dialect.drop),
+        *(f"`{old}` becomes `{new}`" for old, new in dialect.rename.items()),
+        *(f"sends the key as `{name}`, too" for name in dialect.headers),
+        *(["one system message, first"] if dialect.system_first else []),
+        *(["roles alternate"] if dialect.alternate_roles else []),
+        *(["no `stream_options`"] if not dialect.stream_options else []),
+        *(["results of tools as text"] if dialect.text_results else []),
+        *(f"stand-in for a lost `{name}`" for name in (*dialect.lost_said, *dialect.lost_called, *dialect.lost_call)),
+    ]
+    return f"| `{dialect.name}` | {', '.join(found)} | `{dialect.call_ids}` | {'; '.join(does)} |"

@@ -1,0 +1,142 @@
+"""Errors of model servers: read in every form, told without key and address"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
+from gateway.models import Agent, Run
+from gateway.upstream import ModelRequest, OpenAIModel
+from gateway.upstream.error_body import read_error
+from memories.database import in_thread
+from memories.errors import DomainError, RateLimited
+from tests.conftest import Api
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel, calls
+from tests.upstreams.rules import RULES, worded
+from tests.upstreams.server import RuledServer, Step
+
+WHY = "That is not allowed."
+CONTEXT = "context_length_exceeded"
+
+
+@pytest.mark.parametrize("form", sorted({rules.form for rules in RULES.values()}))
+def test_every_form_is_read(form: str) -> None:
+    assert WHY in read_error(json.dumps(worded(form, 400, WHY))).message
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "param"),
+    [
+        (worded("openai", 400, WHY, code="unsupported", param="max_tokens"), "unsupported", "max_tokens"),
+        (worded("openai", 400, WHY, code="context_length_exceeded"), CONTEXT, None),
+        (worded("flat", 400, "maximum context length is 8"), CONTEXT, None),
+        (worded("detail", 422, WHY, param="stream_options"), "", "stream_options"),
+        ({"object": "error", "message": WHY, "type": "invalid_request_message_order", "code": "3230"}, "3230", None),
+        ({"error": {"code": "content_filter", "message": WHY, "param": "prompt"}}, "content_filter", "prompt"),
+        ({"error": {"message": WHY, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}, "content_filter", None),
+        ({"error": {"code": 400, "message": WHY, "type": "exceed_context_size_error"}}, CONTEXT, None),
+        ({"object": "error", "message": WHY, "code": 400}, "", None),
+        ({"detail": [{"loc": ["body", "tools", 0], "msg": WHY}]}, "", "tools.0"),
+        ({"error": {"message": WHY, "code": {"no": "code"}, "param": ["x"]}}, "", None),
+        ({"error": {"message": WHY, "code": "a code with blanks"}}, "", None),
+        (WHY, "", None),
+    ],
+)  # fmt: skip
+def test_code_and_param_are_found(body: Any, code: str, param: str | None) -> None:
+    said = read_error(json.dumps(body) if not isinstance(body, str) else body)
+    assert (said.code, said.param) == (code, param)
+    assert said.message
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"\xff\xfe", "null", "[]", "[[[[1]]]]", "5", '{"error": 5}', '{"error": []}', "{" * 100]
+)
+def test_what_is_no_error_is_read_all_the_same(body: Any) -> None:
+    assert read_error(body).code == ""
+
+
+@pytest.mark.parametrize(
+    "secret",
+    ["https://10.0.0.7:8080/v1/models", "sk-proj-abcdef012345", "Bearer abcdefg", "AIzaSyA1234567890123", "my-own-key"],
+)
+def test_no_key_and_no_address_is_quoted(secret: str) -> None:
+    told = read_error({"error": f"Wrong: {secret} was refused."}, secrets=["my-own-key", ""]).message
+    assert secret.removeprefix("Bearer ") not in told
+    assert told.startswith("Wrong: ")
+    assert told.endswith("was refused.")
+
+
+async def test_a_refusal_keeps_code_and_param(
+    serve: Callable[[str], RuledServer], alice_api: Api, agent: Agent
+) -> None:
+    server = serve("openai")
+    server.script(Step(refused=WHY, code="unsupported_value", param="temperature"))
+    answer = await ask(alice_api, "Hi", temperature=9)
+    error = answer.json["error"]
+    assert answer.status == 400
+    assert (error["type"], error["code"], error["param"]) == (
+        "invalid_request_error",
+        "unsupported_value",
+        "temperature",
+    )
+    assert (await in_thread(Run.objects.get)).error["code"] == "unsupported_value"
+
+
+ERRORS: list[tuple[int, Any, type[DomainError]]] = [
+    (429, {"error": {"message": "No.", "code": "insufficient_quota"}}, UpstreamRefused),
+    (429, {"error": {"message": "No.", "code": "rate_limit_exceeded"}}, RateLimited),
+    (402, {"error": {"message": "Insufficient Balance"}}, UpstreamRefused),
+    (413, {"error": "prompt is too long"}, RequestRefused),
+    (401, {"error": "Unauthorized"}, UpstreamRefused),
+    (503, {"error": {"message": "Loading model", "code": 503}}, UpstreamRefused),
+    (200, {"error": {"message": "maximum context length is 8", "code": 400}}, RequestRefused),
+    (200, {"object": "error", "message": "No.", "code": 400}, RequestRefused),
+    (200, [{"error": {"message": "No.", "code": 429}}], RateLimited),
+    (200, {"error": {"message": "CUDA error"}}, UpstreamUnreachable),
+]
+
+
+async def failure(*, streamed: bool) -> DomainError:
+    messages = ({"role": "user", "content": "Hi"},)
+    wire, request = OpenAIModel(), ModelRequest(upstream="default", model="m", messages=messages)
+    asked = streamed_to_the_end(wire, request) if streamed else wire.complete(request)
+    with pytest.raises(DomainError) as raised:
+        await asked
+    return raised.value
+
+
+async def streamed_to_the_end(wire: OpenAIModel, request: ModelRequest) -> list[Any]:
+    return [chunk async for chunk in wire.stream(request)]
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), ERRORS)
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_errors_have_their_kind(
+    serve: Callable[[str], RuledServer], status: int, body: Any, kind: type[DomainError], streamed: bool
+) -> None:
+    serve("openai").answers(status, json.dumps(body))
+    assert type(await failure(streamed=streamed)) is kind
+
+
+@pytest.mark.parametrize(("body", "kind"), [(body, kind) for status, body, kind in ERRORS[6:8] + ERRORS[9:]])
+async def test_errors_within_a_stream_have_their_kind(
+    serve: Callable[[str], RuledServer], body: Any, kind: type[DomainError]
+) -> None:
+    serve("openai").answers(200, f'data: {{"choices": []}}\n\ndata: {json.dumps(body)}\n\n')
+    assert type(await failure(streamed=True)) is kind
+
+
+async def test_too_many_steps_are_said_to_be_that(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings
+) -> None:
+    settings.RUN_STEPS = 2
+    step = calls(("search_memories", '{"query": "tea"}'))
+    model.script(step, step)
+    answer = await ask(alice_api, "Hi")
+    error = answer.json["error"]
+    assert (answer.status, error["code"], error["details"]["reason"]) == (502, "upstream_error", "too_many_steps")
+    assert "too many steps (2)" in error["message"]

@@ -1,0 +1,173 @@
+"""Every kind of model server, in every situation in which the gateway asks a model"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from gateway.agents.model_choice import ModelTarget
+from gateway.model_call import ask as ask_model
+from gateway.models import Agent, Session
+from memories.database import in_thread
+from memories.models import Memory, Owner
+from reviews.frozen import FrozenConversation
+from reviews.runner import Reflection, reflect
+from reviews.staged import StagedBook
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make
+from tests.gateway.v1 import ask, stream
+from tests.upstreams.rules import RULES
+from tests.upstreams.server import KEY, RuledServer, Step
+
+Serve = Callable[[str], RuledServer]
+kinds = pytest.mark.parametrize("kind", RULES)
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
+ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
+ASKED = {"max_completion_tokens": 50, "seed": 7, "temperature": 0.2, "frequency_penalty": 0.1, "stop": None}
+NAMED = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
+CALLS = (("lookup", {"q": "a"}), ("lookup", {"q": "b"}))
+
+
+@kinds
+async def test_a_plain_turn(kind: str, serve: Serve, alice: Owner, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(Step(text="Hello.", thought="Hm."), Step(text="Fine."))
+    first = await ask(alice_api, {"role": "system", "content": "Be kind."}, NAMED, **ASKED)
+    assert (server.refused, first.text) == ([], "Hello.")
+    history = [NAMED, {"role": "assistant", "content": "Hello."}, {"role": "system", "content": "Be brief."}]
+    second = await ask(alice_api, *history, {"role": "user", "content": "How are you?"}, **ASKED)
+    assert (server.refused, second.text, second.session) == ([], "Fine.", first.session)
+
+
+@kinds
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_a_turn_with_our_tool(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(
+        Step(text="One moment.", thought="They told me what they eat.", calls=(ADD,)),
+        Step(thought="There is more.", calls=(("add_memory", {"content": "Cooks.", "target": "user"}),)),
+        Step(text="Noted."),
+    )
+    if streamed:
+        chunks = await stream(alice_api, NAMED, stream_options={"include_usage": True}, **ASKED)
+        text = "".join(choice["delta"].get("content") or "" for chunk in chunks for choice in chunk["choices"])
+        usage = chunks[-1]["usage"]
+        assert chunks[-1].items() >= dict(server.rules.extra).items()
+    else:
+        answer = await ask(alice_api, NAMED, **ASKED)
+        assert answer.status == 200, answer.json
+        text, usage = answer.text, answer.json["usage"]
+    assert server.refused == []
+    assert text == "One moment.\n\nNoted."
+    assert (usage["total_tokens"], usage["cost"]) == (30, 0.75)
+    assert await in_thread(Memory.objects.count) == 2
+
+
+@kinds
+async def test_a_client_s_tool_loop(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(
+        Step(text="One moment.", thought="Two at once.", calls=(*CALLS, ADD)),
+        Step(thought="Two more.", calls=CALLS),
+        Step(thought="And one.", calls=CALLS[:1]),
+        Step(text="Found.", thought="Done."),
+        Step(text="You are welcome."),
+    )
+    messages: list[dict[str, Any]] = [NAMED]
+    for _ in range(3):
+        answer = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+        assert (server.refused, answer.status) == ([], 200), answer.json
+        made = answer.json["choices"][0]["message"]
+        plain = {"role": "assistant", "content": made["content"], "tool_calls": made["tool_calls"]}
+        told = [{"type": "text", "text": "Yes."}]
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": told} for call in made["tool_calls"]]
+        for call in plain["tool_calls"]:
+            call.pop("extra_content", None)
+        messages.extend([plain, *reversed(results)])
+    answer = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+    assert (server.refused, answer.text) == ([], "Found.")
+    messages.extend([{"role": "assistant", "content": "Found."}, {"role": "user", "content": "Thanks"}])
+    last = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
+    assert (server.refused, last.text) == ([], "You are welcome.")
+    assert last.session == answer.session
+
+
+@kinds
+async def test_a_person_who_goes_on_without_the_results(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(Step(thought="Two at once.", calls=CALLS), Step(text="As you like."))
+    answer = await ask(alice_api, NAMED, tools=[LOOKUP])
+    made = answer.json["choices"][0]["message"]
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "Cut off."} for call in made["tool_calls"]]
+    plain = {"role": "assistant", "content": None, "tool_calls": made["tool_calls"]}
+    last = await ask(alice_api, NAMED, plain, *results, {"role": "user", "content": "Never mind"}, tools=[LOOKUP])
+    assert (server.refused, last.status) == ([], 200), last.json
+    assert last.text == "As you like."
+
+
+@kinds
+async def test_a_turn_with_recall(kind: str, serve: Serve, alice: Owner, alice_api: Api) -> None:
+    await in_thread(agent_make, frozen_char_limit=0, recall_role="user")
+    await in_thread(memory_make, alice, "Likes green tea.")
+    server = serve(kind)
+    server.script(Step(text="Green tea."))
+    answer = await ask(alice_api, "Hi", "Hello.", "Which tea do I like?")
+    assert (server.refused, answer.text) == ([], "Green tea.")
+    messages = server.bodies[0]["messages"]
+    assert "Likes green tea." in str(messages)
+    assert messages[-1]["content"].endswith("Which tea do I like?")
+    assert (len(messages), "<memories>" in messages[-1]["content"]) == (
+        (4, True) if server.rules.system_first else (5, False)
+    )
+
+
+@kinds
+async def test_a_session_of_the_native_api(kind: str, serve: Serve, alice_api: Api, session: Session) -> None:
+    server = serve(kind)
+    server.script(
+        Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Noted.", thought="Done."), Step(text="Fine.")
+    )
+    path = f"/api/sessions/{session.pk}/turns"
+    assert (await alice_api.post(path, {"content": "I'm vegetarian"}))[0] == 200
+    status, turn = await alice_api.post(path, {"content": "And you?"})
+    assert (server.refused, status) == ([], 200), turn
+    assert len(server.bodies) == 3
+
+
+@kinds
+async def test_a_review(kind: str, serve: Serve) -> None:
+    server = serve(kind)
+    server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
+    told = ({"role": "user", "content": "I'm vegetarian"}, {"role": "assistant", "content": "Good."})
+    reflection = Reflection(
+        book=StagedBook.of([], {}, max_writes=3),
+        conversation=FrozenConversation(messages=told, has_news=True),
+        target=ModelTarget("default", "m"),
+    )
+    await reflect(reflection, asyncio.get_running_loop().time() + 60)
+    assert server.refused == []
+    assert (reflection.steps, reflection.usage["total_tokens"]) == (2, 20)
+
+
+@kinds
+async def test_a_consolidation(kind: str, serve: Serve) -> None:
+    server = serve(kind)
+    server.script(Step(text="{}", thought="Hm."))
+    messages = ({"role": "system", "content": "Sum up."}, {"role": "user", "content": "I'm vegetarian"})
+    answer = await ask_model(ModelTarget("default", "m"), messages, seconds=60)
+    assert (server.refused, answer.text) == ([], "{}")
+
+
+@kinds
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_an_error(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(Step(refused=f"This model's maximum context length is 8 tokens. http://10.0.0.7/v1 {KEY}"))
+    answer = await ask(alice_api, NAMED, stream=streamed)
+    error = answer.json["error"]
+    assert (answer.status, error["type"], error["code"]) == (400, "invalid_request_error", "context_length_exceeded")
+    assert "maximum context length is 8 tokens" in error["message"]
+    assert KEY not in str(error)
+    assert "10.0.0.7" not in str(error)

@@ -1,0 +1,159 @@
+"""What a dialect does to a request: roles, ids, stand-ins, fields"""
+
+import re
+from typing import Any
+
+import pytest
+
+from gateway.upstream.dialects import DIALECTS, Dialect
+from gateway.upstream.kept import Kept, with_kept
+from gateway.upstream.outgoing import request_body
+
+USER = {"role": "user", "content": "Hi"}
+
+
+def sent(messages: list[dict[str, Any]], dialect: Dialect = DIALECTS["openai"], **body: Any) -> dict[str, Any]:
+    return request_body({"model": "m", "messages": messages, **body}, dialect, upstream="default")
+
+
+def messages_sent(messages: list[dict[str, Any]], dialect: str = "openai") -> list[dict[str, Any]]:
+    return list(sent(messages, DIALECTS[dialect])["messages"])
+
+
+def called(*ids: str, **more: Any) -> dict[str, Any]:
+    calls = [{"id": call_id, "type": "function", "function": {"name": "look", "arguments": "{}"}} for call_id in ids]
+    return {"role": "assistant", "content": None, "tool_calls": calls, **more}
+
+
+def result(call_id: str, content: Any = "Yes.") -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": content}
+
+
+def ids(messages: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    made = [call["id"] for message in messages for call in message.get("tool_calls", ())]
+    return made, [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+
+
+@pytest.mark.parametrize("own", ["call_a", "functions.look:0", "x" * 40])
+def test_an_id_that_a_server_takes_goes_back_as_it_is(own: str) -> None:
+    assert ids(messages_sent([USER, called(own), result(own)])) == ([own], [own])
+
+
+@pytest.mark.parametrize(
+    ("given", "dialect"),
+    [
+        ("x" * 41, "openai"),
+        ("", "openai"),
+        ("call_a", "mistral"),
+        ("functions.look:0", "anthropic"),
+        ("x" * 129, "vllm"),
+    ],
+)
+def test_an_id_that_a_server_refuses_is_replaced_in_call_and_result(given: str, dialect: str) -> None:
+    (made,), (answered,) = ids(messages_sent([USER, called(given), result(given)], dialect))
+    assert made == answered
+    assert re.fullmatch("[A-Za-z0-9]{9}", made)
+    longer = messages_sent([USER, called(given), result(given), {"role": "assistant", "content": "So."}, USER], dialect)
+    assert ids(longer) == ([made], [made]), "a request that grows begins with the same bytes"
+
+
+def test_ids_that_are_repeated_are_told_apart() -> None:
+    made, answered = ids(messages_sent([USER, called("a", "a"), result("a"), result("a"), called("a"), result("a")]))
+    assert made == answered
+    assert made[0] == "a"
+    assert len(set(made)) == 3
+
+
+def test_the_model_s_own_id_goes_back_under_which_a_client_never_knew_it() -> None:
+    kept = Kept(upstream="default", model="m", calls={"call_ours_0": {"id": "functions.look:0"}})
+    messages = [USER, with_kept(called("call_ours_0"), kept), result("call_ours_0")]
+    assert ids(messages_sent(messages, "kimi")) == (["functions.look:0"], ["functions.look:0"])
+
+
+@pytest.mark.parametrize(("upstream", "model"), [("other", "m"), ("default", "other")])
+def test_another_upstream_or_model_is_given_nothing_of_what_was_kept(upstream: str, model: str) -> None:
+    kept = Kept(upstream=upstream, model=model, fields={"reasoning": "Hm."}, calls={"a": {"id": "a", "extra": 1}})
+    _, message, answered = messages_sent([USER, with_kept(called("a"), kept), result("a")])
+    (call,) = message["tool_calls"]
+    assert message.keys() == {"role", "content", "tool_calls"}
+    assert call.keys() == {"id", "type", "function"}
+    assert call["id"] == answered["tool_call_id"] != "a"
+
+
+def test_results_stand_in_the_order_of_their_calls() -> None:
+    messages = messages_sent(
+        [USER, called("a", "b", "c"), result("c"), result("a"), result("b"), called("d"), result("d")]
+    )
+    assert ids(messages)[1] == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize(
+    "message", [{"content": ""}, {"content": None, "refusal": None}, {"content": "", "tool_calls": []}]
+)
+def test_a_message_that_says_nothing_is_left_out(message: dict[str, Any]) -> None:
+    assert messages_sent([USER, {"role": "assistant", **message}, USER]) == [USER, USER]
+
+
+def test_what_is_demanded_and_was_lost_has_a_stand_in() -> None:
+    history = [USER, called("a"), result("a"), {"role": "assistant", "content": "So."}, USER, called("b"), result("b")]
+    deepseek = [message for message in messages_sent(history, "deepseek") if message["role"] == "assistant"]
+    assert [message["reasoning_content"] for message in deepseek] == [" ", " ", " "]
+    kimi = [message for message in messages_sent(history, "kimi") if message["role"] == "assistant"]
+    assert [message.get("reasoning_content") for message in kimi] == [" ", None, " "]
+    gemini = [message for message in messages_sent(history, "gemini") if message.get("tool_calls")]
+    assert [call.keys() & {"extra_content"} for message in gemini for call in message["tool_calls"]] == [
+        set(),
+        {"extra_content"},
+    ], "only of the current turn"
+
+
+def test_reasoning_that_a_client_sends_again_is_kept_where_it_is_taken() -> None:
+    history = [USER, {"role": "assistant", "content": "So.", "reasoning_content": "Hm."}, USER]
+    assert messages_sent(history, "deepseek")[1]["reasoning_content"] == "Hm."
+    assert "reasoning_content" not in messages_sent(history, "groq")[1]
+    without = request_body({"model": "m", "messages": history}, Dialect(replay_reasoning=False), upstream="default")
+    assert "reasoning_content" not in without["messages"][1]
+
+
+def test_strict_templates_get_one_system_message_and_roles_in_turn() -> None:
+    messages = [
+        {"role": "system", "content": "Be kind."},
+        {"role": "assistant", "content": "Welcome."},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:"}}]},
+        {"role": "user", "content": "What is it?"},
+        {"role": "developer", "content": "Be brief."},
+        {"role": "assistant", "content": "A cat."},
+        {"role": "assistant", "content": "It sleeps."},
+        USER,
+        called("a"),
+        result("a", [{"type": "text", "text": "Yes."}]),
+        USER,
+    ]
+    found = messages_sent(messages, "strict")
+    assert [message["role"] for message in found] == [
+        "system", "user", "assistant", "user", "assistant", "user", "assistant", "tool", "assistant", "user"
+    ]  # fmt: skip
+    assert found[0]["content"] == "Be kind.\n\nBe brief."
+    assert [part["type"] for part in found[3]["content"]] == ["image_url", "text"]
+    assert found[4]["content"] == "A cat.\n\nIt sleeps."
+    assert found[7]["content"] == "Yes."
+
+
+def test_fields_are_renamed_set_and_dropped_wherever_they_stand() -> None:
+    dialect = Dialect(
+        rename={"max_completion_tokens": "max_tokens"},
+        set={"reasoning_effort": "none"},
+        drop=("seed", "messages.name", "tools.function.strict"),
+        stream_options=False,
+    )
+    tools = [{"type": "function", "function": {"name": "look", "strict": True}}]
+    given = {"max_completion_tokens": 5, "seed": 1, "stop": None, "stream_options": {}, "tools": tools}
+    body = sent([{**USER, "name": "alice"}], dialect, **given)
+    assert body == {
+        "model": "m",
+        "messages": [USER],
+        "max_tokens": 5,
+        "reasoning_effort": "none",
+        "tools": [{"type": "function", "function": {"name": "look"}}],
+    }
+    assert tools[0]["function"] == {"name": "look", "strict": True}, "what was given is not changed"
