@@ -30,12 +30,13 @@ from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import V1Request, session_of
 from gateway.services import require_active, session_get
 from memories.batches import Slices
+from memories.book_views import BookState
 from memories.books import book_state
 from memories.caller import UNLIMITED, Caller, KeyLimits
 from memories.frozen import freeze
 from memories.ids import uuid7
 from memories.recall import TOTAL_BYTES
-from memories.snapshot import BookState, snapshots
+from memories.snapshot import snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,13 +18,14 @@ from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.fingerprint import text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.outgoing import joined_content
+from memories.book_views import BookState
 from memories.counters import recall_lanes
 from memories.database import in_read_thread
 from memories.errors import DomainError, UpstreamTimeout
 from memories.frozen import freeze
 from memories.providers import Scope
 from memories.recall import Injection, RecallSettings, contained, log_failure, recall, searches_book
-from memories.snapshot import BookState, SessionSnapshot, empty_snapshot, snapshots
+from memories.snapshot import SessionSnapshot, empty_snapshot, snapshots
 from memories.threads import ThreadTurn, ThreadView, outside_window, thread_cache
 from memories.tokens import cut_to_tokens
 from memories.tools import READ

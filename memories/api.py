@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field
 
 from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.batches import in_slices
+from memories.book_views import BookState
 from memories.caller import ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
@@ -29,7 +30,7 @@ from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.portability import export_lines, in_chunks
 from memories.selectors import book_named, memory_get, memory_json, revision_json
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
-from memories.snapshot import BookState, snapshots
+from memories.snapshot import snapshots
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 from search.keywords import extract_keywords
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
@@ -61,18 +61,19 @@ def actor_of_caller(owner_id: UUID, actor: str) -> Actor:
     return Actor(str(owner), actor)
 
 
-def audit_record(
-    action: Action,
-    *,
-    actor: Actor,
-    kind: str = "",
-    object_id: object = "",
-    owner: Owner | None = None,
-    count: int = 1,
-    note: str = "",
-) -> AuditEntry:
-    """Add an entry, in the caller's transaction. `note` is a sentence of ours, without anybody's words."""
-    entry = audit_entry(action, actor=actor, kind=kind, object_id=object_id, owner=owner, count=count, note=note)
+class About(TypedDict, total=False):
+    """What an entry is about. `note` is a sentence of ours, without anybody's words."""
+
+    kind: str
+    object_id: object
+    owner: Owner | None
+    count: int
+    note: str
+
+
+def audit_record(action: Action, *, actor: Actor, **about: Unpack[About]) -> AuditEntry:
+    """Add an entry, in the caller's transaction."""
+    entry = audit_entry(action, actor=actor, **about)
     entry.save()
     return entry
 
@@ -82,28 +83,19 @@ def audit_record_each(entries: Sequence[AuditEntry]) -> None:
     AuditEntry.objects.bulk_create(entries)
 
 
-def audit_entry(
-    action: Action,
-    *,
-    actor: Actor,
-    kind: str = "",
-    object_id: object = "",
-    owner: Owner | None = None,
-    count: int = 1,
-    note: str = "",
-) -> AuditEntry:
+def audit_entry(action: Action, *, actor: Actor, **about: Unpack[About]) -> AuditEntry:
     """Return an entry that is not stored yet."""
-    where = origin.get()
+    where, owner = origin.get(), about.get("owner")
     return AuditEntry(
         action=action,
         actor=actor.name[:255],
         actor_id=actor.id[:80],
-        kind=kind[:64],
-        object_id=str(object_id)[:80],
+        kind=about.get("kind", "")[:64],
+        object_id=str(about.get("object_id", ""))[:80],
         owner=str(owner)[:255] if owner else "",
         owner_id=str(owner.pk) if owner else "",
-        count=count,
-        note=note[:200],
+        count=about.get("count", 1),
+        note=about.get("note", "")[:200],
         address=where.address[:64],
         request_id=where.request_id[:64],
     )

@@ -4,10 +4,10 @@ from uuid import UUID
 
 from django.utils import timezone
 
+from memories.book_views import BookState
 from memories.database import only_row
 from memories.models import Book
 from memories.services import book_expire, book_get_or_create
-from memories.snapshot import BookState
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:

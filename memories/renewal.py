@@ -1,7 +1,7 @@
 """Verdicts of the scan that are older than its rules: looked at again in the worker, a few hundred texts in each sweep.
 
-Until then a text keeps the verdict that it has; what has none is scanned before it is used (memories.snapshot). Where a
-verdict changes, the book's generation is raised, so that every process reads it anew."""
+Until then a text keeps the verdict that it has; what has none is scanned before it is used (memories.book_views). Where
+a verdict changes, the book's generation is raised, so that every process reads it anew."""
 
 import time
 from collections.abc import Callable, Sequence

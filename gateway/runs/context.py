@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway.agents.settings import AgentSettings, ConsolidationSettings
-from memories.snapshot import BookState
+from memories.book_views import BookState
 
 _OFF = ConsolidationSettings()
 

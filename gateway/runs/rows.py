@@ -16,13 +16,13 @@ from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
 from gateway.upstream.kept import kept_of
+from memories.book_views import BookState
 from memories.books import book_state
 from memories.caller import Caller
 from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import ThreadRecord
-from memories.snapshot import BookState
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128

@@ -4,11 +4,12 @@ from typing import Any
 
 from pydantic import Field
 
+from memories.book_views import BookState
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
 from memories.models import Book, Memory
 from memories.selectors import live_memories
 from memories.services import book_limits, characters_used
-from memories.snapshot import BookState, snapshots
+from memories.snapshot import snapshots
 from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, Words
 from search.keywords import extract_keywords
 

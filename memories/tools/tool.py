@@ -9,10 +9,10 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
+from memories.book_views import BookState
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH
 from memories.models import Book
 from memories.services import BookWriter
-from memories.snapshot import BookState
 
 
 def _check_query(query: str) -> str:

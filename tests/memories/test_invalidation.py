@@ -12,12 +12,13 @@ from django.utils import timezone
 from gateway.models import Session
 from gateway.services import session_delete, session_end
 from memories import invalidation
+from memories.book_views import BookState, load_view
 from memories.books import book_state
 from memories.forgetting import forget_memories
 from memories.invalidation import Forgotten, Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_writing
-from memories.snapshot import BookState, SessionSnapshot, load_view, snapshots
+from memories.snapshot import SessionSnapshot, snapshots
 from memories.sweep import memories_sweep
 from memories.threads import thread_cache
 from search.analysis import PROCESS_CACHE

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memories.book_views import BookState, BookView
 from memories.frozen import ViewEntry, freeze
 from memories.recall import (
     SHORT_TERM_BYTES,
@@ -21,7 +22,7 @@ from memories.recall import (
     recall,
     share,
 )
-from memories.snapshot import BookState, BookView, SessionSnapshot
+from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadTurn, ThreadView
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

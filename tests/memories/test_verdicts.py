@@ -6,12 +6,12 @@ from django.test.utils import CaptureQueriesContext
 
 import scanning
 from memories.artifacts import artifact_put
+from memories.book_views import load_view
 from memories.books import book_state
 from memories.entry_rules import check_scan
 from memories.models import Artifact, Book, Memory, Owner, ScanRenewal, WriteOrigin
 from memories.renewal import verdicts_renew
 from memories.services import Source
-from memories.snapshot import load_view
 from memories.sweep import memories_sweep
 from memories.verdicts import scan_ahead
 from tests.factories import memory_make

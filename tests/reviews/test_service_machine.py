@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from memories.book_views import load_view
 from memories.books import book_state
 from memories.changes import memory_restore, undo_changes
 from memories.entry_rules import content_key
@@ -40,7 +41,6 @@ from memories.services import (
     book_writing,
     memory_state,
 )
-from memories.snapshot import load_view
 from memories.sweep import memories_sweep
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
 from reviews.consolidation.clear import book_clear
