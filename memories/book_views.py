@@ -1,0 +1,192 @@
+"""Views of books: the entries that may be injected, read once from the rows, and the index over them. A view is
+immutable and shared by all sessions of one book and generation (memories.snapshot)."""
+
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.artifact_paths import SUMMARY_PATH
+from memories.artifacts import blocking_rule, live_artifacts
+from memories.frozen import ViewEntry
+from memories.models import Book, Memory
+from memories.vectors import vectors_of_book
+from memories.verdicts import is_of_words, older_rules, verdict_of
+from search.entries import Entry
+from search.index import BookIndex
+from search.vectors import Vector
+
+_ENTRY_OVERHEAD = 400
+Vectors = Mapping[int, Vector]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookState:
+    """What the opening transaction read of a book."""
+
+    book_id: UUID
+    owner_id: UUID
+    name: str
+    generation: int
+    epoch: int
+
+
+class BookView:
+    """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
+    first search wants it (a book that is frozen whole needs none)."""
+
+    def __init__(
+        self,
+        state: BookState,
+        entries: tuple[ViewEntry, ...],
+        summary: str = "",
+        vectors: Vectors | None = None,
+        expires_at: datetime | None = None,
+    ) -> None:
+        self.state = state
+        self.entries = entries
+        self.summary = summary
+        self.expires_at = expires_at  # when the first of the entries does
+        self._vectors = vectors or {}
+        self.by_number = {entry.number: entry for entry in entries}
+        self._lock = threading.Lock()
+
+    @cached_property
+    def _index(self) -> BookIndex:
+        entries = [_search_entry(entry) for entry in self.entries]
+        book = (self.state.owner_id, self.state.book_id)
+        return BookIndex.build(entries, book=book, vectors=self._vectors or None)
+
+    def serves(self, state: BookState) -> bool:
+        """Return True if it is not older than `state`, and no entry has expired since it was read."""
+        fresh = self.state.generation >= state.generation and self.state.epoch >= state.epoch
+        return fresh and (self.expires_at is None or self.expires_at > timezone.now())
+
+    @property
+    def index(self) -> BookIndex:
+        with self._lock:  # one build, however many turns ask at once
+            return self._index
+
+    @property
+    def index_ready(self) -> bool:
+        return "_index" in self.__dict__
+
+    @property
+    def nbytes(self) -> int:
+        """What the view weighs in memory, in bytes."""
+        text = sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries) + len(self.summary) * 2
+        return text + (self._index.nbytes if self.index_ready else 0)
+
+
+def load_view(state: BookState) -> BookView:
+    """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
+
+    What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
+    changed (memories.renewal). A row without one, or whose words are not those of its verdict, is scanned here; nothing
+    is written."""
+    with read_snapshot():
+        book = Book.objects.get(pk=state.book_id)
+        rows = [
+            _Row._make(columns)
+            for columns in Memory.objects.filter(
+                owner_id=state.owner_id, book_id=state.book_id, deleted_at__isnull=True
+            )
+            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
+            .order_by("number")
+            .values_list(*_Row._fields)
+        ]
+        vectors = vectors_of_book(state.owner_id, state.book_id)
+        summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
+    older = older_rules()
+    rows = [_with_verdict(row, older) for row in rows]
+    now_state = BookState(
+        book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+    )
+    readable = summary.content if summary and not blocking_rule(summary) else ""
+    expires_at = min((row.expires_at for row in rows if row.expires_at), default=None)
+    entries = tuple(_view_entry(row) for row in rows if not row.blocked)
+    return BookView(now_state, entries, readable, vectors, expires_at)
+
+
+@contextmanager
+def read_snapshot() -> Iterator[None]:
+    """Several reads of one state of the database, without waiting for a writer. Inside a transaction: that one."""
+    if connection.in_atomic_block:
+        yield
+    elif connection.vendor == "sqlite":
+        # transaction_mode is IMMEDIATE: atomic() would take the write lock only to read.
+        connection.ensure_connection()
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("COMMIT")
+    else:
+        with transaction.atomic():
+            with connection.cursor() as cursor:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield
+
+
+class _Row(NamedTuple):
+    """The columns of a memory that a view reads. Tuples: a thousand of them take a third of the time of instances."""
+
+    number: int
+    target: str
+    category: str
+    content: str
+    keywords: list[str]
+    pinned: bool
+    content_changed_at: datetime
+    session_id: UUID | None
+    version: int
+    scan_hash: str
+    scan_rule: str
+    allowed_hash: str
+    expires_at: datetime | None
+
+    @property
+    def blocked(self) -> bool:
+        """See `Memory.blocked`."""
+        return bool(self.scan_rule) and self.allowed_hash != self.scan_hash
+
+
+def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
+    if is_of_words(row.scan_hash, row.content, row.keywords, older):
+        return row
+    verdict = verdict_of(row.content, row.keywords)
+    return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
+
+
+def _view_entry(row: _Row) -> ViewEntry:
+    return ViewEntry(
+        number=row.number,
+        target=row.target,
+        category=row.category,
+        content=row.content,
+        keywords=tuple(row.keywords),
+        pinned=row.pinned,
+        content_changed_at=row.content_changed_at,
+        session_id=str(row.session_id) if row.session_id else None,
+    )
+
+
+def _search_entry(entry: ViewEntry) -> Entry:
+    # Curated entries stand for themselves: two facts saved in one session are not neighbours.
+    return Entry(
+        number=entry.number,
+        content=entry.content,
+        keywords=entry.keywords,
+        category=entry.category,
+        target=entry.target,
+        said_at=entry.content_changed_at,
+    )
