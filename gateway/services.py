@@ -17,8 +17,8 @@ from memories import invalidation
 from memories.audit import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import InvalidRequest, NotFound
-from memories.models import Memory, Owner, ThreadRecord
-from memories.services import book_limits_set
+from memories.models import Owner, ThreadRecord
+from memories.services import book_limits_set, session_unlink
 
 MAX_TITLE = 200
 
@@ -127,7 +127,7 @@ def session_delete(session: Session) -> None:
     """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
     Session.objects.select_for_update().filter(pk=session.pk).first()
     session_forget(session)
-    Memory.objects.filter(owner_id=session.owner_id, session_id=session.pk).update(session_id=None)
+    session_unlink(session.owner_id, session.pk)
     session.delete()
 
 

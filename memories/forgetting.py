@@ -14,7 +14,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from memories import invalidation
@@ -35,7 +35,7 @@ from memories.models import (
 )
 from memories.models.erasures import LEASE_SECONDS
 from memories.outbox import notify
-from memories.services import is_only_administrator
+from memories.services import books_lock, generations_raise, is_only_administrator
 
 Scope = Erasure.Scope
 SWEEP_SECONDS = 5.0
@@ -178,8 +178,8 @@ def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
 @transaction.atomic
 def _stop_background(erasure: Erasure, books: Sequence[UUID]) -> None:
     """What reads of before write nothing to the books any more."""
-    list(Book.objects.select_for_update().filter(pk__in=books).order_by("pk").values_list("pk"))
-    Book.objects.filter(pk__in=books).update(epoch=F("epoch") + 1, generation=F("generation") + 1)
+    books_lock(books)
+    generations_raise(books, epoch=True)
     Erasure.objects.filter(pk=erasure.pk).update(stopped=True)
     erasure.stopped = True
 
@@ -206,10 +206,10 @@ def _memories_deleting(owner_id: UUID, books: Sequence[UUID]) -> Callable[[int],
     delete = deleting(Memory.objects.filter(owner_id=owner_id, book__in=books))
 
     def batch(most: int) -> int:
-        list(Book.objects.select_for_update().filter(pk__in=books).order_by("pk").values_list("pk"))
+        books_lock(books)
         count = delete(most)
         if count:
-            Book.objects.filter(pk__in=books).update(generation=F("generation") + 1)
+            generations_raise(books)
         return count
 
     return batch
@@ -219,7 +219,7 @@ def _memories_deleting(owner_id: UUID, books: Sequence[UUID]) -> Callable[[int],
 def _end_memories(erasure: Erasure, owner_id: UUID, books: Sequence[Book]) -> Receipt:
     ids = [book.pk for book in books]
     owner = Owner.objects.select_related("user").get(pk=owner_id)
-    Book.objects.filter(pk__in=ids).update(generation=F("generation") + 1, next_expiry_at=None, last_write_at=None)
+    generations_raise(ids, next_expiry_at=None, last_write_at=None)
     notify(owner_id=owner.pk, kind=Notification.Kind.MEMORY_CHANGED, book=erasure.book)
     for kept in ("revisions", "memories"):
         erasure.erased.setdefault(kept, 0)

@@ -10,10 +10,11 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, Model
+from django.db.models import Model
 
 import scanning
-from memories.models import Artifact, Book, Memory, ScanRenewal
+from memories.models import Artifact, Memory, ScanRenewal
+from memories.services import books_lock, generations_raise
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 
 SWEEP_SECONDS = 1.0
@@ -66,9 +67,9 @@ def _store(kind: _Kind, renewed: Sequence[tuple[Any, Judged]]) -> None:
     if not renewed:
         return
     changed: set[UUID] = {row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule}
-    list(Book.objects.select_for_update().filter(pk__in=changed).order_by("pk").values_list("pk"))
+    books_lock(changed)
     for row, verdict in renewed:
         reason = {"scan_reason": verdict.reason[:200]} if kind.reasons else {}
         rows = kind.model._default_manager.filter(pk=row.pk, version=row.version)
         rows.update(scan_hash=verdict.scan_hash, scan_rule=verdict.rule, **reason)
-    Book.objects.filter(pk__in=changed).update(generation=F("generation") + 1)
+    generations_raise(changed)

@@ -11,6 +11,7 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
+from memories.services.generations import books_lock, generations_raise
 from memories.services.owners import (
     FirstSight,
     is_only_administrator,
@@ -29,6 +30,7 @@ from memories.services.writing import (
     characters_used,
     memory_changes,
     memory_state,
+    session_unlink,
 )
 
 __all__ = [
@@ -48,8 +50,10 @@ __all__ = [
     "book_limits_set",
     "book_touch",
     "book_writing",
+    "books_lock",
     "characters_used",
     "check_new_books",
+    "generations_raise",
     "is_only_administrator",
     "keywords_claim",
     "keywords_release",
@@ -63,5 +67,6 @@ __all__ = [
     "owner_time_zone_set",
     "refusals_stored",
     "scan_days_purge",
+    "session_unlink",
     "usage_add",
 ]

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet, Sum
@@ -303,6 +304,11 @@ def book_expire(book: Book) -> Book:
         book_touch(locked, written=False)
         locked.refresh_from_db()
     return locked
+
+
+def session_unlink(owner_id: UUID, session_id: UUID) -> None:
+    """Let memories no longer name the session they are of, which is about to be deleted."""
+    Memory.objects.filter(owner_id=owner_id, session_id=session_id).update(session_id=None)
 
 
 def memory_state(memory: Memory) -> dict[str, Any]:

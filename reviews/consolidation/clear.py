@@ -22,7 +22,7 @@ from memories.batches import BatchSize, Slices, finish
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
-from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing
+from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
@@ -142,7 +142,7 @@ def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
-        Book.objects.filter(pk=book.pk).update(epoch=F("epoch") + 1)
+        generations_raise([book.pk], epoch=True)
         # Of the owner: the record of the book's conversations is out of recall, too.
         invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
     return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
