@@ -3,6 +3,7 @@
 import os
 import tempfile
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 _TAKEN = ("OPENAI_", "DAYBOOK_")
 _KEPT = {"DAYBOOK_SECRET_KEY"}
@@ -13,6 +14,11 @@ os.environ["DAYBOOK_HOME"] = tempfile.mkdtemp(prefix="daybook-test-")
 # file is named by a hash of the rules.
 _RULES = Path(__file__).resolve().parents[1] / ".pytest_cache" / "scanner-rules"
 os.environ.setdefault("KF_RULE_CACHE_DIR", str(_RULES))
+
+# Each test process has a Redis database of its own: the processes that its tests start take their own jobs only.
+_WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+if os.environ.get("REDIS_URL"):
+    os.environ["REDIS_URL"] = urlunsplit(urlsplit(os.environ["REDIS_URL"])._replace(path=f"/{15 - _WORKER % 4}"))
 
 from config.settings import *  # noqa: E402, F403
 

@@ -177,7 +177,7 @@ def _redis_database() -> str:
     """A Redis database of this test process, so that no other worker takes its jobs; "" without Redis."""
     url = os.environ.get("REDIS_URL", "")
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    return url and urlunsplit(urlsplit(url)._replace(path=f"/{8 + worker % 6}"))
+    return url and urlunsplit(urlsplit(url)._replace(path=f"/{8 + worker % 4}"))
 
 
 @pytest.fixture

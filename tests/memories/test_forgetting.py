@@ -41,6 +41,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Transactions of three rows."""
     monkeypatch.setattr(forgetting, "BatchSize", partial(BatchSize, first=ROWS, most=ROWS))
     monkeypatch.setattr("memories.batches._LEAST", ROWS)
+    monkeypatch.setattr(forgetting, "SWEEP_SECONDS", 600.0)  # one sweep finishes it, however slow the machine
 
 
 def fill(owner: Owner) -> None:
