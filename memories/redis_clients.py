@@ -100,6 +100,8 @@ async def _ended(task: "asyncio.Task[Any]") -> None:
     while not task.done():
         task.cancel()
         await asyncio.wait([task], timeout=_CANCEL_AGAIN_SECONDS)
+    if not task.cancelled():
+        task.exception()  # looked at, so that asyncio does not log it where nobody waits for the result any more
 
 
 class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
