@@ -101,7 +101,7 @@ def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
 
 
 async def caller_of_key(sha256: str, namespace: str, external_id: str) -> Caller:
-    """Return the same from a coroutine."""
+    """Return the caller that the key of this hash stands for, and their end user. Raises Unauthorized, Forbidden."""
     caller, _ = await _look_up(_find, sha256, namespace, external_id)
     return caller
 

@@ -49,8 +49,8 @@ def in_turns(work: Slices[R]) -> R:
 
 
 def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
-    """Return the same for some seconds, at least one slice: whether the work is over, and what it returns. Work that is
-    not over is closed."""
+    """Do slices from the thread of a page for some seconds, at least one. Returns whether the work is over, and what it
+    returned. Work that is not over is closed."""
     until = time.monotonic() + seconds
     try:
         while True:
@@ -59,7 +59,7 @@ def in_turns_within(work: Slices[R], seconds: float) -> tuple[bool, R | None]:
             now = time.monotonic()
             if over or now >= until:
                 break
-            _never.wait(min(now - began, SLICE_SECONDS))  # who waits for SQLite's lock only looks now and then
+            _never.wait(min(now - began, SLICE_SECONDS))  # others look for SQLite's lock only now and then
     finally:
         if _is_halfway(work):
             in_turn(work.close)
@@ -85,7 +85,7 @@ async def in_slices(work: Slices[R]) -> R:
 
 
 async def in_slices_to_the_end(work: Slices[R]) -> R:
-    """Return the same for work that goes on when the request that began it is cancelled."""
+    """Do all slices, also when the request that began the work is cancelled. Returns what the generator returns."""
     task = asyncio.create_task(in_slices(work))
     _under_way.add(task)
     task.add_done_callback(_under_way.discard)

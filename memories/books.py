@@ -19,8 +19,8 @@ def book_state(owner_id: UUID, name: str) -> BookState:
 
 
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
-    """Return the same for who only reads: a view leaves out what has expired by itself. Writes nothing but a new
-    book."""
+    """Return the state of a book that is only read. What has expired is left out by its view, so nothing is written; a
+    book that does not exist yet is made."""
     return _state(_book(owner_id, name))
 
 

@@ -16,7 +16,7 @@ from search.vectors import Floats
 BACK: Final = (0.8, 0.48, 0.29, 0.17, 0.10)
 """How much of a word said one, two … entries earlier counts for an entry: what was just said frames it."""
 AHEAD: Final = (0.56, 0.34, 0.20, 0.12, 0.07)
-"""The same for later entries: less, since answers follow questions."""
+"""The share of later entries; it is smaller, since answers follow questions."""
 MEANING: Final = (0.6, 0.4, 0.25, 0.15)
 """Share of the vectors around an entry, both ways."""
 

@@ -22,7 +22,7 @@ LONGEST = 10_000
 BUDGET = 0.1
 """Seconds of processor time that the colours of one text may take; the rest of its code is shown plain."""
 PAGE_BUDGET = 0.2
-"""The same of all texts of a page together."""
+"""Seconds of processor time that the colours of all texts of a page may take together."""
 
 _NAMES = {
     "bash": "sh bash zsh shell fish make makefile",
