@@ -11,7 +11,6 @@ export class History {
     this.drawer = drawer;
     this.list = list;
     this.number = "";
-    this.opener = null;
     drawer.addEventListener("click", (event) => {
       if (event.target.closest("[data-close]")) this.close();
       const restore = event.target.closest("[data-restore]");
@@ -23,21 +22,21 @@ export class History {
     OVER.addEventListener("change", () => this.#rest());
   }
 
-  async open(number, button) {
-    this.opener?.setAttribute("aria-expanded", "false");
+  async open(number) {
+    const before = this.#button;
     if (!(await this.#load(number))) return;
-    this.opener = button;
-    button.setAttribute("aria-expanded", "true");
+    before?.setAttribute("aria-expanded", "false");
+    this.#button?.setAttribute("aria-expanded", "true");
     this.drawer.hidden = false;
     this.#rest();
     this.drawer.querySelector("[data-close]").focus();
   }
 
   close() {
+    const button = this.#button;
     this.drawer.hidden = true;
     this.number = "";
     this.#rest();
-    const button = this.opener?.isConnected ? this.opener : document.querySelector("[data-history][aria-expanded=true]");
     button?.setAttribute("aria-expanded", "false");
     (button ?? document.getElementById("q")).focus();
     this.drawer.replaceChildren();
@@ -55,9 +54,8 @@ export class History {
       await call("POST", `/api/memories/${number}/restore`, { revision: button.dataset.restore });
       await this.#load(number);
       this.drawer.querySelector("[data-close]").focus();
-      const fresh = await this.list.refreshRow(number);
-      this.opener = fresh?.querySelector("[data-history]") ?? null;
-      this.opener?.setAttribute("aria-expanded", "true");
+      await this.list.refreshRow(number);
+      this.#button?.setAttribute("aria-expanded", "true");
       this.list.refreshSummary();
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
@@ -66,6 +64,11 @@ export class History {
       said.textContent = error.message;
       said.hidden = false;
     }
+  }
+
+  // The button of the memory whose history is open. Its row may be written anew at any time.
+  get #button() {
+    return this.number ? document.querySelector(`#memory-${this.number} [data-history]`) : null;
   }
 
   async #load(number) {

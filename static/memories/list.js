@@ -120,7 +120,7 @@ export class List {
       row?.remove();
       return null;
     }
-    row.replaceWith(fresh);
+    replaceFocused(row, fresh);
     this.#margins();
     return fresh;
   }

@@ -21,7 +21,7 @@ list.root.addEventListener("click", (event) => {
   const row = event.target.closest("[data-memory]");
   if (!button || !row) return;
   if (button.matches("[data-edit]")) openEditor(row, button, list);
-  else if (button.matches("[data-history]")) history.open(row.dataset.memory, button);
+  else if (button.matches("[data-history]")) history.open(row.dataset.memory);
   else if (button.matches("[data-pin]")) pin(row, button);
   else if (button.matches("[data-delete]")) remove(row, button);
   else if (button.matches("[data-undo]")) undo(row, button);

@@ -232,6 +232,27 @@ def test_the_history_shows_words_that_changed_and_restores_them(alices: Visitor,
     assert Revision.objects.count() == 3
 
 
+def test_a_row_that_comes_late_keeps_the_focus_that_closing_the_history_gave(alices: Visitor, tea: Memory) -> None:
+    write(tea, content="Likes coffee.")
+    page = opened(alices)
+    page.get_by_role("button", name="History: Likes coffee.").click()
+    drawer = page.locator("#history")
+    held: list[Route] = []
+    page.route(f"**/fragments/memories/{tea.number}/", lambda route: held.append(route))
+    drawer.get_by_role("button", name="Restore this").click()
+    expect(drawer.locator(".rev")).to_have_count(3)
+    expect(row(page, "Likes tea.")).to_be_visible()  # from the notification
+    page.wait_for_function("() => document.activeElement.matches('[data-close]')")
+    page.keyboard.press("Escape")
+    opener = page.get_by_role("button", name="History: Likes tea.")
+    expect(opener).to_be_focused()
+    with page.expect_response(f"**/fragments/memories/{tea.number}/"):
+        held[0].continue_()
+    page.wait_for_timeout(200)
+    expect(opener).to_be_focused()
+    expect(opener).to_have_attribute("aria-expanded", "false")
+
+
 def test_changes_from_elsewhere_appear_without_a_reload(visitor: NewVisitor, tea: Memory) -> None:
     alice, charlie = visitor("alice"), visitor("charlie")
     page, second, stranger = opened(alice), opened(alice), opened(charlie)
