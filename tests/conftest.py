@@ -35,8 +35,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no process is left with it at the end."""
-    items.sort(key=lambda item: item.path.parent.name not in {"e2e", "browser"})
+    """What takes long comes first, so that no process is left with it at the end. In continuous integration these
+    tests, which wait for a browser or another process in real time, may try twice; the report names those that did."""
+    items.sort(key=lambda item: not _in_real_time(item))
+    if os.environ.get("CI"):
+        for item in filter(_in_real_time, items):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _in_real_time(item: pytest.Item) -> bool:
+    return item.path.parent.name in {"e2e", "browser"}
 
 
 def pytest_collection_finish() -> None:
