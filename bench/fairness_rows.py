@@ -127,6 +127,15 @@ OPERATIONS: dict[str, Row] = {
     "message_list": _get("/api/sessions/{world.session}/messages?limit=100"),
     "turn_create": _turn(lambda n: _text(n, LARGEST_MESSAGE)),
     "turn_create: long": _turn(lambda n: "x " * (LARGEST_MESSAGE // 2)),
+    "turn_create: an image": lambda world, number: _json(
+        "POST",
+        f"/api/sessions/{world.session}/turns",
+        {"content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64," + "QUFB" * 2_000_000}}]},
+    ),
+    "turn_results": _post(
+        "/api/sessions/{world.session}/turns/{world.turn}/results",
+        lambda n: {"results": [{"tool_call_id": f"call_{i}", "content": "x" * 3_000} for i in range(1_000)]},
+    ),
     "turn_get": _get("/api/sessions/{world.session}/turns/{world.turn}"),
     "turn_events": _get("/api/sessions/{world.session}/turns/{world.turn}/events?after=0"),
     "turn_stop": _post("/api/sessions/{world.session}/turns/{world.turn}/stop", lambda n: {}),

@@ -15,8 +15,9 @@ from django.db import OperationalError
 from django.http import HttpResponseBase
 from django.urls import set_script_prefix
 
-from config.bodies import Disconnected, Receive, Scope, Send, body_of, has_body
+from config.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
 from config.middleware import refused_page
+from gateway.api.body_parser import read_ahead
 from gateway.api.errors import as_domain_error, error_response
 from gateway.requests import OPERATIONS, is_api, request_id_of
 from gateway.sse import EventStream
@@ -83,6 +84,8 @@ class HttpApplication:
             watching.cancel()
 
     async def _answer(self, request: ASGIRequest, send: Send) -> None:
+        if len(request.body) > SMALL_BYTES:
+            await read_ahead(request)
         response = await self.pages.get_response_async(request)
         await _send_response(response, send)
 

@@ -5,6 +5,7 @@ makes this process hold anything, and the bodies of all requests together have a
 
 import asyncio
 import io
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -24,9 +25,9 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SMALL_BYTES = 64_000
-# JSON of the native API and of /mcp. A conversation (/v1) and an import have DAYBOOK_MAX_BODY.
+# JSON of the native API and of /mcp. A conversation (/v1), a turn with images and an import have DAYBOOK_MAX_BODY.
 JSON_BYTES = 4_000_000
-_LARGE = ("/v1/", "/api/import")
+_LARGE = re.compile(r"/v1/|/api/import|/api/sessions/[^/]+/turns(/[^/]+/results)?/?$")
 _BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
 # How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
 # cut off in the middle never reads the answer.
@@ -94,7 +95,7 @@ async def body_of(scope: Scope, receive: Receive) -> AsyncIterator[bytes]:
 
 def _most_bytes(path: str) -> int:
     """Return how long the body of a request may be."""
-    if not is_api(path) or path.startswith(_LARGE):
+    if not is_api(path) or _LARGE.match(path):
         return settings.DAYBOOK_MAX_BODY
     return min(settings.DAYBOOK_MAX_BODY, max(JSON_BYTES, _BYTES_PER_CHARACTER * settings.DAYBOOK_MAX_MESSAGE))
 

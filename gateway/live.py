@@ -45,6 +45,7 @@ class LiveTurn:
 
     def start(self, options: TurnOptions) -> None:
         """Start the task. The turn goes on when nobody watches."""
+        self.text = self.context.resumed_text
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()
@@ -101,8 +102,10 @@ class LiveTurn:
 
     async def _run(self, options: TurnOptions) -> None:
         try:
-            async with aclosing(Turn(self.context, options).events()) as events:
+            turn = Turn(self.context, options)
+            async with aclosing(turn.events()) as events:
                 async for event in events:
+                    self.text = turn.output.text
                     self._take(event)
         except (RunStopped, Restarting):
             self.final = await held.in_closing_thread(self._stored_note)
@@ -116,15 +119,13 @@ class LiveTurn:
             _live.pop(self.context.run_id, None)
 
     def _take(self, event: Delta | Recalled | ToolUsed | Done) -> None:
-        if isinstance(event, Delta):
-            self.text += event.text
-        elif isinstance(event, Recalled):
+        if isinstance(event, Recalled):
             items = [item.as_json() | {"content": item.text} for item in event.injection.recalled]
             self.notes.append((len(self.text), ("recalled", {"recalled": items})))
         elif isinstance(event, ToolUsed):
             note = {"name": event.name, "arguments": event.arguments, "result": event.result}
             self.notes.append((len(self.text), ("tool", note)))
-        else:
+        elif isinstance(event, Done):
             self.final = ("done", done_json(self.context, event))
         self._changed.set()
 

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from gateway.models import Run
+from gateway.models import Message, Run
+from gateway.runs.closing import unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.turns import Done
 from memories.models import Revision
@@ -18,6 +19,7 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
         "turn": context.turn,
         "state": done.state.value,
         "content": done.output.text,
+        "tool_calls": done.client_calls,
         "recalled": done.output.recalled,
         "memory_changes": done.changes,
         "usage": done.output.usage,
@@ -40,9 +42,17 @@ def run_json(run: Run) -> dict[str, Any]:
         "turn": run.turn,
         "state": run.state,
         "content": run.text,
+        "tool_calls": _calls_waited_for(run),
         "recalled": run.recalled,
         "memory_changes": [change_json(revision) for revision in revisions],
         "usage": run.usage,
         "turns_since_memory_review": run.session.turns_since_memory_review,
         "error": run.error,
     }
+
+
+def _calls_waited_for(run: Run) -> list[dict[str, Any]]:
+    """Return the calls of the client's tools for whose results a turn waits."""
+    if run.state != Run.State.AWAITING_CLIENT_TOOLS:
+        return []
+    return unanswered_calls(list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq")))

@@ -19,7 +19,11 @@ MESSAGES = 10_000
 BROUGHT_MESSAGES = 500
 """Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first."""
 TOOLS = 1_000
-"""Tools that one request to /v1 may define."""
+"""Tools that one turn may define, and results of their calls that one request may bring."""
+TOOL_RESULT = 500_000
+"""Characters of the result of one call of a client's tool, in the native API."""
+PARTS = 1_000
+"""Content parts of one message in the native API."""
 WRITES = 1_000
 """Writes of a review that one request may name."""
 JSON_DEPTH = 100

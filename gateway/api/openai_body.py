@@ -15,7 +15,7 @@ from memories.limits import MESSAGES, TOOLS
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 # What we take out of a request before its parameters go upstream.
-_OURS = frozenset({"model", "messages", "stream", "tools", "metadata", "user", "session_id", "store"})
+OURS = frozenset({"model", "messages", "stream", "tools", "metadata", "user", "session_id", "store"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +64,9 @@ def read_body(raw: bytes) -> CompletionBody:
         messages=tuple(messages),
         stream=bool(body.get("stream")),
         include_usage=bool(stream_options.get("include_usage")),
-        tools=_read_tools(tools),
+        tools=read_tools(tools),
         metadata=metadata if isinstance(metadata, dict) else {},
-        parameters={key: value for key, value in body.items() if key not in _OURS},
+        parameters={key: value for key, value in body.items() if key not in OURS},
     )
 
 
@@ -99,7 +99,8 @@ def _check_last_said(messages: list[dict[str, Any]]) -> None:
         raise InvalidRequest("The message is empty. Write something first.", param=f"messages[{last}]")
 
 
-def _read_tools(tools: Any) -> tuple[dict[str, Any], ...]:
+def read_tools(tools: Any) -> tuple[dict[str, Any], ...]:
+    """Return the tools that a request defines, without what is no tool. Raises InvalidRequest."""
     if not isinstance(tools, list):
         return ()
     if len(tools) > TOOLS:

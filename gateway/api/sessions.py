@@ -5,25 +5,26 @@ from contextlib import aclosing
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router, Schema, Status
 from pydantic import Field
 
 from gateway import commands, live, services, sse
 from gateway.agents.rows import agent_find
+from gateway.api.turn_body import ToolResultsIn, TurnIn
 from gateway.command_syntax import parse_command
 from gateway.models import Message, Session
 from gateway.requests import request_id
 from gateway.runs import leases, stopping
-from gateway.runs.native import open_native
+from gateway.runs.context import TurnContext
+from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
 from gateway.turn_json import run_json
 from gateway.turns import TurnOptions
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
-from memories.errors import InvalidRequest, NotFound, TooLarge
+from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, PageSize, ShortText
 from memories.models import Owner
@@ -52,13 +53,6 @@ class SessionIn(Schema):
 
 class SessionPatch(Schema):
     title: Title
-
-
-class TurnIn(Schema):
-    # What is longer is answered 413, so the bound is only documented here.
-    content: Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
-    stream: bool = False
-    replaces: ShortText | None = None
 
 
 @router.post("/sessions", response={201: Any})
@@ -113,9 +107,9 @@ async def message_list(
 @router.post("/sessions/{session_id}/turns", response={200: Any}, openapi_extra=_EVENTS)
 async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any:
     """Say something. With `stream` the answer comes as server-sent events; a disconnect only detaches."""
-    _check_content(body.content)
-    if parse_command(body.content, native=True):
-        return await _command(request.auth, session_id, body)
+    content, options = body.checked_content(), body.options()
+    if isinstance(content, str) and parse_command(content, native=True):
+        return await _command(request.auth, session_id, content, stream=body.stream)
     replaces = parse_uuid(body.replaces) if body.replaces else None
     if body.replaces and replaces is None:
         raise NotFound("There is no such turn in this session to replace.")
@@ -123,21 +117,25 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
         open_native,
         request.auth,
         session_id=parse_uuid(session_id),
-        content=body.content,
+        content=content,
         replaces=replaces,
         request_id=request_id.get(),
     )
-    turn = live.LiveTurn(context)
-    turn.start(TurnOptions(stream=True))
-    if body.stream:
-        return _streamed(context.session_id, context.run_id, turn.watch(0))
-    async with aclosing(turn.watch(0)) as events:
-        async for _, (name, data) in events:
-            if name == "done":
-                return data
-            if name == "error":
-                raise turn.failure or NotFound("The turn has gone.")
-    raise NotFound("The turn has gone.")
+    return await _answer(context, options, stream=body.stream)
+
+
+@router.post("/sessions/{session_id}/turns/{turn_id}/results", response={200: Any}, openapi_extra=_EVENTS)
+async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body: ToolResultsIn) -> Any:
+    """Bring the results of the client's own tools, for which a turn waits (`awaiting_client_tools`); it goes on."""
+    options, results = body.options(), body.messages()
+    context = await open_run(
+        open_answered,
+        request.auth,
+        session_id=parse_uuid(session_id),
+        run_id=parse_uuid(turn_id),
+        results=results,
+    )
+    return await _answer(context, options, stream=body.stream)
 
 
 @router.get("/sessions/{session_id}/turns/{turn_id}")
@@ -196,16 +194,19 @@ def message_json(message: Message) -> dict[str, Any]:
     }
 
 
-def _check_content(content: str) -> None:
-    if not content.strip():
-        raise InvalidRequest("The message is empty. Write something first.", param="content")
-    if len(content) > settings.DAYBOOK_MAX_MESSAGE:
-        raise TooLarge(
-            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(content)}. "
-            "Send it in parts.",
-            param="content",
-            limit=settings.DAYBOOK_MAX_MESSAGE,
-        )
+async def _answer(context: TurnContext, options: TurnOptions, *, stream: bool) -> Any:
+    turn = live.LiveTurn(context)
+    turn.start(options)
+    said = len(context.resumed_text)
+    if stream:
+        return _streamed(context.session_id, context.run_id, turn.watch(said))
+    async with aclosing(turn.watch(said)) as events:
+        async for _, (name, data) in events:
+            if name == "done":
+                return data
+            if name == "error":
+                raise turn.failure or NotFound("The turn has gone.")
+    raise NotFound("The turn has gone.")
 
 
 def _streamed(session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]]) -> HttpResponseBase:
@@ -247,9 +248,9 @@ def _messages(caller: Caller, session_id: str, limit: int, after: str | None) ->
     return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)
 
 
-async def _command(caller: Caller, session_id: str, body: TurnIn) -> Any:
-    answered = await in_slices_to_the_end(commands.answer_native(caller, parse_uuid(session_id), body.content))
-    if not body.stream:
+async def _command(caller: Caller, session_id: str, line: str, *, stream: bool) -> Any:
+    answered = await in_slices_to_the_end(commands.answer_native(caller, parse_uuid(session_id), line))
+    if not stream:
         return answered.as_json()
 
     async def events() -> AsyncGenerator[tuple[int, live.Note]]:

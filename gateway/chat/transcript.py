@@ -33,6 +33,7 @@ class TurnView:
     said: str = ""
     said_html: SafeString = field(default_factory=SafeString)
     said_at: datetime | None = None
+    attached: int = 0  # content parts of the message that are not text
     answer: str = ""
     answer_html: SafeString = field(default_factory=SafeString)
     answer_at: datetime | None = None
@@ -132,6 +133,7 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
         turn.command = message.kind == Message.Kind.COMMAND
         if message.role == Message.Role.USER:
             turn.said, turn.said_at = message.text, message.created_at
+            turn.attached = sum(part.get("type") != "text" for part in message.parts or ())
         elif message.text:
             answers[turn.key].append(message.text)
             turn.answer_at = message.created_at

@@ -220,7 +220,7 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
     )
     output = RunOutput(
         text=run.text,
-        messages=_missing_results(stored, results),
+        messages=missing_results(stored, results),
         usage=run.usage,
         model=run.model,
         recalled=run.recalled,
@@ -233,9 +233,15 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
     return True
 
 
-def _missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Tool messages for the calls of a run's stored messages that none of these answers."""
+def unanswered_calls(stored: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tool calls of a run's stored messages that have no result."""
     answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
+    return [call for row in stored for call in row.tool_calls or () if call["id"] not in answered]
+
+
+def missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a tool message for each unanswered call: the one among `results`, else one that says that there is
+    none."""
     given = {str(message.get("tool_call_id", "")): message for message in results}
-    unanswered = [str(call["id"]) for row in stored for call in row.tool_calls or () if call["id"] not in answered]
+    unanswered = [str(call["id"]) for call in unanswered_calls(stored)]
     return [given.get(key, {"role": "tool", "tool_call_id": key, "content": NO_RESULT}) for key in unanswered]

@@ -1,13 +1,16 @@
 """Opening a run in a session that the caller named: the native API and the chat, whose transcript is kept here."""
 
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
-from gateway.models import Run, Session
+from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
+from gateway.runs.closing import end_waiting, missing_results, unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
+from gateway.runs.leases import reopen
 from gateway.runs.rows import (
     is_new_turn,
     messages_insert,
@@ -21,23 +24,32 @@ from gateway.runs.rows import (
 from gateway.runs.window import as_openai, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
-from memories.errors import NotFound
+from memories.errors import Conflict, InvalidRequest, NotFound
 
 
 @transaction.atomic
 def open_native(
-    caller: Caller, *, session_id: UUID | None, content: str, replaces: UUID | None, request_id: str
+    caller: Caller,
+    *,
+    session_id: UUID | None,
+    content: str | list[dict[str, Any]] | None,
+    replaces: UUID | None,
+    request_id: str,
 ) -> TurnContext:
-    """Open a run in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
+    """Open a run in a session the caller named; without content, with the message of the turn that it replaces. Runs
+    that wait for results of a client's tools end without them.
+
+    Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     session = session_lock(caller, session_id)
     require_active(session)
-    release_lapsed(session)
+    waiting = release_lapsed(session)
     replaced = _replaced_run(session, replaces)
+    for run in waiting:
+        end_waiting(run, session, [], stands=run.pk != replaces)
+    said = {"role": "user", "content": _said_in(replaced) if content is None else content}
     summary, rows = window_rows(session, before=replaced)
     transcript = tuple(as_openai(row) for row in rows)
-    turns_before = fingerprint.read_conversation(
-        caller.owner_id, session.agent.name, [*transcript, {"role": "user", "content": content}]
-    )
+    turns_before = fingerprint.read_conversation(caller.owner_id, session.agent.name, [*transcript, said])
     run = run_insert(
         caller,
         session,
@@ -49,20 +61,64 @@ def open_native(
     )
     if replaced:
         supersede(session, replaced)
-    message = messages_insert(session, run.pk, [{"role": "user", "content": content}])[-1]
+    message = messages_insert(session, run.pk, [said])[-1]
     if not session.title:
-        session.title = title_of(content)
+        session.title = title_of(message.text)
     session_touch(session)
     return turn_context(
         session,
         run,
-        messages=(*transcript, {"role": "user", "content": content}),
+        messages=(*transcript, said),
         message_seqs=(*(row.seq for row in rows), message.seq),
         summary=summary,
         user=message,
         user_canonical=turns_before.user,
         history_hash_before=turns_before.history_hash_before,
     )
+
+
+@transaction.atomic
+def open_answered(
+    caller: Caller, *, session_id: UUID | None, run_id: UUID | None, results: list[dict[str, Any]]
+) -> TurnContext:
+    """Take up a run that waits for results of its client's tools. A call without a result is told that there is none.
+
+    Raises NotFound, SessionEnded, SessionBusy, Unauthorized, InvalidRequest for results of other calls, and Conflict
+    for a run that does not wait."""
+    session = session_lock(caller, session_id)
+    require_active(session)
+    release_lapsed(session)
+    run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first()
+    if run is None:
+        raise NotFound("There is no such turn in this session.")
+    if run.superseded or not reopen(run):
+        raise Conflict("This turn does not wait for results of tools.", state=run.state)
+    stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+    waited_for = {call["id"] for call in unanswered_calls(stored)}
+    if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
+        raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
+    messages_insert(session, run.pk, missing_results(stored, results))
+    session_touch(session)
+    summary, rows = window_rows(session)
+    user = next(row for row in stored if row.role == Message.Role.USER)
+    return turn_context(
+        session,
+        run,
+        messages=tuple(as_openai(row) for row in rows),
+        message_seqs=tuple(row.seq for row in rows),
+        summary=summary,
+        user=user,
+        user_canonical=fingerprint.canonical_content(user.parts or user.text),
+        history_hash_before=run.history_hash_before,
+    )
+
+
+def _said_in(run: Run | None) -> Any:
+    rows = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq")
+    row = rows.first() if run else None
+    if row is None:
+        raise NotFound("There is no message to answer again.")
+    return row.parts or row.text
 
 
 def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:

@@ -84,7 +84,7 @@ main.addEventListener("click", (event) => {
   const section = event.target.closest(".turn");
   if (event.target.closest("[data-edit-message]")) edit();
   if (event.target.closest("[data-answer-again]")) {
-    send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn });
+    send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn, again: true });
   }
   const example = event.target.closest("[data-example]");
   if (example) send(example.textContent.trim());

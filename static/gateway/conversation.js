@@ -45,22 +45,23 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
-  // Sends a message and shows its answer. Resolves when the answer is complete, was refused, or broke off.
-  async send(content, { replaces = null, attempt = 0 } = {}) {
+  // Sends a message and shows its answer. `again`: the message of the turn it replaces, with its attachments. Resolves
+  // when the answer is complete, was refused, or broke off.
+  async send(content, { replaces = null, again = false, attempt = 0 } = {}) {
     const section = this.#liveTurn(content, replaces);
     this.replacing = replaces;
     this.dispatchEvent(new CustomEvent("sent"));
-    const body = replaces ? { content, replaces } : { content };
+    const body = again ? { replaces } : { content, replaces };
     try {
       const last = await this.#run(section, startTurn(this.session, body));
       if (last?.type !== "error" || !isBusy(last.data.code, attempt)) return;
       const { turn } = last;
-      if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, attempt: attempt + 1 });
+      if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, again: true, attempt: attempt + 1 });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      this.#refuse(section, content, replaces, error);
+      this.#refuse(section, content, { replaces, again }, error);
       if (section.dataset.turn || !isBusy(error.code, attempt)) return;
-      if (await this.#later(section, error.retryAfter)) await this.send(content, { replaces, attempt: attempt + 1 });
+      if (await this.#later(section, error.retryAfter)) await this.send(content, { replaces, again, attempt: attempt + 1 });
     }
   }
 
@@ -250,7 +251,7 @@ export class Conversation extends EventTarget {
   }
 
   // Nothing was started: the words stay on the page, with a way to send them again or to take them back.
-  #refuse(section, content, replaces, error) {
+  #refuse(section, content, options, error) {
     const words = wordsFor(error.code);
     const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;
     refusal.querySelector("[data-headline]").textContent = error.status >= 500 ? error.message : words.headline;
@@ -269,7 +270,7 @@ export class Conversation extends EventTarget {
       return;
     }
     section.dataset.refused = "";
-    again.addEventListener("click", () => this.send(content, { replaces }));
+    again.addEventListener("click", () => this.send(content, options));
     back.addEventListener("click", () => {
       section.remove();
       this.dispatchEvent(new CustomEvent("taken-back", { detail: content }));

@@ -60,6 +60,11 @@ API: dict[str, tuple[str, str, Any]] = {
         "/api/sessions/{session}/turns/{turn}/stop",
         {},
     ),
+    "POST /api/sessions/{session_id}/turns/{turn_id}/results": (
+        ONE_WRITE,
+        "/api/sessions/{session}/turns/{turn}/results",
+        {"results": [{"tool_call_id": "call_1", "content": "42"}]},
+    ),
     "POST /api/sessions/{session_id}/review": (ONE_WRITE, "/api/sessions/{session}/review", {}),
     "POST /api/sessions/{session_id}/forget": (ONE_WRITE, "/api/sessions/{session}/forget", {}),
     "GET /api/audit": ("ufffffiff", "/api/audit", None),

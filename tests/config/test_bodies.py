@@ -14,9 +14,11 @@ from pytest_django.fixtures import Settings
 
 from config.asgi_handler import HttpApplication
 from config.bodies import JSON_BYTES, SMALL_BYTES, bodies_held
+from gateway.api import body_parser
 from memories.database import in_thread
+from memories.json_input import read_json
 from memories.models import Owner
-from tests.factories import key_make
+from tests.factories import agent_make, key_make, session_make
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -123,6 +125,26 @@ async def test_a_large_body_with_a_key_is_taken(alice: Owner) -> None:
         sender = Sender("/api/memories/search", *pieces, announced=announced, **await key_of(alice))
         assert await sender.go() == 200
     assert bodies_held() == 0
+
+
+async def test_a_large_turn_is_read_outside_the_event_loop(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    jobs: list[Any] = []
+
+    async def in_a_thread(job: Any, *args: Any) -> Any:
+        jobs.append(job)
+        return job(*args)
+
+    monkeypatch.setattr(body_parser, "in_read_thread", in_a_thread)
+    session = await in_thread(lambda: session_make(alice, agent_make()))
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 6 * MEGABYTE}}
+    path, key = f"/api/sessions/{session.pk}/turns", await key_of(alice)
+    for content, status in (([image, {"type": "text", "text": "/"}, {"no": "type"}], 400), ("x" * 300_000, 413)):
+        body = json.dumps({"content": content}).encode()
+        sender = Sender(path, body, announced=len(body), **key)
+        assert await sender.go() == status, sender.answer[:300]
+    broken = b'{"content": "' + b"x" * MEGABYTE
+    assert await Sender(path, broken, announced=len(broken), **key).go() == 400
+    assert jobs == [read_json] * 3
 
 
 @pytest.mark.parametrize("announced", [600 * MEGABYTE, 30 * MEGABYTE, SMALL_BYTES + 1])

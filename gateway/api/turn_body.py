@@ -1,0 +1,99 @@
+"""The bodies of the native API's turns: what is said, the client's own tools, and the results of their calls."""
+
+from typing import Annotated, Any
+
+from django.conf import settings
+from ninja import Schema
+from pydantic import Field, StringConstraints
+
+from gateway.api.openai_body import OURS, read_tools
+from gateway.runs.fingerprint import text_of
+from gateway.runs.rows import MAX_CALL_ID
+from gateway.turns import TurnOptions
+from memories.errors import InvalidRequest, TooLarge
+from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
+
+_RESERVED = OURS | {"tools", "messages", "stream_options"}
+# What is longer is answered 413, so the bound of a text is only documented here.
+_Text = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
+_Parts = Annotated[
+    list[dict[str, Any]],
+    Field(min_length=1, max_length=PARTS, description="OpenAI content parts: text, image_url, file, input_audio."),
+]
+_CallId = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CALL_ID)]
+
+
+class TurnOptionsIn(Schema):
+    """How a turn is answered."""
+
+    stream: bool = False
+    tools: Annotated[
+        list[dict[str, Any]],
+        Field(max_length=TOOLS, description="Tools of the client, as in OpenAI's chat completions."),
+    ] = []
+    parameters: Annotated[
+        dict[str, Any], Field(description="Parameters of the model: temperature, tool_choice, reasoning_effort, …")
+    ] = {}
+
+    def options(self) -> TurnOptions:
+        """Raises InvalidRequest."""
+        if reserved := sorted(_RESERVED & self.parameters.keys()):
+            raise InvalidRequest(
+                f"`parameters` cannot hold {', '.join(reserved)}: the agent and the session say it.", param="parameters"
+            )
+        return TurnOptions(stream=True, parameters=self.parameters, client_tools=read_tools(self.tools))
+
+
+class TurnIn(TurnOptionsIn):
+    """What a person says; with `replaces` and no content, the message of that turn again."""
+
+    content: _Text | _Parts | None = None
+    replaces: ShortText | None = None
+
+    def checked_content(self) -> str | list[dict[str, Any]] | None:
+        """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""
+        content, other = self.content, False
+        if content is None and self.replaces:
+            return None
+        if isinstance(content, list):
+            other = _other_parts(content, "content")
+        text = text_of(content)
+        if not other and not text.strip():
+            raise InvalidRequest("The message is empty. Write something first.", param="content")
+        if len(text) > settings.DAYBOOK_MAX_MESSAGE:
+            raise TooLarge(
+                f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(text)}. "
+                "Send it in parts.",
+                param="content",
+                limit=settings.DAYBOOK_MAX_MESSAGE,
+            )
+        return content
+
+
+class ToolResult(Schema):
+    """The result of one call of the client's tools."""
+
+    tool_call_id: _CallId
+    content: Annotated[str, Field(max_length=TOOL_RESULT)] | _Parts
+
+
+class ToolResultsIn(TurnOptionsIn):
+    """Results of the calls that a turn waits for. Tools and parameters are those of the next model step: send them
+    again."""
+
+    results: Annotated[list[ToolResult], Field(min_length=1, max_length=TOOLS)]
+
+    def messages(self) -> list[dict[str, Any]]:
+        """Return the results as messages. Raises InvalidRequest."""
+        for index, result in enumerate(self.results):
+            if isinstance(result.content, list):
+                _other_parts(result.content, f"results[{index}].content")
+        return [{"role": "tool", **result.model_dump()} for result in self.results]
+
+
+def _other_parts(parts: list[dict[str, Any]], where: str) -> bool:
+    """Return True if there are parts that are not text. Raises InvalidRequest for a part without a type."""
+    for index, part in enumerate(parts):
+        if not isinstance(part.get("type"), str):
+            raise InvalidRequest(f"{where}[{index}].type is text, such as text or image_url.", param=where)
+    return any(part["type"] != "text" for part in parts)

@@ -1,0 +1,185 @@
+"""Native turns with content parts, parameters and the client's own tools."""
+
+import json
+from typing import Any
+
+import pytest
+
+from gateway.models import Message, Run, Session
+from gateway.runs.closing import NO_RESULT
+from memories.database import in_thread
+from memories.models import ThreadRecord
+from tests.conftest import Api
+from tests.scripted_model import Says, ScriptedModel, calls, says
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+PARTS = [{"type": "text", "text": "What is this?"}, IMAGE]
+
+
+def turns(session: Session) -> str:
+    return f"/api/sessions/{session.pk}/turns"
+
+
+async def waiting(api: Api, session: Session, model: ScriptedModel) -> dict[str, Any]:
+    """A turn that waits for the results of two calls."""
+    model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)))
+    status, turn = await api.post(turns(session), {"content": "Look it up", "tools": [LOOKUP]})
+    assert (status, turn["state"], turn["content"]) == (200, "awaiting_client_tools", "One moment.")
+    return dict(turn)
+
+
+def results(turn: dict[str, Any], *texts: str) -> list[dict[str, str]]:
+    return [
+        {"tool_call_id": call["id"], "content": text} for call, text in zip(turn["tool_calls"], texts, strict=False)
+    ]
+
+
+async def test_content_parts_go_to_the_model_and_stay_in_the_transcript(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script("A dot.", "Red.")
+    status, turn = await alice_api.post(turns(session), {"content": PARTS})
+    assert (status, turn["content"]) == (200, "A dot.")
+    assert model.calls[0].messages[-1]["content"] == PARTS
+    _, listed = await alice_api.get(f"/api/sessions/{session.pk}/messages")
+    assert listed["data"][0]["content"] == PARTS
+    await alice_api.post(turns(session), {"content": "Its colour?"})
+    assert model.calls[1].messages[1]["content"] == PARTS
+    assert (await in_thread(Session.objects.get)).title == "What is this?"
+
+
+async def test_a_turn_is_answered_again_with_what_was_attached(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script("A dot.", "A red dot.")
+    _, turn = await alice_api.post(turns(session), {"content": PARTS})
+    status, again = await alice_api.post(turns(session), {"replaces": turn["id"]})
+    assert (status, again["content"]) == (200, "A red dot.")
+    assert [message["content"] for message in model.calls[1].messages[1:]] == [PARTS]
+
+
+async def test_an_image_alone_is_a_message(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script("A dot.")
+    status, _ = await alice_api.post(turns(session), {"content": [IMAGE]})
+    assert status == 200
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "  ", [], [{"type": "text", "text": " "}], [{"text": "no type"}], ["text"], [{"type": 5}], 5, None, {}],
+)
+async def test_content_that_says_nothing_is_refused(
+    alice_api: Api, session: Session, model: ScriptedModel, content: Any
+) -> None:
+    status, body = await alice_api.post(turns(session), {"content": content})
+    assert (status, body["error"]["code"]) == (400, "invalid_request")
+    assert "content" in str(body["error"]["param"])
+
+
+async def test_parameters_go_to_the_model(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script("Hi.")
+    await alice_api.post(turns(session), {"content": "Hi", "parameters": {"temperature": 0.2}})
+    assert model.calls[0].parameters == {"temperature": 0.2}
+
+
+@pytest.mark.parametrize("name", ["model", "messages", "stream", "tools"])
+async def test_parameters_that_the_session_says_are_refused(
+    alice_api: Api, session: Session, model: ScriptedModel, name: str
+) -> None:
+    status, body = await alice_api.post(turns(session), {"content": "Hi", "parameters": {name: []}})
+    assert (status, body["error"]["param"]) == (400, "parameters")
+    assert name in body["error"]["message"]
+
+
+async def test_a_turn_waits_for_the_client_and_goes_on(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting(alice_api, session, model)
+    assert [call["function"]["name"] for call in turn["tool_calls"]] == ["lookup", "lookup"]
+    _, shown = await alice_api.get(f"{turns(session)}/{turn['id']}")
+    assert (shown["state"], shown["tool_calls"]) == ("awaiting_client_tools", turn["tool_calls"])
+    model.script("Found it.")
+    body = {"results": results(turn, "A", "B"), "tools": [LOOKUP]}
+    status, done = await alice_api.post(f"{turns(session)}/{turn['id']}/results", body)
+    assert (status, done["id"], done["state"], done["tool_calls"]) == (200, turn["id"], "completed", [])
+    assert done["content"] == "One moment.\n\nFound it."
+    sent = model.calls[1].messages
+    assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool"]
+    assert [message["content"] for message in sent[-2:]] == ["A", "B"]
+    assert [message["tool_call_id"] for message in sent[-2:]] == [call["id"] for call in turn["tool_calls"]]
+    session = await in_thread(Session.objects.get)
+    assert (session.turns, await in_thread(ThreadRecord.objects.count)) == (1, 1)
+    model.script("Yes.")
+    await alice_api.post(turns(session), {"content": "Good"})
+    assert [message["role"] for message in model.calls[2].messages[1:]] == [
+        "user", "assistant", "tool", "tool", "assistant", "user",
+    ]  # fmt: skip
+
+
+async def test_the_rest_is_streamed_from_where_it_waited(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    turn = await waiting(alice_api, session, model)
+    model.script(says("Found", " it."))
+    body = {"results": results(turn, "A", "B"), "stream": True}
+    status, text = await alice_api.stream(f"{turns(session)}/{turn['id']}/results", body)
+    assert status == 200
+    events = [block.splitlines() for block in text.strip().split("\n\n")]
+    told = [(lines[-2].removeprefix("event: "), json.loads(lines[-1].removeprefix("data: "))) for lines in events]
+    assert "".join(data["text"] for name, data in told if name == "delta") == "\n\nFound it."
+    assert (told[-1][0], told[-1][1]["content"]) == ("done", "One moment.\n\nFound it.")
+
+
+async def test_what_is_given_from_memory_stays_the_same(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(calls(ADD, FIRST))
+    _, turn = await alice_api.post(turns(session), {"content": "I'm vegetarian", "tools": [LOOKUP]})
+    assert [change["after"] for change in turn["memory_changes"]] == ["Is vegetarian."]
+    assert [call["function"]["name"] for call in turn["tool_calls"]] == ["lookup"]
+    model.script("Done.")
+    await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A")})
+    assert model.calls[1].messages[0] == model.calls[0].messages[0]
+
+
+async def test_a_call_without_a_result_is_told_so(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting(alice_api, session, model)
+    model.script("Half.")
+    await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A")})
+    assert [message["content"] for message in model.calls[1].messages[-2:]] == ["A", NO_RESULT]
+
+
+async def test_the_next_message_ends_a_turn_that_waits(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting(alice_api, session, model)
+    model.script("As you like.")
+    status, _ = await alice_api.post(turns(session), {"content": "Never mind"})
+    assert status == 200
+    sent = model.calls[1].messages
+    assert [message["role"] for message in sent[1:]] == ["user", "assistant", "tool", "tool", "user"]
+    assert [message["content"] for message in sent[3:5]] == [NO_RESULT, NO_RESULT]
+    assert (await in_thread(Run.objects.get, pk=turn["id"])).state == "completed"
+    status, body = await alice_api.post(f"{turns(session)}/{turn['id']}/results", {"results": results(turn, "A", "B")})
+    assert (status, body["error"]["code"], body["error"]["details"]) == (409, "conflict", {"state": "completed"})
+
+
+async def test_a_turn_that_waits_can_be_replaced(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    turn = await waiting(alice_api, session, model)
+    model.script("Plainly.")
+    status, again = await alice_api.post(turns(session), {"content": "Just say it", "replaces": turn["id"]})
+    assert (status, again["state"]) == (200, "completed"), again
+    assert [message["content"] for message in model.calls[1].messages[1:]] == ["Just say it"]
+    assert (await in_thread(Session.objects.get)).turns == 1
+
+
+async def test_results_of_other_calls_change_nothing(
+    alice_api: Api, session: Session, model: ScriptedModel, charlie_api: Api
+) -> None:
+    turn = await waiting(alice_api, session, model)
+    address = f"{turns(session)}/{turn['id']}/results"
+    foreign = {"results": [{"tool_call_id": "call_x", "content": "A"}]}
+    status, body = await alice_api.post(address, foreign)
+    assert (status, body["error"]["param"]) == (400, "results")
+    assert (await charlie_api.post(address, {"results": results(turn, "A")}))[0] == 404
+    assert (await in_thread(Run.objects.get)).state == "awaiting_client_tools"
+    assert not await in_thread(Message.objects.filter(role="tool").exists)
+    model.script("Found it.")
+    assert (await alice_api.post(address, {"results": results(turn, "A", "B")}))[0] == 200
