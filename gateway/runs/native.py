@@ -88,7 +88,7 @@ def open_answered(
     session = session_lock(caller, session_id)
     require_active(session)
     release_lapsed(session)
-    run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first()
+    run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first() if run_id else None
     if run is None:
         raise NotFound("There is no such turn in this session.")
     if run.superseded or not reopen(run):
