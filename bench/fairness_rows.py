@@ -139,6 +139,12 @@ OPERATIONS: dict[str, Row] = {
     "turn_get": _get("/api/sessions/{world.session}/turns/{world.turn}"),
     "turn_events": _get("/api/sessions/{world.session}/turns/{world.turn}/events?after=0"),
     "turn_stop": _post("/api/sessions/{world.session}/turns/{world.turn}/stop", lambda n: {}),
+    "key_create": _post("/api/keys", lambda n: {"name": f"key {n}", "agents": ["plain"] * 200}),
+    "key_list": _get("/api/keys?limit=200"),
+    "key_get": _get("/api/keys/00000000-0000-7000-8000-000000000000"),
+    "key_patch": _post("/api/keys/00000000-0000-7000-8000-000000000000", lambda n: {"name": "x" * 80}, "PATCH"),
+    "key_delete": lambda world, number: Call("DELETE", "/api/keys/" + "0" * 4_000),
+    "key_rotate": _post("/api/keys/00000000-0000-7000-8000-000000000000/rotate", lambda n: {}),
     "memory_add": _post("/api/memories", lambda n: {"content": _text(n)}),
     "memory_add: keywords": _post(
         "/api/memories", lambda n: {"content": _text(n), "keywords": [f"k{i}" for i in range(22_000)]}

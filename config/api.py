@@ -2,7 +2,7 @@
 
 from ninja import NinjaAPI
 
-from gateway.api import openai, sessions
+from gateway.api import keys, openai, sessions
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
@@ -24,6 +24,7 @@ api = DocumentedAPI(
     openapi_url="/openapi.json",
 )
 api.add_router("", sessions.router)
+api.add_router("", keys.router)
 api.add_router("", audit_router)
 for router in (memories_router, artifacts_router, reviews_router, consolidation_router):
     api.add_router("", router, auth=MemoryAuth())

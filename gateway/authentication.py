@@ -17,7 +17,7 @@ from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
 from gateway.key_uses import note_use
-from gateway.keys import end_user_mixed, key_hash, key_limits, valid_keys
+from gateway.keys import end_user_mixed, key_find, key_hash, key_limits
 from gateway.models import ApiKey
 from gateway.rates import count_request
 from memories.caller import Caller
@@ -115,9 +115,9 @@ async def _look_up(find: Callable[..., T], *given: object) -> T:
 
 
 def _find(sha256: str, namespace: str, external_id: str, *, write: bool = True) -> tuple[Caller, int]:
-    key = valid_keys().select_related("owner").filter(sha256=sha256).first()
+    key = key_find(sha256)
     if key is None:
-        raise Unauthorized("This API key is not known here, or it was revoked.")
+        raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
     if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
         note_use(key.pk)
     owner_id, remembers = _owner_of(key, namespace, external_id, write=write)

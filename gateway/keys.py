@@ -1,62 +1,115 @@
-"""API keys: made, found and revoked. A key is 256 random bits, shown once and stored as its SHA-256."""
+"""API keys: made, found, changed, rotated and revoked. A key is 256 random bits, shown once and stored as its
+SHA-256."""
 
 import hashlib
 import secrets
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import TypedDict, Unpack
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
 from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.caller import KeyLimits
-from memories.errors import InvalidRequest
+from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
 from memories.services import FirstSight
 
 PREFIX = "dbk_"
+MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
+LONGEST_OVERLAP = timedelta(days=7)
 _KIND = "API key"
+
+
+class KeyRights(TypedDict, total=False):
+    """What a key is called, what it may do, and for how long."""
+
+    name: str
+    read_only: bool
+    trusted: bool
+    agents: Sequence[str]
+    requests_per_minute: int
+    expires_at: datetime | None
 
 
 @transaction.atomic
 def api_key_create(
-    *,
-    owner: Owner,
-    name: str,
-    plain: str | None = None,
-    read_only: bool = False,
-    trusted: bool = False,
-    agents: Sequence[str] = (),
-    requests_per_minute: int = 0,
-    by: Actor = SYSTEM,
+    *, owner: Owner, plain: str | None = None, by: Actor = SYSTEM, **rights: Unpack[KeyRights]
 ) -> tuple[ApiKey, str]:
     """A new key, made `by` an actor, and its plain text, which is not stored. `plain` takes a given one (first start).
 
-    Raises InvalidRequest for an unknown agent, an owner without a user, or a given value that is not a key."""
+    Raises InvalidRequest for an unknown agent, an end that is over, an owner without a user, or a given value that is
+    not a key."""
     if owner.user_id is None:
         raise InvalidRequest("A key belongs to a user; a trusted key names its end users.", param="owner")
-    if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
-        raise InvalidRequest(f"There is no agent {', '.join(unknown)}.", param="agents")
-    plain = plain or PREFIX + secrets.token_urlsafe(32)
+    plain = plain or _new_plain()
     if not plain.startswith(PREFIX) or len(plain) < 24:
         raise InvalidRequest(f"A key starts with {PREFIX} and has at least 24 characters.")
-    key = ApiKey.objects.create(
-        owner=owner,
-        name=name[:80],
-        prefix=plain[:8],
-        sha256=key_hash(plain),
-        read_only=read_only,
-        trusted=trusted,
-        agents=list(agents),
-        requests_per_minute=requests_per_minute,
-    )
+    key = ApiKey(owner=owner, prefix=plain[:8], sha256=key_hash(plain))
+    _give_rights(key, rights)
+    key.save(force_insert=True)
     audit_record(Action.KEY_CREATE, actor=by, kind=_KIND, object_id=key.pk, owner=owner)
     return key, plain
+
+
+def require_room(owner: Owner) -> None:
+    """Raises Conflict for a person who has as many keys as a person may make."""
+    if ApiKey.objects.filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
+        raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
+
+
+@transaction.atomic
+def api_key_update(key: ApiKey, *, by: Actor = SYSTEM, **rights: Unpack[KeyRights]) -> None:
+    """Change what a key may do. Processes that took the key within the last minute go on as before for the rest of it.
+
+    Raises InvalidRequest for an unknown agent or an end that is over, and Conflict for a key that was revoked."""
+    _require_valid(key)
+    _give_rights(key, rights)
+    key.save(update_fields=list(rights))
+    audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
+
+
+@transaction.atomic
+def api_key_rotate(key: ApiKey, *, overlap: timedelta = timedelta(), by: Actor = SYSTEM) -> str:
+    """Give a key a new plain text and return it; the old one is taken for as long as `overlap` says. Rights, end users
+    and limits stay with the key. Raises InvalidRequest for an overlap of more than a week, and Conflict for a key that
+    was revoked."""
+    _require_valid(key)
+    if not timedelta() <= overlap <= LONGEST_OVERLAP:
+        raise InvalidRequest("The old key may be taken for a week at most.", param="overlap_seconds")
+    plain = _new_plain()
+    key.previous_sha256, key.previous_until = (key.sha256, timezone.now() + overlap) if overlap else ("", None)
+    key.sha256, key.prefix = key_hash(plain), plain[:8]
+    key.save(update_fields=["sha256", "prefix", "previous_sha256", "previous_until"])
+    audit_record(Action.KEY_CHANGE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner, note="It was rotated.")
+    return plain
+
+
+def _new_plain() -> str:
+    return PREFIX + secrets.token_urlsafe(32)
+
+
+def _give_rights(key: ApiKey, rights: KeyRights) -> None:
+    agents = rights.get("agents", ())
+    if unknown := sorted(set(agents) - set(Agent.objects.filter(name__in=agents).values_list("name", flat=True))):
+        raise InvalidRequest(f"There is no agent {', '.join(unknown)}.", param="agents")
+    end = rights.get("expires_at")
+    if end is not None and end <= timezone.now():
+        raise InvalidRequest("A key cannot end in the past.", param="expires_at")
+    for name, value in rights.items():
+        setattr(key, name, list(agents) if name == "agents" else value)
+    key.name = key.name[:80]
+
+
+def _require_valid(key: ApiKey) -> None:
+    if key.revoked_at:
+        raise Conflict("This key was revoked. Make another one.")
 
 
 @transaction.atomic
@@ -68,8 +121,16 @@ def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
 
 
 def valid_keys() -> QuerySet[ApiKey]:
-    """Keys that may be used: not revoked, and their user is active."""
-    return ApiKey.objects.filter(revoked_at__isnull=True, owner__user__is_active=True)
+    """Keys that may be used: not revoked, not expired, and their user is active."""
+    lasting = Q(expires_at=None) | Q(expires_at__gt=timezone.now())
+    return ApiKey.objects.filter(lasting, revoked_at__isnull=True, owner__user__is_active=True)
+
+
+def key_find(sha256: str) -> ApiKey | None:
+    """Return the valid key of this hash, which may be the one it had before its rotation. The row comes with its
+    owner."""
+    before = Q(previous_sha256=sha256, previous_until__gt=timezone.now())
+    return valid_keys().select_related("owner").filter(Q(sha256=sha256) | before).first()
 
 
 def key_valid(key_id: UUID) -> bool:

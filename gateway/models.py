@@ -51,6 +51,11 @@ class ApiKey(models.Model):
     end_users_mixed_at = models.DateTimeField(
         null=True, blank=True, editable=False, help_text="When an untrusted key was first seen with two end users."
     )
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="From then on it is refused; empty: never.")
+    previous_sha256 = models.CharField(max_length=64, blank=True, editable=False, db_index=True)
+    previous_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="How long what the key was before its rotation is taken."
+    )
     created_at = models.DateTimeField(default=timezone.now)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)

@@ -8,6 +8,7 @@ from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
+from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
@@ -47,7 +48,7 @@ class ApiKeyForm(RefusableForm):
 
     class Meta:
         model = ApiKey
-        fields = ("owner", "name", "read_only", "trusted", "agents", "requests_per_minute")
+        fields = ("owner", "name", "read_only", "trusted", "agents", "requests_per_minute", "expires_at")
 
 
 @admin.register(ApiKey)
@@ -61,17 +62,22 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
     search_fields = ("name", "prefix")
     autocomplete_fields = ("owner",)
-    add_fieldsets = ((None, {"fields": ("owner", "name", ("read_only", "trusted"), "agents", "requests_per_minute")}),)
+    add_fieldsets = (
+        (
+            None,
+            {"fields": ("owner", "name", ("read_only", "trusted"), "agents", ("requests_per_minute", "expires_at"))},
+        ),
+    )
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     readonly_fields = ("prefix", "state", "scope", "created", "last_used")
 
     @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:
-        return (
-            badge(f"Revoked {moment(key.revoked_at)}", "muted", "block")
-            if key.revoked_at
-            else badge("Valid", "ok", "check")
-        )
+        if key.revoked_at:
+            return badge(f"Revoked {moment(key.revoked_at)}", "muted", "block")
+        if key.expires_at and key.expires_at <= timezone.now():
+            return badge(f"Expired {moment(key.expires_at)}", "muted", "block")
+        return badge(f"Valid until {moment(key.expires_at)}" if key.expires_at else "Valid", "ok", "check")
 
     @admin.display(description="May")
     def scope(self, key: ApiKey) -> str:

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.db import connection
+from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
 from gateway.keys import key_valid
@@ -14,7 +15,7 @@ from memories.caller import Caller
 from memories.errors import ModelNotFound, Unauthorized
 from memories.models import Owner
 
-KEY_REVOKED = "This API key was revoked."
+KEY_REVOKED = "This API key was revoked, or it has expired."
 # Agents by name as they were last read. A row is read again when its id or version is not that one any more.
 _known: dict[str, Agent] = {}
 
@@ -23,8 +24,9 @@ def agent_and_key(name: str, key_id: UUID | None) -> tuple[Agent | None, bool]:
     """Return the agent of that name, and whether the key may be used (as gateway.keys.valid_keys says). The agent is
     shared between requests: it is only read."""
     key = ApiKey._meta.get_field("id").get_db_prep_value(key_id, connection) if key_id else None
+    now = ApiKey._meta.get_field("expires_at").get_db_prep_value(timezone.now(), connection)
     with connection.cursor() as cursor:
-        cursor.execute(_statement(), [key, name])
+        cursor.execute(_statement(), [key, now, name])
         row = cursor.fetchone()
     if row is None:
         return None, False
@@ -41,7 +43,8 @@ def _statement() -> str:
     return (
         f"SELECT agent.id, agent.version, EXISTS(SELECT 1 FROM {keys} AS api_key"  # noqa: S608 - names are ours
         f" JOIN {owners} AS owner ON owner.id = api_key.owner_id JOIN {users} AS person ON person.id = owner.user_id"
-        " WHERE api_key.id = %s AND api_key.revoked_at IS NULL AND person.is_active)"
+        " WHERE api_key.id = %s AND api_key.revoked_at IS NULL AND person.is_active"
+        " AND (api_key.expires_at IS NULL OR api_key.expires_at > %s))"
         f" FROM {agents} AS agent WHERE agent.name = %s"
     )
 

@@ -13,24 +13,24 @@ from django.contrib.auth.forms import PasswordChangeForm
 from django.db import OperationalError
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
 from gateway.authentication import forget_keys
-from gateway.keys import api_key_create, api_key_revoke
+from gateway.keys import api_key_create, api_key_revoke, require_room
 from gateway.models import ApiKey, Session
 from gateway.sign_in import password_right
 from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
 from memories.batches import in_turns_within
-from memories.errors import InvalidRequest, Overloaded, RateLimited
+from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
 from memories.forgetting import erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.viewers import Viewer, form_view, page_view
 
 logger = logging.getLogger("daybook.account")
-MOST_KEYS = 50
 DELETE_LINE = "delete everything"
 DELETE_SECONDS = 3.0
 """How long the page itself deletes. What is left then goes in the background, and the page shows how far it is."""
@@ -115,12 +115,11 @@ def time_zone(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """Make an API key; its plain text is in this answer and nowhere else."""
     name = " ".join(request.POST.get("name", "").split())
-    living = ApiKey.objects.filter(owner=viewer.owner, revoked_at__isnull=True)
-    problem = ""
-    if not name or len(name) > 80:
-        problem = "A key needs a name of 1 to 80 characters."
-    elif living.count() >= MOST_KEYS:
-        problem = f"You have {MOST_KEYS} keys. Revoke one first."
+    problem = "" if name and len(name) <= 80 else "A key needs a name of 1 to 80 characters."
+    try:
+        require_room(viewer.owner)
+    except Conflict as full:
+        problem = str(full)
     shown: dict[str, Any] = {"key_error": problem}
     if not problem:
         read_only = request.POST.get("read_only") == "on"
@@ -217,11 +216,17 @@ def _keys(viewer: Viewer) -> dict[str, Any]:
                 key=key,
                 may=_may(key),
                 used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
-                made=f"made {viewer.day(key.created_at)}",
+                made=f"made {viewer.day(key.created_at)}" + _ends(viewer, key),
             )
             for key in keys
         ]
     }
+
+
+def _ends(viewer: Viewer, key: ApiKey) -> str:
+    if key.expires_at is None:
+        return ""
+    return f" · {'expired' if key.expires_at <= timezone.now() else 'expires'} {viewer.day(key.expires_at)}"
 
 
 def _may(key: ApiKey) -> str:

@@ -1,11 +1,13 @@
 """`manage.py apikey create | list | revoke`: API keys from the command line."""
 
 from argparse import ArgumentParser
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
 
 from gateway.keys import api_key_create, api_key_revoke
 from gateway.models import ApiKey
@@ -27,6 +29,7 @@ class Command(BaseCommand):
         create.add_argument("--trusted", action="store_true", help="may name end users")
         create.add_argument("--agents", default="", metavar="A,B", help="agents it may use (default: all)")
         create.add_argument("--requests-per-minute", type=int, default=0, metavar="N", help="0: no limit")
+        create.add_argument("--days", type=int, default=0, metavar="N", help="it expires after so many days (0: never)")
         listed = verbs.add_parser("list", help="list keys, newest first")
         listed.add_argument("--user", default="", help="only of this user")
         revoke = verbs.add_parser("revoke", help="revoke a key, at once and in every process")
@@ -41,6 +44,8 @@ class Command(BaseCommand):
     def _create(self, options: dict[str, Any]) -> None:
         if options["requests_per_minute"] < 0:
             raise CommandError("--requests-per-minute is a number from 0.")
+        if not 0 <= options["days"] <= 36_500:
+            raise CommandError("--days is a number from 0 to 36500.")
         if not options["name"].strip():
             raise CommandError("--name says what the key is for.")
         key, plain = api_key_create(
@@ -50,6 +55,7 @@ class Command(BaseCommand):
             trusted=options["trusted"],
             agents=[name.strip() for name in options["agents"].split(",") if name.strip()],
             requests_per_minute=options["requests_per_minute"],
+            expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] else None,
         )
         self.stdout.write(plain)
         self.stderr.write(f"This is the key {key}. Copy it now: it is not shown again, and kept nowhere.")
@@ -60,6 +66,8 @@ class Command(BaseCommand):
             keys = keys.filter(owner=_owner(options["user"]))
         for key in keys:
             state = f"revoked {key.revoked_at:%Y-%m-%d}" if key.revoked_at else "valid"
+            if key.expires_at:
+                state += f" until {key.expires_at:%Y-%m-%d}"
             used = f"used {key.last_used_at:%Y-%m-%d}" if key.last_used_at else "never used"
             self.stdout.write(f"{key.pk}  {key.prefix}…  {key.owner}  {key.name}  {state}, {used}{_limits(key)}")
 

@@ -1,0 +1,160 @@
+"""/api/keys: a person's own API keys. A key is in the answer that makes or rotates it, and nowhere else.
+
+They are managed with a login, or with a key that is limited in nothing: another could give itself more than it has. To
+name end users (`trusted`) is an administrator's to give."""
+
+from datetime import timedelta
+from typing import Annotated, Any
+
+from ninja import Router, Schema, Status
+from pydantic import AwareDatetime, Field, StringConstraints
+
+from gateway.authentication import forget_keys
+from gateway.keys import LONGEST_OVERLAP, api_key_create, api_key_revoke, api_key_rotate, api_key_update, require_room
+from gateway.models import ApiKey
+from memories.audit import Actor, actor_of_caller
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread, in_thread
+from memories.errors import Forbidden, NotFound
+from memories.ids import parse_uuid
+from memories.limits import LIST_LENGTH, PageSize, ShortText
+from memories.models import Owner
+from memories.pagination import DEFAULT_LIMIT, list_json
+
+router = Router()
+_Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
+_Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
+_PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
+_End = Annotated[AwareDatetime | None, Field(description="From then on it is refused.")]
+
+
+class KeyIn(Schema):
+    name: _Name
+    read_only: bool = False
+    agents: _Agents = []
+    requests_per_minute: _PerMinute = 0
+    expires_at: _End = None
+
+
+class KeyPatch(Schema):
+    name: _Name = ""
+    read_only: bool = False
+    agents: _Agents = []
+    requests_per_minute: _PerMinute = 0
+    expires_at: _End = None
+
+
+class RotateIn(Schema):
+    overlap_seconds: Annotated[
+        int, Field(ge=0, le=int(LONGEST_OVERLAP.total_seconds()), description="How long the old key is still taken.")
+    ] = 0
+
+
+@router.get("/keys")
+async def key_list(
+    request: ApiRequest, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
+) -> dict[str, Any]:
+    """The person's keys, newest first; revoked ones too."""
+    return await in_read_thread(_list, request.auth, limit, after)
+
+
+@router.post("/keys", response={201: Any})
+async def key_create(request: ApiRequest, body: KeyIn) -> Status[Any]:
+    """Make a key. `key` is its plain text: it is in this answer only."""
+    return Status(201, await in_thread(_create, request.auth, body))
+
+
+@router.get("/keys/{key_id}")
+async def key_get(request: ApiRequest, key_id: str) -> dict[str, Any]:
+    """One key."""
+    return key_json(await in_read_thread(_key, request.auth, key_id))
+
+
+@router.patch("/keys/{key_id}")
+async def key_patch(request: ApiRequest, key_id: str, body: KeyPatch) -> dict[str, Any]:
+    """Change its name, or what it may do. It may take a minute until every process knows."""
+    return await in_thread(_update, request.auth, key_id, body)
+
+
+@router.delete("/keys/{key_id}", response={204: None})
+async def key_delete(request: ApiRequest, key_id: str) -> Status[Any]:
+    """Revoke a key, at once and in every process."""
+    await in_thread(_revoke, request.auth, key_id)
+    return Status(204, None)
+
+
+@router.post("/keys/{key_id}/rotate")
+async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn) -> dict[str, Any]:
+    """Give it a new plain text, which is in this answer only. The old one is taken for `overlap_seconds` more."""
+    return await in_thread(_rotate, request.auth, key_id, timedelta(seconds=body.overlap_seconds))
+
+
+def key_json(key: ApiKey) -> dict[str, Any]:
+    """Return a key as the API shows it."""
+    return {
+        "id": str(key.pk),
+        "object": "key",
+        "name": key.name,
+        "prefix": key.prefix,
+        "read_only": key.read_only,
+        "trusted": key.trusted,
+        "agents": key.agents,
+        "requests_per_minute": key.requests_per_minute,
+        "expires_at": key.expires_at,
+        "created_at": key.created_at,
+        "last_used_at": key.last_used_at,
+        "revoked_at": key.revoked_at,
+    }
+
+
+def _keys(caller: Caller) -> Any:
+    """Raises Forbidden for a key that is limited."""
+    if caller.key_id:
+        own = ApiKey.objects.filter(pk=caller.key_id, owner_id=caller.owner_id).first()
+        limited = own is None or own.read_only or own.agents or own.requests_per_minute or own.expires_at
+        if limited:
+            raise Forbidden("Keys are managed with a login, or with a key that is limited in nothing.")
+    return ApiKey.objects.filter(owner_id=caller.owner_id)
+
+
+def _key(caller: Caller, key_id: str) -> ApiKey:
+    number = parse_uuid(key_id)
+    key: ApiKey | None = _keys(caller).select_related("owner").filter(pk=number).first() if number else None
+    if key is None:
+        raise NotFound("There is no such key.")
+    return key
+
+
+def _by(caller: Caller) -> Actor:
+    return actor_of_caller(caller.owner_id, caller.actor)
+
+
+def _list(caller: Caller, limit: int, after: str | None) -> dict[str, Any]:
+    return list_json(_keys(caller), limit=limit, after=after, key="id", show=key_json, parse=parse_uuid)
+
+
+def _create(caller: Caller, body: KeyIn) -> dict[str, Any]:
+    _keys(caller)
+    owner = Owner.objects.get(pk=caller.owner_id)
+    require_room(owner)
+    key, plain = api_key_create(owner=owner, by=_by(caller), **body.model_dump())
+    return key_json(key) | {"key": plain}
+
+
+def _update(caller: Caller, key_id: str, body: KeyPatch) -> dict[str, Any]:
+    key = _key(caller, key_id)
+    api_key_update(key, by=_by(caller), **body.model_dump(exclude_unset=True))
+    forget_keys()
+    return key_json(key)
+
+
+def _revoke(caller: Caller, key_id: str) -> None:
+    api_key_revoke(_key(caller, key_id), by=_by(caller))
+    forget_keys()
+
+
+def _rotate(caller: Caller, key_id: str, overlap: timedelta) -> dict[str, Any]:
+    key = _key(caller, key_id)
+    plain = api_key_rotate(key, overlap=overlap, by=_by(caller))
+    forget_keys()
+    return key_json(key) | {"key": plain}

@@ -1,0 +1,161 @@
+"""/api/keys: made, listed, changed, rotated, expired and revoked by their person."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+import time_machine
+from django.utils import timezone
+
+from gateway.authentication import forget_keys
+from gateway.keys import MOST_KEYS
+from gateway.models import Agent, ApiKey
+from memories.database import in_thread
+from memories.models import AuditEntry, Owner
+from tests.conftest import Api
+from tests.factories import agent_make, key_make, owner_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.django_db
+SOON = {"expires_at": (timezone.now() + timedelta(days=2)).isoformat()}
+
+
+async def made(api: Api, **fields: Any) -> dict[str, Any]:
+    status, key = await api.post("/api/keys", {"name": "laptop", **fields})
+    assert status == 201, key
+    return dict(key)
+
+
+async def works(plain: str) -> bool:
+    """Whether a key is taken, by a process that never saw it."""
+    forget_keys()
+    status, _ = await Api(plain).get("/api/sessions")
+    assert status in {200, 401}
+    return bool(status == 200)
+
+
+async def test_a_key_is_made_and_shown_once(alice_api: Api) -> None:
+    key = await made(alice_api, agents=[], read_only=True)
+    assert key["key"].startswith("dbk_")
+    assert await works(key["key"])
+    _, listed = await alice_api.get("/api/keys")
+    assert [row["name"] for row in listed["data"]] == ["laptop", "test"]
+    assert {row["object"] for row in listed["data"]} == {"key"}
+    _, one = await alice_api.get(f"/api/keys/{key['id']}")
+    assert one == {name: value for name, value in key.items() if name != "key"} | {"last_used_at": one["last_used_at"]}
+    assert not any("key" in row for row in listed["data"])
+    assert key["key"] not in str(listed)
+
+
+async def test_a_name_is_needed_and_agents_exist(alice_api: Api, agent: Agent) -> None:
+    for wrong, param in (({"name": " "}, "name"), ({"name": "x" * 81}, "name"), ({"agents": ["nobody"]}, "agents")):
+        status, body = await alice_api.post("/api/keys", {"name": "laptop", **wrong})
+        assert (status, body["error"]["code"]) == (400, "invalid_request")
+        assert param in body["error"]["param"]
+    status, body = await alice_api.post("/api/keys", {"name": "laptop", "trusted": True})
+    assert status in {201, 400}
+    assert not await in_thread(ApiKey.objects.filter(trusted=True).exists)
+
+
+async def test_it_is_changed(alice_api: Api, agent: Agent) -> None:
+    await in_thread(agent_make, "coder", book="code")
+    key = await made(alice_api)
+    status, changed = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"agents": ["coder"], "name": "desk"})
+    assert (status, changed["agents"], changed["name"], changed["read_only"]) == (200, ["coder"], "desk", False)
+    status, _ = await Api(key["key"]).post("/api/sessions", {"agent": "assistant"})
+    assert status == 404
+    assert await in_thread(AuditEntry.objects.filter(action="key_change", object_id=key["id"]).count) == 1
+
+
+async def test_it_expires(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    key = await made(alice_api, **SOON)
+    assert await works(key["key"])
+    model.script("Hi.")
+    assert (await ask(Api(key["key"]), {"role": "user", "content": "Hi"})).status == 200
+    with time_machine.travel(timezone.now() + timedelta(days=3)):
+        # Still in this process' cache: the transaction that opens a turn looks again.
+        assert (await ask(Api(key["key"]), {"role": "user", "content": "Hi"})).status == 401
+        assert not await works(key["key"])
+        status, _ = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"expires_at": None})
+        assert status == 200
+        assert await works(key["key"])
+
+
+async def test_an_end_in_the_past_is_refused(alice_api: Api) -> None:
+    for end in ("2020-01-01T00:00:00Z", "2030-01-01T00:00:00", "tomorrow"):
+        status, body = await alice_api.post("/api/keys", {"name": "laptop", "expires_at": end})
+        assert status == 400
+        assert "expires_at" in body["error"]["param"]
+
+
+async def test_it_is_rotated_with_an_overlap(alice_api: Api) -> None:
+    key = await made(alice_api)
+    address = f"/api/keys/{key['id']}/rotate"
+    status, rotated = await alice_api.post(address, {"overlap_seconds": 3600})
+    assert (status, rotated["id"]) == (200, key["id"])
+    assert rotated["key"] != key["key"]
+    assert await works(rotated["key"])
+    assert await works(key["key"])
+    with time_machine.travel(timezone.now() + timedelta(hours=2)):
+        assert await works(rotated["key"])
+        assert not await works(key["key"])
+    status, again = await alice_api.post(address, {})
+    assert not await works(rotated["key"])
+    assert not await works(key["key"])
+    assert await works(again["key"])
+    status, body = await alice_api.post(address, {"overlap_seconds": 10**9})
+    assert (status, body["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_it_is_revoked(alice_api: Api) -> None:
+    key = await made(alice_api)
+    status, _ = await alice_api.call("DELETE", f"/api/keys/{key['id']}")
+    assert (status, await works(key["key"])) == (204, False)
+    _, one = await alice_api.get(f"/api/keys/{key['id']}")
+    assert one["revoked_at"]
+    for method, path, body in (("PATCH", "", {"name": "x"}), ("POST", "/rotate", {})):
+        status, answer = await alice_api.call(method, f"/api/keys/{key['id']}{path}", body)
+        assert (status, answer["error"]["code"]) == (409, "conflict")
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"read_only": True}, {"agents": ["assistant"]}, {"requests_per_minute": 100}, SOON],
+    ids=["read-only", "agents", "rate", "expiry"],
+)
+async def test_a_limited_key_gives_itself_nothing(alice_api: Api, agent: Agent, limits: dict[str, Any]) -> None:
+    key = await made(alice_api, **limits)
+    limited = Api(key["key"])
+    for method, path, body in (
+        ("POST", "", {"name": "mine"}),
+        ("PATCH", f"/{key['id']}", {"read_only": False}),
+        ("POST", f"/{key['id']}/rotate", {}),
+        ("DELETE", f"/{key['id']}", None),
+        ("GET", "", None),
+    ):
+        status, answer = await limited.call(method, f"/api/keys{path}", body)
+        assert (status, answer["error"]["code"]) == (403, "forbidden"), method
+    assert await in_thread(ApiKey.objects.count) == 2
+
+
+async def test_an_end_user_has_no_keys(alice: Owner, alice_api: Api) -> None:
+    _, plain = await in_thread(lambda: key_make(alice, trusted=True))
+    for method, body in (("GET", None), ("POST", {"name": "mine"})):
+        status, _ = await Api(plain).call(method, "/api/keys", body, x_daybook_user="customer-42")
+        assert status == 403
+
+
+async def test_somebody_elses_key_is_not_there(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+    own: UUID = await in_thread(lambda: ApiKey.objects.get(owner=alice).pk)
+    for method, path, body in (("GET", "", None), ("PATCH", "", {"name": "x"}), ("POST", "/rotate", {})):
+        assert (await charlie_api.call(method, f"/api/keys/{own}{path}", body))[0] == 404
+
+
+async def test_there_are_not_too_many(alice_api: Api, alice: Owner) -> None:
+    await in_thread(lambda: [key_make(alice) for _ in range(MOST_KEYS - 1)])
+    status, body = await alice_api.post("/api/keys", {"name": "one more"})
+    assert (status, body["error"]["details"]["limit"]) == (409, MOST_KEYS)
+    other = await in_thread(lambda: key_make(owner_make("dora"))[1])
+    assert (await Api(other).post("/api/keys", {"name": "hers"}))[0] == 201
