@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import dj_database_url
 
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
+from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.environment import (
     ConfigurationError,
     allowed_hosts,
@@ -41,6 +42,11 @@ DEBUG = False
 ALLOWED_HOSTS = allowed_hosts(ENV)
 TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
 CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
+# Pages of trusted origins may use the APIs with a key of their own; cookies of this host are never theirs to use.
+CORS_ALLOWED_ORIGINS = TRUSTED_ORIGINS
+CORS_URLS_REGEX = r"^/(api|v1|mcp)(/|$)"
+CORS_ALLOW_HEADERS = CORS_REQUEST_HEADERS
+CORS_EXPOSE_HEADERS = CORS_ANSWER_HEADERS
 
 INSTALLED_APPS = [
     "unfold",
@@ -57,6 +63,7 @@ INSTALLED_APPS = [
     "django_q",
     "django_htmx",
     "axes",
+    "corsheaders",
     "memories",
     "gateway",
     "reviews",
@@ -66,6 +73,7 @@ INSTALLED_APPS = [
 # Django's own middlewares cost a thread hop each under ASGI: config.middleware lets API requests pass by them.
 MIDDLEWARE = [
     "config.middleware.RequestBoundary",
+    "corsheaders.middleware.CorsMiddleware",
     "config.middleware.PageSecurity",
     "config.middleware.PageStatic",
     "config.middleware.PageSessions",
