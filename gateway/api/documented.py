@@ -84,7 +84,7 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
         found.add(404)
     if method in _WRITES:
         found.update(_OF_WRITES)
-    if method == "post" and path.endswith("/turns"):
+    if method == "post" and path.endswith(("/turns", "/results")):
         found.update(_OF_MODELS)
     return sorted(found)
 
