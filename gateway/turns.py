@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 
 from gateway.agents.model_choice import agent_target
+from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
 from gateway.injection import build_messages, kept, prepare, provider_scope
@@ -128,17 +129,25 @@ class Turn:
             raise told from None
         except DomainError as error:
             await self._close_failed(error)
+            self._tell_changes(error)
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
-            await self._close_failed(DomainError("Something went wrong in the gateway. Your message is kept."))
-            raise
+            failure = as_domain_error(error)
+            await self._close_failed(failure)
+            self._tell_changes(failure)
+            raise failure from error
         finally:
             try:
                 if not self._closed:
                     await self._close_stopped()
             finally:
                 held.release(mine)
+
+    def _tell_changes(self, error: DomainError) -> None:
+        """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
+        if self.changes:
+            error.details = {**error.details, "memory_changes": self.changes}
 
     async def _prepare(self) -> Injection:
         fitted = await self._fit()
