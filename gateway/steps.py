@@ -2,13 +2,14 @@
 gateway.step_calls."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.errors import UpstreamUnreachable
 from gateway.step_calls import GatheredCall, GatheredCalls, StepCall
+from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
@@ -60,6 +61,7 @@ class ModelStep:
     choice: dict[str, Any] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
     asked: tuple[str, str] = ("", "")  # upstream and model
+    part_of: Span = NOTHING
     _room: Room = field(default_factory=Room)
     _more: Gathered = field(init=False)
     _parts: GatheredParts = field(init=False)
@@ -91,9 +93,28 @@ class ModelStep:
             self._count(text)
         return text
 
-    def limited(self, request: ModelRequest) -> ModelRequest:
-        """Return the request with the time that is left for this step."""
-        return replace(request, seconds=max(self.deadline - asyncio.get_running_loop().time(), 0.001))
+    @contextmanager
+    def asking(self, request: ModelRequest) -> Iterator[ModelRequest]:
+        """The request with the time that is left for this step, within a span of the step."""
+        self.asked = (request.upstream, request.model)
+        named = {"gen_ai.operation.name": "chat", "gen_ai.request.model": request.model}
+        span = begin("daybook.model_step", {**named, "daybook.upstream": request.upstream}, parent=self.part_of)
+        seconds = max(self.deadline - asyncio.get_running_loop().time(), 0.001)
+        failure: Exception | None = None
+        try:
+            yield replace(request, seconds=seconds, span=span)
+        except Exception as error:
+            failure = error
+            raise
+        finally:
+            span.note(
+                {
+                    "gen_ai.response.model": self.model,
+                    "gen_ai.usage.input_tokens": int(self.usage.get("prompt_tokens") or 0),
+                    "gen_ai.usage.output_tokens": int(self.usage.get("completion_tokens") or 0),
+                }
+            )
+            span.end(failure)
 
     def result(self) -> ModelStepResult:
         """Return what the step came to."""
@@ -129,35 +150,35 @@ class ModelStep:
 
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
-    step.asked = (request.upstream, request.model)
-    async with aclosing(model().stream(step.limited(request))) as stream:
-        async for chunk in stream:
-            around = {name: value for name, value in chunk.items() if name not in _KNOWN and value is not None}
-            if around and not around.items() <= step.around.items():
-                step.around = {**step.around, **around}
-            step.model = _name_in(chunk.get("model")) or step.model
-            step.usage = usage_of(chunk) or step.usage
-            for choice in choices_of(chunk):
-                given = choice.get("delta")
-                delta = given if isinstance(given, dict) else {}
-                if choice.get("index"):
-                    yield choice, ""  # further choices that a client asked for are its own affair
-                    continue
-                text = step.take(choice, delta)
-                if choice.get("finish_reason"):
-                    step.choice = choice
-                if text or says_more(choice) or delta.get("tool_calls"):
-                    yield choice, text
+    with step.asking(request) as asked:
+        async with aclosing(model().stream(asked)) as stream:
+            async for chunk in stream:
+                around = {name: value for name, value in chunk.items() if name not in _KNOWN and value is not None}
+                if around and not around.items() <= step.around.items():
+                    step.around = {**step.around, **around}
+                step.model = _name_in(chunk.get("model")) or step.model
+                step.usage = usage_of(chunk) or step.usage
+                for choice in choices_of(chunk):
+                    given = choice.get("delta")
+                    delta = given if isinstance(given, dict) else {}
+                    if choice.get("index"):
+                        yield choice, ""  # further choices that a client asked for are its own affair
+                        continue
+                    text = step.take(choice, delta)
+                    if choice.get("finish_reason"):
+                        step.choice = choice
+                    if text or says_more(choice) or delta.get("tool_calls"):
+                        yield choice, text
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
     stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
     begins. Raises DomainErrors."""
-    step.asked = (request.upstream, request.model)
-    answer = await model().complete(step.limited(request))
-    step.model = _name_in(answer.get("model"))
-    step.usage = usage_of(answer)
+    with step.asking(request) as asked:
+        answer = await model().complete(asked)
+        step.model = _name_in(answer.get("model"))
+        step.usage = usage_of(answer)
     step.choice = answer
     choice = answer["choices"][0]
     if not isinstance(choice, dict):

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.conf import settings
 
+from gateway import telemetry
 from gateway.agents.model_choice import agent_target
 from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
@@ -105,8 +106,11 @@ class Turn:
         self._injection = Injection()
         self._closed = False
         self._stored = False
+        self._failure: DomainError | None = None
         self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
+        named = {"daybook.agent": context.agent.name, "daybook.turn": context.turn}
+        self._span = telemetry.begin("daybook.turn", {**named, "daybook.run": str(context.run_id)})
 
     async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
@@ -143,6 +147,7 @@ class Turn:
                     await self._close_stopped()
             finally:
                 held.release(mine)
+                self._span.end(self._failure)
 
     def _tell_changes(self, error: DomainError) -> None:
         """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
@@ -150,8 +155,10 @@ class Turn:
             error.details = {**error.details, "memory_changes": self.changes}
 
     async def _prepare(self) -> Injection:
-        fitted = await self._fit()
-        injection = await prepare(self.context, read_tool=self._read_tool)
+        with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
+            fitted = await self._fit()
+            injection = await prepare(self.context, read_tool=self._read_tool)
+            recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
             self.output.recalled = [item.as_json() for item in injection.recalled]
             self.output.trace = {"recall": injection.trace, "steps": 0, **fitted}
@@ -175,7 +182,8 @@ class Turn:
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
-            step = ModelStep(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.output.text.encode()))
+            room = settings.ANSWER_BYTES - len(self.output.text.encode())
+            step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             mine = self._client_calls(ours)
             async for choice, text in self._step(request, step):
@@ -261,7 +269,9 @@ class Turn:
             run_id=self.context.run_id,
         )
         named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
-        step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+        tools = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
+        with telemetry.span("daybook.tool", tools, parent=self._span):
+            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
         self.changes.extend(step.changes)
         return step.results
 
@@ -331,6 +341,7 @@ class Turn:
             logger.info("run %s was ended by another process before it was stopped here", self.context.run_id)
 
     async def _close_failed(self, error: DomainError) -> None:
+        self._failure = error
         if self._stored:
             return  # the answer is complete; what went wrong after it does not undo it
         self.output.messages = []
@@ -345,6 +356,7 @@ class Turn:
         if self._held is not None:
             self._held.closing = True
         self._clock.closed(state, self.output.usage)
+        self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )
