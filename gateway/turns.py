@@ -109,8 +109,14 @@ class Turn:
         self._failure: DomainError | None = None
         self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
-        named = {"daybook.agent": context.agent.name, "daybook.turn": context.turn}
-        self._span = telemetry.begin("daybook.turn", {**named, "daybook.run": str(context.run_id)})
+        self._span = telemetry.begin(
+            "daybook.turn",
+            {
+                "daybook.agent": context.agent.name,
+                "daybook.turn": context.turn,
+                "daybook.run": str(context.run_id),
+            },
+        )
 
     async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
