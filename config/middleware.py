@@ -19,7 +19,14 @@ from django.utils.html import format_html
 from servestatic.middleware import ServeStaticMiddleware
 
 from gateway.api.errors import error_of_status, error_response
-from gateway.requests import client_address, is_api, request_id, request_id_for
+from gateway.requests import (
+    client_address,
+    is_api,
+    request_id,
+    request_id_for,
+    trace_context,
+    trace_context_of,
+)
 from memories.audit import Origin, origin
 from memories.database import overloaded
 from memories.errors import DomainError
@@ -124,6 +131,8 @@ class RequestBoundary:
     @staticmethod
     def _enter(request: HttpRequest) -> None:
         request_id.set(request_id_for(request))
+        headers = request.headers
+        trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
         origin.set(Origin(client_address(request) or "", request_id.get()))
         if is_api(request.path_info) and request.path_info.endswith("/"):
             request.path_info = request.path_info.rstrip("/")  # every API address works with and without it

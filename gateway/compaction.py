@@ -44,7 +44,9 @@ class Cut:
     up_to: int
 
 
-def choose_cut(messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int) -> Cut | None:
+def choose_cut(
+    messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
+) -> Cut | None:
     """Cut before a user message, so that the newest turns take at most 40 % of the limit; the newest turn always
     stays. None when there is nothing to cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
@@ -52,7 +54,7 @@ def choose_cut(messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit
     chosen: int | None = None
     end = len(messages)
     for start in reversed(starts):
-        kept += estimate(messages[start:end])
+        kept += estimate(messages[start:end], asked)
         end = start
         if start == starts[-1] or kept <= limit * KEPT_SHARE:
             chosen = start
@@ -65,10 +67,11 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
     if not context.message_seqs:  # a client that sends everything itself
         return context, {}
     limit = context.agent.settings.context_token_limit
-    taken = fixed_tokens + estimate(context.messages) + text_tokens(context.summary)
+    asked = _asked(context.agent.settings)
+    taken = fixed_tokens + estimate(context.messages, asked) + text_tokens(context.summary)
     if taken <= limit:
         return context, {}
-    cut = choose_cut(context.messages, context.message_seqs, limit=limit)
+    cut = choose_cut(context.messages, context.message_seqs, limit=limit, asked=asked)
     if cut is None:
         return context, {"compaction": {"state": "nothing_to_cut"}}
     trace: dict[str, Any] = {"state": "ok", "messages": cut.count}
@@ -87,6 +90,11 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
         context, messages=context.messages[cut.count :], message_seqs=context.message_seqs[cut.count :], summary=summary
     )
     return shorter, {"compaction": trace}
+
+
+def _asked(agent: AgentSettings) -> tuple[str, str]:
+    target = agent_target(agent)
+    return target.upstream, target.model
 
 
 async def summarise(agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], request_id: str) -> str:
@@ -125,9 +133,10 @@ def compact_session(session_id: str) -> None:
     agent = agent_settings(session.agent)
     summary, rows = window_rows(session)
     messages = [as_openai(row) for row in rows]
-    if estimate(messages) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
+    asked = _asked(agent)
+    if estimate(messages, asked) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):
         return
-    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit)
+    cut = choose_cut(messages, [row.seq for row in rows], limit=agent.context_token_limit, asked=asked)
     if cut is None:
         return
     try:

@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Any
 
 from django.conf import settings
@@ -116,8 +117,8 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     """Return the request's messages: one system message, the transcript, and the recall just before the last user
     message; or inside it, where the server's rules on roles leave no other place."""
     parts = (context.agent.settings.instructions, context.client_system, injection.guidance, injection.frozen)
-    system = "\n\n".join(part for part in parts if part)
-    messages = [{"role": "system", "content": system}] if system else []
+    system = reduce(joined_content, parts)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
     with contained("earlier_conversation", injection.trace):
         if earlier := earlier_block(context.summary):
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})

@@ -159,9 +159,12 @@ def find(run_id: UUID) -> LiveTurn | None:
 
 def final_note(row: Run) -> Note:
     """Return the last event of a turn that is over, from its row."""
-    if row.state == Run.State.FAILED:
-        return "error", (row.error or {}) | {"run_id": str(row.pk)}
-    return "done", run_json(row)
+    turn = run_json(row)
+    if row.state != Run.State.FAILED:
+        return "done", turn
+    # What was written to memory is not kept with the error: it may have been forgotten since.
+    details = {"details": {"memory_changes": turn["memory_changes"]}} if turn["memory_changes"] else {}
+    return "error", {**(row.error or {}), **details, "run_id": str(row.pk)}
 
 
 async def watch_elsewhere(

@@ -32,6 +32,8 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "kind": message.kind,
             "content": message.parts or message.text,
             "tool_calls": message.tool_calls,
+            "tool_call_id": message.tool_call_id or None,
+            "kept": message.kept,
             "turn_id": str(message.run_id) if message.run_id else None,
             "created_at": message.created_at,
         }

@@ -1,6 +1,8 @@
-"""What every request carries: its id, in a context variable, so that log lines and rows can name it."""
+"""What every request carries, in context variables: its id, so that log lines and rows can name it, and the trace that
+its client says it is part of (W3C trace context)."""
 
 import re
+from collections.abc import Mapping
 from contextvars import ContextVar
 from ipaddress import ip_address
 
@@ -11,6 +13,12 @@ from memories.ids import uuid7
 
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 _GIVEN = re.compile(r"^[A-Za-z0-9._:-]{1,64}$")
+_NO_TRACE: Mapping[str, str] = {}
+trace_context: ContextVar[Mapping[str, str]] = ContextVar("trace_context", default=_NO_TRACE)
+_TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_TRACESTATE = re.compile(r"[a-z0-9][a-z0-9_*/@-]{0,255}=[\x21-\x2b\x2d-\x3c\x3e-\x7e]{1,256}")
+_LONGEST_TRACESTATE = 512
+_MOST_MEMBERS = 32
 # Asked by machines under whatever name the host has for them.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
 API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS)
@@ -43,3 +51,13 @@ def request_id_for(request: HttpRequest) -> str:
 def request_id_of(given: str) -> str:
     """Return the request id for the value of an x-request-id header."""
     return given if _GIVEN.match(given) else uuid7().hex
+
+
+def trace_context_of(traceparent: str, tracestate: str) -> Mapping[str, str]:
+    """Return the trace that a request's headers name, as headers; empty where they name none, or not as W3C says."""
+    if not _TRACEPARENT.fullmatch(traceparent):
+        return _NO_TRACE
+    members = [member.strip() for member in tracestate.split(",")] if len(tracestate) <= _LONGEST_TRACESTATE else []
+    if not members or len(members) > _MOST_MEMBERS or not all(map(_TRACESTATE.fullmatch, members)):
+        return {"traceparent": traceparent}
+    return {"traceparent": traceparent, "tracestate": ",".join(members)}

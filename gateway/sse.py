@@ -1,7 +1,9 @@
-"""Server-sent events: how a stream is written and which headers keep proxies from holding it back."""
+"""Server-sent events: how a stream is written, and what keeps proxies from holding it back or giving it up."""
 
+import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Any
 
 from django.http import StreamingHttpResponse
@@ -29,30 +31,90 @@ def encode(data: Any, separators: tuple[str, str] = (",", ":")) -> bytes:
 DONE_LINE = b"data: [DONE]\n\n"
 
 
-class Begun:
-    """A generator whose first piece was taken already, and which closes with it however far it was read."""
+KEEP_ALIVE = b": keep-alive\n\n"
+KEEP_ALIVE_SECONDS = 10.0
+_AHEAD = 16  # pieces that may wait for a slow client
 
-    def __init__(self, first: bytes, rest: AsyncGenerator[bytes]) -> None:
-        self._first: bytes | None = first
-        self._rest = rest
 
-    def __aiter__(self) -> "Begun":
+class Alive:
+    """A generator of pieces, run in a task of its own, so that a comment can be sent while it is silent: while our
+    tools work, or the model does. Comments come after ten to twenty seconds without a piece.
+
+    `late_error` writes an error as a piece, where it is raised after a comment was sent."""
+
+    def __init__(self, pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes] | None = None) -> None:
+        self._pieces = pieces
+        self._late_error = late_error
+        self._ready: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
+        self._first: bytes | None = None
+        self._error: Exception | None = None
+        self._quiet = self._sent = self._ended = False
+        self._task = asyncio.create_task(self._run())
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
+
+    async def begin(self) -> None:
+        """Wait for the first piece, or the first comment. Raises what goes wrong until then."""
+        try:
+            self._first = await self.__anext__()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    def __aiter__(self) -> "Alive":
         return self
 
     async def __anext__(self) -> bytes:
         if self._first is not None:
-            first, self._first = self._first, None
-            return first
-        return await self._rest.__anext__()
+            piece, self._first = self._first, None
+            return piece
+        try:
+            found = None if self._ended and self._ready.empty() else await self._ready.get()
+        except asyncio.CancelledError:  # who reads is gone
+            await self.aclose()
+            raise
+        if found is not None:
+            self._sent = True
+            return found
+        error, self._error = self._error, None
+        if error is None:
+            raise StopAsyncIteration
+        if self._late_error is None or not self._sent:
+            raise error
+        return self._late_error(error)
 
     async def aclose(self) -> None:
         """Close the generator: what it does stops now."""
-        await self._rest.aclose()
+        await asyncio.sleep(0)  # a task that never began would leave its generator, and a run, open
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
+    async def _run(self) -> None:
+        try:
+            async with aclosing(self._pieces) as pieces:
+                async for piece in pieces:
+                    self._quiet = False
+                    await self._ready.put(piece)
+        except Exception as error:  # noqa: BLE001 - raised or told where the pieces are read
+            self._error = error
+        finally:
+            self._ended = True
+            self._timer.cancel()
+            if self._ready.empty():  # then somebody may wait for more
+                self._ready.put_nowait(None)
+
+    def _look(self) -> None:
+        if self._quiet and self._ready.empty():
+            self._ready.put_nowait(KEEP_ALIVE)
+        self._quiet = True
+        self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
 
 
-async def begin(stream: AsyncGenerator[bytes]) -> Begun:
-    """Run a generator up to its first piece. Raises what goes wrong until then."""
-    return Begun(await anext(stream), stream)
+async def begin(pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes]) -> Alive:
+    """Run a generator up to its first piece, or to the first comment where that takes long: what goes wrong until then
+    is raised, what goes wrong later is a piece."""
+    alive = Alive(pieces, late_error)
+    await alive.begin()
+    return alive
 
 
 class EventStream(StreamingHttpResponse):

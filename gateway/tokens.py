@@ -5,22 +5,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from gateway.runs.fingerprint import text_of
+from gateway.upstream.dialects import dialect_of
+from gateway.upstream.kept import kept_of
 from memories.tokens import text_tokens
 
 _PER_MESSAGE = 6
+_NOBODY = ("", "")
 
 
-def estimate_message(message: dict[str, Any]) -> int:
-    """Tokens of a message with its tool calls; parts that are not text count with a flat amount."""
+def estimate_message(message: dict[str, Any], asked: tuple[str, str] = _NOBODY) -> int:
+    """Tokens of a message with its tool calls; parts that are not text count with a flat amount. What its server said
+    beside it counts where it is sent again: to the upstream and model that said it, if these are `asked`."""
     content = message.get("content")
     size = text_tokens(text_of(content)) + _PER_MESSAGE
     if isinstance(content, list):
         size += 500 * sum(1 for part in content if isinstance(part, dict) and part.get("type") != "text")
     if calls := message.get("tool_calls"):
         size += text_tokens(json.dumps(calls))
+    kept = kept_of(message)
+    if kept is not None and kept.is_of(*asked) and dialect_of(kept.upstream).replay_reasoning:
+        size += text_tokens(json.dumps(kept.fields)) if kept.fields else 0
     return size
 
 
-def estimate(messages: Sequence[dict[str, Any]]) -> int:
-    """Tokens of a request's messages."""
-    return sum(map(estimate_message, messages))
+def estimate(messages: Sequence[dict[str, Any]], asked: tuple[str, str] = _NOBODY) -> int:
+    """Tokens of a request's messages to an upstream and model."""
+    return sum(estimate_message(message, asked) for message in messages)

@@ -4,22 +4,25 @@ passes the output to gateway.runs.closing before the last event is sent."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
 
+from gateway import telemetry
 from gateway.agents.model_choice import agent_target
+from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
 from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
-from gateway.runs.client_tools import rename_calls, tool_names
+from gateway.runs.client_tools import ClientCalls, asks_for_calls, tool_names
 from gateway.runs.context import TurnContext
-from gateway.steps import ModelStep, ModelStepResult, call_json, complete_step, stream_step
+from gateway.step_calls import StepCall
+from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, stream_step
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
@@ -50,6 +53,7 @@ class Delta:
     text: str
     choice: dict[str, Any]
     around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
+    calls: Sequence[dict[str, Any]] = ()  # pieces of the client's calls
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ class ToolUsed:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The end of a turn, which is stored. `choice` is the upstream's last choice (of a request that did not stream)."""
+    """The end of a turn, which is stored. `choice` is the upstream's last answer, or the choice that ended a stream."""
 
     state: Run.State
     output: closing.RunOutput
@@ -102,8 +106,17 @@ class Turn:
         self._injection = Injection()
         self._closed = False
         self._stored = False
+        self._failure: DomainError | None = None
         self._clock = TurnClock(context.resumed_usage)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
+        self._span = telemetry.begin(
+            "daybook.turn",
+            {
+                "daybook.agent": context.agent.name,
+                "daybook.turn": context.turn,
+                "daybook.run": str(context.run_id),
+            },
+        )
 
     async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
@@ -126,21 +139,32 @@ class Turn:
             raise told from None
         except DomainError as error:
             await self._close_failed(error)
+            self._tell_changes(error)
             raise
-        except Exception:
+        except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
-            await self._close_failed(DomainError("Something went wrong in the gateway. Your message is kept."))
-            raise
+            failure = as_domain_error(error)
+            await self._close_failed(failure)
+            self._tell_changes(failure)
+            raise failure from error
         finally:
             try:
                 if not self._closed:
                     await self._close_stopped()
             finally:
                 held.release(mine)
+                self._span.end(self._failure)
+
+    def _tell_changes(self, error: DomainError) -> None:
+        """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
+        if self.changes:
+            error.details = {**error.details, "memory_changes": self.changes}
 
     async def _prepare(self) -> Injection:
-        fitted = await self._fit()
-        injection = await prepare(self.context, read_tool=self._read_tool)
+        with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
+            fitted = await self._fit()
+            injection = await prepare(self.context, read_tool=self._read_tool)
+            recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
             self.output.recalled = [item.as_json() for item in injection.recalled]
             self.output.trace = {"recall": injection.trace, "steps": 0, **fitted}
@@ -164,31 +188,35 @@ class Turn:
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
-            step = ModelStep(deadline=self._deadline, bytes_left=settings.ANSWER_BYTES - len(self.output.text.encode()))
+            room = settings.ANSWER_BYTES - len(self.output.text.encode())
+            step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
+            mine = self._client_calls(ours)
             async for choice, text in self._step(request, step):
+                pieces = mine.news(step.calls)
                 if text and self.options.stream:
                     self._clock.text()
-                yield Delta(self._say(text), choice, step.around)
+                if text or pieces or choice.get("index") or says_more(choice):
+                    yield Delta(self._say(text), choice, step.around, pieces)
+            if pieces := mine.news(step.calls, ended=True):
+                yield Delta("", {}, step.around, pieces)
             result = step.result()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
-            own_calls = [call for call in result.calls if call.name in ours]
-            others = [call for call in result.calls if call.name not in ours]
+            client_calls = mine.shown(step.calls, result.calls)
+            rest = [call for call in result.calls if call.id not in client_calls]
+            own_calls = [call for call in rest if call.name in ours and not call.custom]
             # Where the client has no tools, the model made the name up, and only our result can say so.
-            made_up = [] if self.options.client_tools else others
-            client_calls = []
-            if others and not made_up:
-                client_calls = rename_calls(self.context.run_id, others, start=self._next_call())
+            made_up = [call for call in rest if call not in own_calls]
             answers = {call.id: memory_tools.unknown_tool(call) for call in made_up}
             if own_calls:
                 answers |= await self._run_tools(own_calls)
                 for call in own_calls:
                     yield ToolUsed(call.name, call.arguments, answers[call.id])
-            names = {call.id: shown.id for call, shown in zip(others, client_calls, strict=False)}
+            names = {call_id: shown.id for call_id, shown in client_calls.items()}
             self._note_step(messages, result, names, answers)
             if client_calls or not answers:
-                yield await self._finish(result, client_calls)
+                yield await self._finish(result, list(client_calls.values()))
                 return
         raise TooManySteps(
             f"The model made too many steps ({settings.RUN_STEPS}) without an answer.",
@@ -211,10 +239,16 @@ class Turn:
             return text
         return gap + text
 
+    def _client_calls(self, ours: Collection[str]) -> ClientCalls:
+        theirs = self._client_tools if self.options.client_tools else None
+        return ClientCalls(self.context.run_id, start=self._next_call(), theirs=theirs, ours=ours)
+
     def _our_tools(self) -> tuple[dict[str, Any], ...]:
-        agent = self.context.agent
-        if self.options.parameters.get("n") not in (None, 1):
+        agent, asked = self.context.agent, self.options.parameters
+        if asked.get("n") not in (None, 1):
             return ()  # of several answers at once, which one's calls would be run?
+        if asks_for_calls(asked.get("tool_choice")):
+            return ()  # a call of ours is not what the client demands
         if self.context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
             return ()
         ours = memory_tools.tools_of_turn(memory=agent.settings.memory_tools)
@@ -232,7 +266,7 @@ class Turn:
             request_id=self.context.request_id,
         )
 
-    async def _run_tools(self, calls: list[ToolCall]) -> dict[str, str]:
+    async def _run_tools(self, calls: Sequence[ToolCall]) -> dict[str, str]:
         assert self.context.book is not None
         scope = ToolScope(
             book=self.context.book,
@@ -241,7 +275,9 @@ class Turn:
             run_id=self.context.run_id,
         )
         named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
-        step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+        tools = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
+        with telemetry.span("daybook.tool", tools, parent=self._span):
+            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
         self.changes.extend(step.changes)
         return step.results
 
@@ -262,7 +298,7 @@ class Turn:
         self.output.messages.extend(step)
         self._noted = len(self.output.text)
 
-    async def _finish(self, result: ModelStepResult, client_calls: list[ToolCall]) -> Done:
+    async def _finish(self, result: ModelStepResult, client_calls: Sequence[StepCall]) -> Done:
         state = Run.State.COMPLETED
         if client_calls:
             state = Run.State.AWAITING_CLIENT_TOOLS
@@ -276,7 +312,7 @@ class Turn:
             new_text=self.output.text[self._new_from :],
             changes=self.changes,
             turns_since_review=turns_since_review,
-            client_calls=[call_json(call) for call in client_calls],
+            client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
             around=result.around,
             finish_reason=result.finish_reason,
@@ -311,6 +347,7 @@ class Turn:
             logger.info("run %s was ended by another process before it was stopped here", self.context.run_id)
 
     async def _close_failed(self, error: DomainError) -> None:
+        self._failure = error
         if self._stored:
             return  # the answer is complete; what went wrong after it does not undo it
         self.output.messages = []
@@ -325,6 +362,7 @@ class Turn:
         if self._held is not None:
             self._held.closing = True
         self._clock.closed(state, self.output.usage)
+        self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )

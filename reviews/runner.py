@@ -11,6 +11,7 @@ from uuid import UUID
 
 from django.conf import settings
 
+from gateway import telemetry
 from gateway.agents.model_choice import ModelTarget, review_target
 from gateway.model_call import ask
 from gateway.upstream.usage import add_usage
@@ -108,8 +109,10 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
 
 async def _reflect_in_time(reflection: Reflection, deadline: float) -> None:
     in_loop = asyncio.get_running_loop().time() + deadline - time.monotonic()
-    async with asyncio.timeout_at(in_loop):
-        await reflect(reflection, in_loop)
+    with telemetry.span("daybook.review", {"daybook.review": reflection.request_id}) as reviewing:
+        async with asyncio.timeout_at(in_loop):
+            await reflect(reflection, in_loop)
+        reviewing.note({"daybook.steps": reflection.steps})
 
 
 async def reflect(reflection: Reflection, deadline: float) -> None:

@@ -69,8 +69,9 @@ def _line(message: Message) -> Line:
 
 
 def _call(call: Any) -> str:
-    function = call.get("function", call) if isinstance(call, dict) else {}
-    return f"{function.get('name', 'tool')}({function.get('arguments', '')})"
+    call = call if isinstance(call, dict) else {}
+    called = call.get("function") or call.get("custom") or call
+    return f"{called.get('name', 'tool')}({called.get('arguments', called.get('input', ''))})"
 
 
 def _note(message: Message, run: Run | None) -> str:

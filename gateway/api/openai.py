@@ -76,7 +76,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     if not body.stream:
         return _headed(_json(await whole_completion(turn)), context)
     # The first chunk is waited for here: what goes wrong before it is answered with a status, not with a 200.
-    chunks = await sse.begin(completion_chunks(turn, include_usage=body.include_usage))
+    chunks = await sse.begin(completion_chunks(turn, include_usage=body.include_usage), error_line)
     return _headed(sse.response(chunks), context)
 
 
@@ -128,7 +128,7 @@ async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
     request = await in_read_thread(plain_request, caller, asked)
     if not body.stream:
         return _json({**await plain_completion(request), "model": body.agent})
-    chunks = await sse.begin(_plain_stream(request, body.agent, include_usage=body.include_usage))
+    chunks = await sse.begin(_plain_stream(request, body.agent, include_usage=body.include_usage), error_line)
     return sse.response(chunks)
 
 

@@ -16,6 +16,7 @@ from gateway.upstream.usage import usage_since
 
 NOTHING_AROUND: Mapping[str, Any] = {}
 _PLAIN = frozenset({"role", "content"})
+_TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of the choice that ends a stream, before
 
 
 async def whole_completion(turn: Turn) -> dict[str, Any]:
@@ -65,8 +66,6 @@ async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerato
                 if isinstance(event, Delta):
                     yield head + _delta(event) + b"]}\n\n"
                 elif isinstance(event, Done):
-                    if event.client_calls:
-                        yield head + sse.encode(_calls_choice(event)) + b"]}\n\n"
                     yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
                     if include_usage:
                         yield head + b'],"usage":' + sse.encode(_usage_now(turn.context, event)) + b"}\n\n"
@@ -102,21 +101,19 @@ def _delta(event: Delta) -> bytes:
     delta = choice.get("delta") or {}
     if choice.get("index"):
         return sse.encode(choice)  # a further choice that the client asked for: its own affair, whole
-    if delta.keys() <= _PLAIN and not choice.get("logprobs"):
+    if delta.keys() <= _PLAIN and not choice.get("logprobs") and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
     if event.text:
         kept["content"] = event.text
-    return sse.encode({**choice, "delta": kept, "finish_reason": None})
-
-
-def _calls_choice(done: Done) -> dict[str, Any]:
-    calls = [{"index": index, **call} for index, call in enumerate(done.client_calls)]
-    return {"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}
+    if event.calls:
+        kept["tool_calls"] = event.calls
+    return sse.encode({"index": 0, **choice, "delta": kept, "finish_reason": None})
 
 
 def _last_choice(done: Done) -> dict[str, Any]:
-    return {"index": 0, "delta": {}, "finish_reason": _finish_reason(done)}
+    beside = {name: value for name, value in done.choice.items() if name not in _TOLD}
+    return {"index": 0, **beside, "delta": {}, "finish_reason": _finish_reason(done)}
 
 
 def _finish_reason(done: Done) -> str:

@@ -14,8 +14,9 @@ from memories.json_input import read_json
 from memories.limits import MESSAGES, TOOLS
 
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
-# What we take out of a request before its parameters go upstream.
-OURS = frozenset({"model", "messages", "stream", "tools", "metadata", "user", "session_id", "store"})
+# What we take out of a request before its parameters go upstream; and what of its metadata is said to us.
+_OURS = frozenset({"model", "messages", "stream", "tools", "metadata"})
+_SAID_TO_US = frozenset({"session_id", "temporary"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +59,18 @@ def read_body(raw: bytes) -> CompletionBody:
         body.pop("stream_options", None)
         stream_options = {}
     tools = body.get("tools")
-    metadata = body.get("metadata")
+    given = body.get("metadata")
+    metadata = given if isinstance(given, dict) else {}
+    passed = {key: value for key, value in metadata.items() if key not in _SAID_TO_US}
     return CompletionBody(
         agent=body["model"],
         messages=tuple(messages),
         stream=bool(body.get("stream")),
         include_usage=bool(stream_options.get("include_usage")),
         tools=read_tools(tools),
-        metadata=metadata if isinstance(metadata, dict) else {},
-        parameters={key: value for key, value in body.items() if key not in OURS},
+        metadata=metadata,
+        parameters={key: value for key, value in body.items() if key not in _OURS}
+        | ({"metadata": passed} if passed else {}),
     )
 
 

@@ -216,7 +216,7 @@ def _streamed(session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, 
             async for at, (name, data) in watched:
                 yield sse.event(name, data, id=at)
 
-    response = sse.response(stream())
+    response = sse.response(sse.Alive(stream()))
     response["x-daybook-session"] = str(session_id)
     response["x-daybook-run"] = str(run_id)
     return response

@@ -6,14 +6,14 @@ from django.conf import settings
 from ninja import Schema
 from pydantic import Field, StringConstraints
 
-from gateway.api.openai_body import OURS, read_tools
+from gateway.api.openai_body import read_tools
 from gateway.runs.fingerprint import text_of
 from gateway.runs.rows import MAX_CALL_ID
 from gateway.turns import TurnOptions
 from memories.errors import InvalidRequest, TooLarge
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
-_RESERVED = OURS | {"tools", "messages", "stream_options"}
+_RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 # What is longer is answered 413, so the bound of a text is only documented here.
 _Text = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
 _Parts = Annotated[

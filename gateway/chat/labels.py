@@ -2,7 +2,7 @@
 Kept together so that the page, its fragments and the script say the same thing."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -17,6 +17,7 @@ class ErrorWords:
 
 
 _KEPT = "Your message is kept."
+_WROTE = f"{_KEPT} Memory was changed already: see below."
 _PRECISE = frozenset({"upstream_error", "upstream_timeout"})
 _RESTARTED = "Interrupted: Daybook was restarted while this was being answered."
 INTERRUPTED = frozenset({"restart", "process", "taken_over"})
@@ -57,17 +58,20 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
 }
 
 
-def error_words(error: Mapping[str, Any] | None) -> ErrorWords:
+def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> ErrorWords:
     """Words for a stored or sent error `{code, message}` (also nested below `error`). Where the code says little, the
-    error's own sentence is the headline: which of its many troubles the model server had is what must be known."""
+    error's own sentence is the headline: which of its many troubles the model server had is what must be known.
+    `wrote`: memory was changed before, and the page shows how."""
     inner = (error or {}).get("error", error) or {}
     if not isinstance(inner, Mapping):
         inner = {}
     code, said = str(inner.get("code", "error")), str(inner.get("message") or "")
     words = ERROR_WORDS.get(code, ERROR_WORDS["error"])
+    if wrote:
+        words = replace(words, rest=_WROTE)
     if not said or (code in ERROR_WORDS and code not in _PRECISE):
         return ErrorWords(code, words.headline, words.rest)
-    return ErrorWords(code, said, "" if _KEPT in said else words.rest)
+    return ErrorWords(code, said, "" if _KEPT in said and not wrote else words.rest)
 
 
 def stopped_words(by: str) -> str:

@@ -111,8 +111,8 @@ def _views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> lis
     for turn in turns:
         run = runs.get(turn.run_id) if turn.run_id else None
         if run is not None:
-            _add_run(turn, run)
             turn.used, turn.notes = used.get(run.pk, ()), notes.get(run.pk, ())
+            _add_run(turn, run)
         at = turn.said_at or turn.answer_at
         if at is not None and at.astimezone(zone).date() != day:
             day = turn.new_day = at.astimezone(zone).date()
@@ -147,7 +147,7 @@ def _add_run(turn: TurnView, run: Run) -> None:
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
     if run.state == Run.State.FAILED:
-        turn.error = error_words(run.error)
+        turn.error = error_words(run.error, wrote=bool(turn.notes))
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED

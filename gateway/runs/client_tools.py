@@ -3,7 +3,8 @@ It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat the
 are given back what the model's server said with them, which clients drop."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -11,15 +12,15 @@ from django.db import transaction
 
 from gateway.models import Message, Run
 from gateway.runs import fingerprint
-from gateway.runs.context import TurnContext
+from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
 from gateway.runs.window import as_openai
 from gateway.services import require_active
+from gateway.step_calls import GatheredCall, StepCall, called
 from gateway.upstream.kept import Kept, with_kept
 from memories.caller import Caller
-from memories.tools import ToolCall
 
 _CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
 _MOST_RUNS = 100  # whose calls are looked up for one request
@@ -32,12 +33,56 @@ def tool_names(tools: Sequence[dict[str, Any]]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def rename_calls(run_id: UUID, calls: Sequence[ToolCall], *, start: int) -> list[ToolCall]:
-    """Return the client's calls of a step with ids that name the run."""
-    return [
-        ToolCall(id=f"call_{run_id.hex}_{start + index}", name=call.name, arguments=call.arguments)
-        for index, call in enumerate(calls)
-    ]
+def asks_for_calls(tool_choice: Any) -> bool:
+    """Return True if a client's `tool_choice` demands a call, or names the tools that may be called: its own."""
+    return tool_choice not in (None, "auto", "none")
+
+
+class ClientCalls:
+    """The calls of one step that are the client's, under ids that name the run, and how much of each the client of a
+    stream was given. A call of its tool is its own from the first piece on, one of a tool that nobody offered once its
+    name is complete; a call of ours never, and none where the client has no tools (`theirs` is None)."""
+
+    def __init__(self, run_id: UUID, *, start: int, theirs: Collection[str] | None, ours: Collection[str]) -> None:
+        self._run_id, self._start, self._theirs, self._ours = run_id, start, theirs, ours
+        self._numbers: dict[int, int] = {}  # by their place in the step
+        self._given: dict[int, int] = {}  # pieces of arguments
+
+    def news(self, calls: Sequence[GatheredCall], *, ended: bool = False) -> list[dict[str, Any]]:
+        """Return the pieces that the client was not given yet, as the deltas of a stream hold them."""
+        found = []
+        for place, call in enumerate(calls):
+            is_new = place not in self._numbers
+            if is_new and not self._is_theirs(call, complete=ended or place + 1 < len(calls)):
+                continue
+            number = self._numbers.setdefault(place, len(self._numbers))
+            arguments = "".join(call.arguments[self._given.get(place, 0) :])
+            self._given[place] = len(call.arguments)
+            if is_new:
+                said = called(call.name, arguments, custom=call.custom)
+                found.append({"index": number, "id": self._id(number), **said})
+            elif arguments:
+                found.append({"index": number, **_going_on(call, arguments)})
+        return found
+
+    def shown(self, calls: Sequence[GatheredCall], made: Sequence[StepCall]) -> dict[str, StepCall]:
+        """Return the client's calls as it knows them, in its order, by the ids that the model's calls have in `made`,
+        which are those of `calls` that have a name."""
+        named = [place for place, call in enumerate(calls) if call.name]
+        found = [(self._numbers[at], call) for at, call in zip(named, made, strict=True) if at in self._numbers]
+        return {call.id: replace(call, id=self._id(number)) for number, call in sorted(found, key=lambda pair: pair[0])}
+
+    def _is_theirs(self, call: GatheredCall, *, complete: bool) -> bool:
+        if self._theirs is None or not call.name or (call.name in self._ours and not call.custom):
+            return False
+        return call.name in self._theirs or complete or any(call.arguments)
+
+    def _id(self, number: int) -> str:
+        return f"call_{self._run_id.hex}_{self._start + number}"
+
+
+def _going_on(call: GatheredCall, arguments: str) -> dict[str, Any]:
+    return {"custom": {"input": arguments}} if call.custom else {"function": {"arguments": arguments}}
 
 
 def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
@@ -78,7 +123,7 @@ def _run_of_calls(message: dict[str, Any]) -> UUID | None:
 
 @transaction.atomic
 def open_continued(
-    caller: Caller, run_id: UUID, messages: Sequence[dict[str, Any]], client_system: str
+    caller: Caller, run_id: UUID, messages: Sequence[dict[str, Any]], client_system: SystemContent
 ) -> TurnContext | None:
     """Take up a run that waits for these results; None when there is no such run (any more).
 

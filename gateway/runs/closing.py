@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
 from gateway.models import Message, Run, Session
@@ -174,7 +175,9 @@ def _history_hash_after(context: TurnContext, output: RunOutput) -> str:
 
 
 def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
-    tokens = output.usage.get("total_tokens") or estimate(context.messages) + text_tokens(output.text)
+    target = agent_target(context.agent.settings)
+    asked = target.upstream, target.model
+    tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
         session_id = str(context.session_id)
         job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})

@@ -9,6 +9,7 @@ from gateway.agents.settings import AgentSettings, ConsolidationSettings
 from memories.book_views import BookState
 
 _OFF = ConsolidationSettings()
+SystemContent = str | list[dict[str, Any]]  # of a system message: text, or parts where they carry more than text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class TurnContext:
     message_seqs: tuple[int, ...] = ()  # their numbers, in a native session; /v1 sends its own context
     summary: str = ""  # of what came before `messages`, in a compacted native session
     compaction_epoch: int = 0
-    client_system: str = ""  # the client's own leading system text
+    client_system: SystemContent = ""  # the client's own leading system messages
     user_text: str
     user_canonical: str  # as it identifies the turn
     user_seq: int

@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, Run, Session
 from gateway.runs import fingerprint
+from gateway.runs.context import SystemContent
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -34,7 +35,7 @@ class V1Request:
 
     agent: str
     messages: tuple[dict[str, Any], ...]
-    client_system: str
+    client_system: SystemContent
     session_ref: str = ""
     # The id is a chat's of a client that talks to several agents in one chat: each has a session of its own there.
     shared_ref: bool = False

@@ -12,7 +12,7 @@ from gateway.agents.rows import KEY_REVOKED, agent_settings
 from gateway.keys import valid_keys
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.context import AgentConfig, SystemContent, TurnContext
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
 from gateway.upstream.kept import kept_of
@@ -131,7 +131,7 @@ def turn_context(
     user: Message,
     user_canonical: str,
     history_hash_before: str,
-    client_system: str = "",
+    client_system: SystemContent = "",
     message_seqs: tuple[int, ...] = (),
     summary: str = "",
 ) -> TurnContext:

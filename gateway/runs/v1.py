@@ -12,16 +12,18 @@ from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
 from gateway.runs.closing import end_waiting
-from gateway.runs.context import TurnContext
+from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import SessionMatch, V1Request, goes_on_from, new_session_match, session_match
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
 from memories.errors import InvalidRequest
 from memories.limits import BROUGHT_MESSAGES
 
 _ROLES = frozenset(Message.Role.values)
+_TEXT_PART = frozenset({"type", "text"})
 
 
 def open_v1(
@@ -106,10 +108,18 @@ def _open_in(
     )
 
 
-def split_system(messages: Sequence[dict[str, Any]]) -> tuple[str, tuple[dict[str, Any], ...]]:
-    """Return the client's leading system and developer messages as one text, and the rest of the conversation."""
+def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:
+    """Return the client's leading system and developer messages as one content, and the rest of the conversation. It
+    is a text, unless a part carries more than text, such as `cache_control`."""
     leading = 0
     while leading < len(messages) and messages[leading].get("role") in {"system", "developer"}:
         leading += 1
-    texts = [fingerprint.text_of(message.get("content")) for message in messages[:leading]]
-    return "\n\n".join(text for text in texts if text), tuple(messages[leading:])
+    content: SystemContent = ""
+    for message in messages[:leading]:
+        given = message.get("content")
+        content = joined_content(content, fingerprint.text_of(given) if _is_text(given) else given)
+    return content, tuple(messages[leading:])
+
+
+def _is_text(content: Any) -> bool:
+    return not isinstance(content, list) or all(part.keys() <= _TEXT_PART for part in content)

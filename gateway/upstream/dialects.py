@@ -36,6 +36,7 @@ class Dialect:
     lost_called: Mapping[str, Any] = field(default_factory=dict)
     lost_call: Mapping[str, Any] = field(default_factory=dict)
     text_results: bool = False  # results of tools as text, never as parts
+    metadata_alone: bool = True  # is taken without `store`
 
     @property
     def recall_inside(self) -> bool:
@@ -64,8 +65,8 @@ _NO_MORE_TOKENS_FIELD = {"max_completion_tokens": "max_tokens"}
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect(name="openai"),
-        Dialect(name="azure", headers={"api-key": "{key}"}),
+        Dialect(name="openai", metadata_alone=False),
+        Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False),
         Dialect(
             name="gemini",
             drop=("seed", "store", "frequency_penalty", "top_k", "reasoning"),
@@ -76,7 +77,7 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(name="deepseek", lost_said={"reasoning_content": " "}),
         Dialect(
             name="mistral",
-            drop=("messages.name", "messages.reasoning_content"),
+            drop=("user", "store", "messages.name", "messages.reasoning_content"),
             rename={**_NO_MORE_TOKENS_FIELD, "seed": "random_seed"},
             system_first=True,
             alternate_roles=True,
@@ -105,6 +106,9 @@ DIALECTS: Mapping[str, Dialect] = {
     )
 }
 
+# Speaks like OpenAI, and is not OpenAI: its own rules on what is stored do not hold there.
+_UNKNOWN = replace(DIALECTS["openai"], metadata_alone=True)
+
 # Ends of host names, or ports of this machine.
 ADDRESSES: Mapping[str, str] = {
     "api.openai.com": "openai",
@@ -131,27 +135,32 @@ ADDRESSES: Mapping[str, str] = {
 }
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
 OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
-    "name", "lost_said", "lost_called", "lost_call", "text_results"
+    "name", "lost_said", "lost_called", "lost_call", "text_results", "metadata_alone"
 }  # fmt: skip
 
 
 def dialect_of(upstream: str) -> Dialect:
     """Return the dialect of an upstream: as it was named, else by its address, with the options that were set."""
     configured: Mapping[str, Any] = settings.DAYBOOK_UPSTREAMS.get(upstream) or _NOTHING
-    name = configured.get("dialect") or recognised(str(configured.get("url") or ""))
+    name = configured.get("dialect") or _known(str(configured.get("url") or ""))
     options = configured.get("options") or _NOTHING
-    return DIALECTS[name].changed(options) if options else DIALECTS[name]
+    dialect = DIALECTS[name] if name else _UNKNOWN
+    return dialect.changed(options) if options else dialect
 
 
 def recognised(url: str) -> str:
     """Return the dialect of the server at an address, by its host's name or its port; `openai` for one that is not
     known."""
+    return _known(url) or "openai"
+
+
+def _known(url: str) -> str:
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     for known, name in ADDRESSES.items():
         if host == known or host.endswith(("." + known, "-" + known)):
             return name
-    return PORTS.get(_port(url), "openai")
+    return PORTS.get(_port(url), "")
 
 
 def _port(url: str) -> int:

@@ -12,7 +12,7 @@ from memories.errors import TooLarge
 from memories.storable import storable
 
 _OURS = frozenset({"role", "content", "tool_calls"})  # fields of a message that the gateway reads itself
-_CALL_OURS = frozenset({"index", "id", "type", "function"})
+_CALL_OURS = frozenset({"index", "id", "type", "function", "custom"})
 _FUNCTION_OURS = frozenset({"name", "arguments"})
 # Texts that stand within other fields and arrive in pieces; every other text there arrives whole.
 _GROWING = frozenset({"text", "thinking", "summary", "data", "transcript"})

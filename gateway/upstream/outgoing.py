@@ -22,6 +22,8 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
     sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
     if not dialect.stream_options:
         sent.pop("stream_options", None)
+    if not dialect.metadata_alone and sent.get("store") is not True:
+        sent.pop("metadata", None)
     for old, new in dialect.rename.items():
         if old in sent:
             given = sent.pop(old)

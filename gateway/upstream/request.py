@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from django.conf import settings
 
 from gateway.errors import UpstreamSilent
+from gateway.telemetry import NOTHING, Span
 from gateway.upstream.answer import Chunk
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.outgoing import request_body
@@ -63,7 +64,7 @@ class Deadlines:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One model step. `parameters` are the client's own (temperature, …), passed through as they came. `seconds` is
-    the longest time the request may take; 0 stands for the longest time of a run."""
+    the longest time the request may take; 0 stands for the longest time of a run. `span` is the trace's."""
 
     upstream: str
     model: str
@@ -72,6 +73,7 @@ class ModelRequest:
     parameters: dict[str, Any] = field(default_factory=dict)
     request_id: str = ""
     seconds: float = 0.0
+    span: Span = NOTHING
 
     @property
     def limits(self) -> TimeLimits:
@@ -92,6 +94,15 @@ class ModelRequest:
         else:
             body.pop("stream_options", None)
         return request_body(body, dialect_of(self.upstream), upstream=self.upstream)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that say to the server, and to its logs, what the request belongs to."""
+        return naming_headers(self.request_id, self.span)
+
+
+def naming_headers(request_id: str, span: Span = NOTHING) -> dict[str, str]:
+    """Return the headers that name a request, and the trace that it is part of."""
+    return {**({"x-request-id": request_id} if request_id else {}), **span.headers()}
 
 
 class Model(Protocol):

@@ -18,6 +18,7 @@ from django.conf import settings
 
 from gateway.demo.transport import DemoTransport
 from gateway.errors import UpstreamUnreachable
+from gateway.requests import request_id
 from gateway.upstream.answer import (
     DONE,
     Body,
@@ -31,7 +32,7 @@ from gateway.upstream.answer import (
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
-from gateway.upstream.request import Deadlines, ModelRequest
+from gateway.upstream.request import Deadlines, ModelRequest, naming_headers
 from memories.errors import InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
@@ -85,7 +86,12 @@ class OpenAIModel:
         Raises DomainErrors."""
         body = {"model": name, "input": list(texts), "encoding_format": "float"}
         try:
-            response = await self._client(upstream).post("/embeddings", body=body, cast_to=httpx2.Response)
+            response = await self._client(upstream).post(
+                "/embeddings",
+                body=body,
+                cast_to=httpx2.Response,
+                options={"headers": naming_headers(request_id.get())},
+            )
             rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
             return [[float(value) for value in row["embedding"]] for row in rows]
         except WIRE_ERRORS as error:
@@ -124,11 +130,17 @@ class OpenAIModel:
         """The answer to a request, its body not yet read; closed in the end."""
         client = self._client(request.upstream)
         asked = client.post(
-            "/chat/completions", body=request.body(stream=stream), cast_to=dict, stream=True, stream_cls=_Opened
+            "/chat/completions",
+            body=request.body(stream=stream),
+            cast_to=dict,
+            options={"headers": request.headers()},
+            stream=True,
+            stream_cls=_Opened,
         )
         try:
             async with asyncio.timeout_at(deadlines.next()):
-                response = (await asked).response
+                with request.span.current():
+                    response = (await asked).response
         except TimeoutError:
             raise deadlines.fault() from None
         try:

@@ -4,17 +4,19 @@ from typing import Any
 
 import pytest
 from django.db import transaction
+from pytest_django.fixtures import Settings
 
 from gateway.compaction import choose_cut, compact_session
 from gateway.models import Compaction, Message, Session
 from gateway.tokens import estimate, estimate_message
+from gateway.upstream.kept import Kept, with_kept
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
 from memories.tokens import text_tokens
 from tests.conftest import Api
 from tests.factories import agent_make, session_make
-from tests.scripted_model import Says, ScriptedModel
+from tests.scripted_model import Says, ScriptedModel, calls
 
 LIMIT = 2000
 LONG = "word " * 300  # about 380 tokens
@@ -53,6 +55,38 @@ def test_an_estimate_counts_every_part_and_other_scripts_more() -> None:
     image = {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]}
     assert estimate_message(image) > 500
     assert estimate([user("a"), user("b")]) == 2 * estimate_message(user("a"))
+
+
+def test_reasoning_counts_where_it_is_sent_again(settings: Settings) -> None:
+    settings.DAYBOOK_UPSTREAMS = {
+        "default": {"url": "http://127.0.0.1:1/v1", "key": ""},
+        "quiet": {"url": "http://127.0.0.1:2/v1", "key": "", "options": {"replay_reasoning": False}},
+    }
+    said = assistant("a")
+    for upstream, counted in (("default", True), ("quiet", False)):
+        thought = with_kept(said, Kept(upstream=upstream, model="m", fields={"reasoning_content": LONG}))
+        longer = estimate([thought], (upstream, "m"))
+        assert (longer > text_tokens(LONG)) == counted
+        assert estimate([thought], (upstream, "other")) == estimate([said], (upstream, "m"))
+
+
+async def test_long_reasoning_is_compacted_in_time(
+    alice_api: Api, alice: Owner, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = await in_thread(lambda: session_make(alice, agent_make("long", context_token_limit=LIMIT)))
+    answered = model.stream
+
+    async def thinks(request: Any) -> Any:
+        if request.tools:
+            yield {"choices": [{"index": 0, "delta": {"reasoning_content": LONG * 4}, "finish_reason": None}]}
+        async for chunk in answered(request):
+            yield chunk
+
+    monkeypatch.setattr(model, "stream", thinks)
+    model.script(calls(("search_memories", '{"query": "tea"}')), "Yes.", "A summary.", "Still here.")
+    assert (await alice_api.post(turns(session), {"content": "One"}))[0] == 200
+    assert (await alice_api.post(turns(session), {"content": "Two"}))[1]["content"] == "Still here."
+    assert len(model.calls) == 4
 
 
 async def test_a_turn_over_the_limit_is_compacted_before_the_model_is_asked(

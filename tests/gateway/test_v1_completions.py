@@ -100,24 +100,6 @@ async def test_parts_that_are_no_text_pass_through(alice_api: Api, agent: Agent,
     assert (await ask(alice_api, {"role": "user", "content": only})).status == 200
 
 
-async def test_parameters_pass_through_and_ours_do_not(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
-    model.script("Fine.")
-    await ask(
-        alice_api,
-        "Hi",
-        temperature=0.1,
-        response_format={"type": "json_object"},
-        something_new={"x": [1]},
-        metadata={"session_id": "s"},
-        user="me",
-        store=True,
-    )
-    body = model.calls[0].body(stream=False)
-    assert (body["temperature"], body["something_new"]) == (0.1, {"x": [1]})
-    assert body["response_format"] == {"type": "json_object"}
-    assert not body.keys() & {"metadata", "user", "store"}
-
-
 async def test_odd_parameters_are_never_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script("Fine.")
     odd: dict[str, Any] = {"stream_options": "yes", "metadata": [], "tools": {"a": 1}, "tool_choice": None}

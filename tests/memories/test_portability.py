@@ -1,9 +1,11 @@
 """Export, import and forgetting."""
 
 import json
+from typing import Any
 
 import pytest
 
+from gateway.models import Agent
 from memories.database import in_thread
 from memories.errors import InvalidRequest
 from memories.forgetting import forget_memories, forget_owner
@@ -13,9 +15,11 @@ from memories.portability import export_lines
 from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel
 
 
-def lines(owner: Owner, kind: str) -> list[dict[str, object]]:
+def lines(owner: Owner, kind: str) -> list[dict[str, Any]]:
     return [row for row in map(json.loads, export_lines(owner.pk)) if row["type"] == kind]
 
 
@@ -39,6 +43,24 @@ def test_an_export_can_be_imported_by_somebody_else(alice: Owner, charlie: Owner
         True,
         "import",
     )
+
+
+async def test_messages_are_exported_whole(
+    alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = {"id": "up", "type": "function", "function": {"name": "search_memories", "arguments": '{"query": "tea"}'}}
+    said = [{"reasoning_content": "Hm.", "tool_calls": [call]}, {"content": "None."}]
+
+    async def complete(request: Any) -> dict[str, Any]:
+        return {"choices": [{"index": 0, "message": {"role": "assistant", **said.pop(0)}}]}
+
+    monkeypatch.setattr(model, "complete", complete)
+    await ask(alice_api, "Hi")
+    _, called, result, answer = await in_thread(lines, alice, "message")
+    assert called["kept"]["fields"] == {"reasoning_content": "Hm."}
+    assert called["tool_calls"] == [call]
+    assert (result["tool_call_id"], result["kept"]) == ("up", None)
+    assert answer["content"] == "None."
 
 
 def test_importing_ones_own_export_changes_nothing(alice: Owner) -> None:

@@ -20,6 +20,7 @@ class Rules:
     fields: frozenset[str] = frozenset()  # of a request, refused
     message_fields: frozenset[str] = frozenset()  # refused
     tool_fields: frozenset[str] = frozenset()  # of a function, refused
+    metadata_alone: bool = True  # taken without `store`
     nulls: bool = True  # taken
     system_first: bool = False
     alternate: bool = False
@@ -41,8 +42,8 @@ class Rules:
 
 
 RULES: dict[str, Rules] = {
-    "openai": Rules(extra=(("system_fingerprint", "fp_1"), ("service_tier", "default"))),
-    "azure": Rules(form="azure", header="api-key"),
+    "openai": Rules(metadata_alone=False, extra=(("system_fingerprint", "fp_1"), ("service_tier", "default"))),
+    "azure": Rules(form="azure", header="api-key", metadata_alone=False),
     "gemini": Rules(
         form="list",
         fields=frozenset({"seed", "store", "frequency_penalty", "top_k", "reasoning"}),
@@ -57,7 +58,7 @@ RULES: dict[str, Rules] = {
     "mistral": Rules(
         form="detail",
         status=422,
-        fields=frozenset({"max_completion_tokens", "stream_options", "seed"}),
+        fields=frozenset({"max_completion_tokens", "stream_options", "seed", "user", "store"}),
         message_fields=frozenset({"name", "reasoning_content"}),
         system_first=True,
         user_after_tool=False,
@@ -141,6 +142,8 @@ def refusal(rules: Rules, body: dict[str, Any]) -> tuple[str, str | None] | None
     """Why a server of this kind refuses a request, as (message, param); None where it takes it."""
     for name in rules.fields & body.keys():
         return f'Unknown name "{name}": Cannot find field.', name
+    if not rules.metadata_alone and "metadata" in body and not body.get("store"):
+        return "The 'metadata' parameter is only allowed when 'store' is enabled.", None
     for name in [] if rules.nulls else [name for name, value in body.items() if value is None]:
         return f"{name} must not be null", name
     if body.get("tools") == []:

@@ -34,6 +34,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
     rules: Rules
     steps: deque[Step] = field(default_factory=deque)
     bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[httpx2.Headers] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # what it found wrong itself
     _answer: tuple[int, str] | None = None
     _said: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
@@ -50,6 +51,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         body = json.loads(await request.aread())
         self.bodies.append(body)
+        self.headers.append(request.headers)
         if self._answer is not None:
             return httpx2.Response(self._answer[0], content=self._answer[1].encode())
         if KEY not in request.headers.get(self.rules.header, ""):

@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_dialect_and_options_are_read_from_the_environment(monkeypatch: pytest.M
     assert dict(found.rename) == dict(DIALECTS["mistral"].rename)
     local = dialect_of("local")
     assert (local.name, local.headers_with("k"), dict(local.query)) == ("ollama", {"x-team": "a"}, {"api-version": "1"})
-    assert dialect_of("nobody") == DIALECTS["openai"]
+    assert dialect_of("nobody") == replace(DIALECTS["openai"], metadata_alone=True)
 
 
 async def test_headers_query_and_limits_go_with_every_request(settings: Settings) -> None:
@@ -136,6 +136,7 @@ def row(dialect: Dialect) -> str:
         *(["roles alternate"] if dialect.alternate_roles else []),
         *(["no `stream_options`"] if not dialect.stream_options else []),
         *(["results of tools as text"] if dialect.text_results else []),
+        *(["`metadata` only with `store`"] if not dialect.metadata_alone else []),
         *(f"stand-in for a lost `{name}`" for name in (*dialect.lost_said, *dialect.lost_called, *dialect.lost_call)),
     ]
     return f"| `{dialect.name}` | {', '.join(found)} | `{dialect.call_ids}` | {'; '.join(does)} |"

@@ -25,7 +25,15 @@ kinds = pytest.mark.parametrize("kind", RULES)
 
 LOOKUP = {"type": "function", "function": {"name": "lookup", "strict": True, "parameters": {"type": "object"}}}
 ADD = ("add_memory", {"content": "Is vegetarian.", "target": "user"})
-ASKED = {"max_completion_tokens": 50, "seed": 7, "temperature": 0.2, "frequency_penalty": 0.1, "stop": None}
+ASKED = {
+    "max_completion_tokens": 50,
+    "seed": 7,
+    "temperature": 0.2,
+    "frequency_penalty": 0.1,
+    "stop": None,
+    "user": "u-1",
+    "metadata": {"session_id": "s-1", "project": "tea"},
+}
 NAMED = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
 CALLS = (("lookup", {"q": "a"}), ("lookup", {"q": "b"}))
 
@@ -92,6 +100,21 @@ async def test_a_client_s_tool_loop(kind: str, serve: Serve, alice_api: Api, age
     last = await ask(alice_api, *messages, tools=[LOOKUP], **ASKED)
     assert (server.refused, last.text) == ([], "You are welcome.")
     assert last.session == answer.session
+
+
+@kinds
+async def test_a_client_s_tool_loop_in_a_stream(kind: str, serve: Serve, alice_api: Api, agent: Agent) -> None:
+    server = serve(kind)
+    server.script(Step(text="One moment.", thought="Two at once.", calls=(*CALLS, ADD)), Step(text="Found."))
+    chunks = await stream(alice_api, NAMED, tools=[LOOKUP], **ASKED)
+    deltas = [choice["delta"] for chunk in chunks for choice in chunk["choices"]]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    assert [(call["index"], call["function"]["name"]) for call in calls] == [(0, "lookup"), (1, "lookup")]
+    assert (server.refused, chunks[-1]["choices"][0]["finish_reason"]) == ([], "tool_calls")
+    made = {"role": "assistant", "content": "One moment.", "tool_calls": calls}
+    results = [{"role": "tool", "tool_call_id": call["id"], "content": "Yes."} for call in calls]
+    answer = await ask(alice_api, NAMED, made, *results, tools=[LOOKUP], **ASKED)
+    assert (server.refused, answer.text) == ([], "Found.")
 
 
 @kinds

@@ -1,0 +1,88 @@
+"""Spans of OpenTelemetry: turn, recall, model step, tool, review. Without its packages (requirements/otel.txt) nothing
+of this does anything. Attributes name runs, models and tools, and count; they hold nobody's words, and no error's
+message, which may quote them.
+
+A span is current only within a coroutine: an async generator may be closed in another context than it began in. What
+the generators of a turn begin is passed on as an object instead."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from gateway.requests import trace_context
+
+try:
+    from opentelemetry import trace
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+except ImportError:
+    _tracer: Any = None
+else:
+    _tracer = trace.get_tracer("daybook")
+    _propagator = TraceContextTextMapPropagator()
+
+Attributes = Mapping[str, str | int | float | bool]
+
+
+class Span:
+    """A span that is under way, or nothing."""
+
+    def __init__(self, inner: Any = None) -> None:
+        self._inner = inner
+
+    def note(self, attributes: Attributes) -> None:
+        """Add attributes."""
+        if self._inner is not None:
+            self._inner.set_attributes(attributes)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End it; an error is named by its kind."""
+        if self._inner is None:
+            return
+        if error is not None:
+            self._inner.set_attribute("error.type", getattr(error, "code", "") or type(error).__name__)
+            self._inner.set_status(trace.StatusCode.ERROR)
+        self._inner.end()
+
+    def current(self) -> AbstractContextManager[Any]:
+        """What is begun within is part of it."""
+        if self._inner is None:
+            return nullcontext()
+        return trace.use_span(self._inner, record_exception=False, set_status_on_exception=False)
+
+    def headers(self) -> dict[str, str]:
+        """Return the headers that name the trace to a server that is asked: of this span, else the client's own."""
+        found: dict[str, str] = {}
+        if self._inner is not None:
+            _propagator.inject(found, trace.set_span_in_context(self._inner))
+        return found or dict(trace_context.get())
+
+
+NOTHING = Span()
+
+
+def begin(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Span:
+    """Begin a span below its parent: the one given, else the current one, else the span that the client named."""
+    if _tracer is None:
+        return NOTHING
+    context = None
+    if parent._inner is not None:
+        context = trace.set_span_in_context(parent._inner)
+    elif not trace.get_current_span().get_span_context().is_valid:
+        context = _propagator.extract(trace_context.get())
+    return Span(_tracer.start_span(name, context=context, attributes=dict(attributes), record_exception=False))
+
+
+@contextmanager
+def span(name: str, attributes: Attributes, *, parent: Span = NOTHING) -> Iterator[Span]:
+    """A span that is current within. For functions and coroutines, not for generators."""
+    begun = begin(name, attributes, parent=parent)
+    try:
+        with begun.current():
+            yield begun
+    except Exception as error:
+        begun.end(error)
+        raise
+    except BaseException:  # cancelled: that is no error
+        begun.end()
+        raise
+    begun.end()

@@ -1,0 +1,182 @@
+"""The client's tool calls in a stream: their pieces go out as they come, also those of custom tools"""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run
+from memories.database import in_thread
+from memories.models import Memory
+from tests.conftest import Api
+from tests.gateway.v1 import PATH, ask, stream
+from tests.scripted_model import ScriptedModel
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+SHELL = {"type": "custom", "custom": {"name": "shell"}}
+TOOLS = [LOOKUP, SHELL]
+USER = {"role": "user", "content": "Look it up"}
+ADD = '{"content": "Is vegetarian.", "target": "user"}'
+Plays = Callable[..., list[Any]]
+
+
+def piece(index: int, arguments: str = "", name: str = "", **more: Any) -> dict[str, Any]:
+    named = {"id": f"up_{index}", "type": "function"} if name else {}
+    function = {"arguments": arguments, **({"name": name} if name else {})}
+    return {"index": index, **named, "function": function, **more}
+
+
+def custom(index: int, given: str = "", name: str = "") -> dict[str, Any]:
+    named = {"id": f"up_{index}", "type": "custom"} if name else {}
+    return {"index": index, **named, "custom": {"input": given, **({"name": name} if name else {})}}
+
+
+@pytest.fixture
+def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
+    """Let the model stream these steps: deltas, and events that it waits for. Returns the requests it got."""
+
+    def put(*steps: Sequence[Any]) -> list[Any]:
+        waiting, asked = list(steps), []
+
+        async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
+            asked.append(request)
+            for item in waiting.pop(0):
+                if isinstance(item, asyncio.Event):
+                    await item.wait()
+                    continue
+                delta = {"content": item} if isinstance(item, str) else {"tool_calls": [item]}
+                yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+
+        monkeypatch.setattr(model, "stream", streamed)
+        return asked
+
+    return put
+
+
+def pieces_of(chunks: Sequence[Any]) -> list[dict[str, Any]]:
+    return [call for chunk in chunks for call in chunk["choices"][0]["delta"].get("tool_calls") or ()]
+
+
+def joined(chunks: Sequence[Any]) -> list[tuple[str, str, str]]:
+    """The calls as a client puts them together: id, name, arguments."""
+    found: list[list[str]] = []
+    for call in pieces_of(chunks):
+        part = call.get("function") or call["custom"]
+        if call["index"] == len(found):
+            found.append([call["id"], part["name"], ""])
+        assert call.get("id", found[call["index"]][0]) == found[call["index"]][0]
+        found[call["index"]][2] += part.get("arguments", part.get("input", ""))
+    return [(one, two, three) for one, two, three in found]
+
+
+async def test_pieces_go_out_before_the_model_is_done(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    goes_on = asyncio.Event()
+    plays([piece(0, name="lookup"), piece(0, '{"q": '), goes_on, piece(0, '"a"}')])
+    body = {"model": "assistant", "messages": [USER], "stream": True, "tools": TOOLS}
+    response = await alice_api.raw("POST", PATH, body)
+    seen: list[Any] = []
+    async with asyncio.timeout(2):
+        while len(pieces_of(seen)) < 2:
+            seen.append(json.loads((await anext(response.source)).removeprefix(b"data: ")))
+    assert not goes_on.is_set()
+    (call,) = joined(seen)
+    assert call[1:] == ("lookup", '{"q": ')
+    assert call[0].startswith("call_")
+    goes_on.set()
+    rest = [part async for part in response.source]
+    seen += [json.loads(part.removeprefix(b"data: ")) for part in rest if b"[DONE]" not in part]
+    assert joined(seen) == [(call[0], "lookup", '{"q": "a"}')]
+    assert seen[-1]["choices"][0]["finish_reason"] == "tool_calls"
+
+
+async def test_their_ids_are_those_that_results_name(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    asked = plays([piece(0, name="lookup"), piece(1, "{", name="lookup"), piece(0, "[]"), piece(1, "}")], ["Found."])
+    chunks = await stream(alice_api, USER, tools=TOOLS)
+    made = joined(chunks)
+    assert [(name, arguments) for _, name, arguments in made] == [("lookup", "[]"), ("lookup", "{}")]
+    run = await in_thread(Run.objects.get)
+    assert (run.state, [call_id for call_id, *_ in made]) == (
+        "awaiting_client_tools",
+        [f"call_{run.pk.hex}_{number}" for number in (0, 1)],
+    )
+    results = [{"role": "tool", "tool_call_id": call_id, "content": call_id} for call_id, *_ in made]
+    await stream(alice_api, USER, *results, tools=TOOLS)
+    assert [message["tool_call_id"] for message in asked[1].body(stream=True)["messages"][-2:]] == ["up_0", "up_1"]
+    assert (await in_thread(Run.objects.get)).text == "Found."
+
+
+@pytest.mark.parametrize("ours_first", [True, False])
+async def test_ours_never_show_beside_them(alice_api: Api, agent: Agent, plays: Plays, ours_first: bool) -> None:
+    theirs, ours = (1, 0) if ours_first else (0, 1)
+    begun = sorted([piece(theirs, name="lookup"), piece(ours, name="add_memory")], key=lambda call: call["index"])
+    asked = plays([*begun, piece(theirs, "{}"), piece(ours, ADD)], ["Done."])
+    chunks = await stream(alice_api, USER, tools=TOOLS)
+    (call,) = joined(chunks)
+    assert call[1:] == ("lookup", "{}")
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
+    await stream(alice_api, USER, {"role": "tool", "tool_call_id": call[0], "content": "42"}, tools=TOOLS)
+    step = asked[1].body(stream=True)["messages"][-3:]
+    told = {message["tool_call_id"]: message["content"] for message in step[1:]}
+    assert told[f"up_{theirs}"] == "42"
+    assert '"ok": true' in told[f"up_{ours}"]
+
+
+async def test_a_name_that_comes_in_parts_is_not_told_too_soon(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([piece(0, name="add_"), piece(0, name="memory"), piece(0, ADD)], ["Noted."])
+    chunks = await stream(alice_api, USER, tools=TOOLS)
+    assert pieces_of(chunks) == []
+    assert await in_thread(Memory.objects.exists)
+
+
+async def test_a_call_that_nobody_knows_is_the_client_s(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([piece(0, name="made_up"), piece(1, "{}", name="lookup")])
+    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    assert [(name, arguments) for _, name, arguments in made] == [("made_up", ""), ("lookup", "{}")]
+    stored = await in_thread(Message.objects.get, role="assistant")
+    assert {call["id"]: call["function"]["name"] for call in stored.tool_calls} == {key: name for key, name, _ in made}
+
+
+async def test_custom_calls_are_streamed(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    asked = plays([custom(0, name="shell"), custom(0, "ls "), custom(0, "-l")], ["Two files."])
+    chunks = await stream(alice_api, USER, tools=TOOLS)
+    assert pieces_of(chunks)[0]["type"] == "custom"
+    ((call_id, name, given),) = joined(chunks)
+    assert (name, given) == ("shell", "ls -l")
+    assert chunks[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    await stream(alice_api, USER, {"role": "tool", "tool_call_id": call_id, "content": "a b"}, tools=TOOLS)
+    said = asked[1].body(stream=True)["messages"][-2]
+    assert said["tool_calls"] == [{"id": "up_0", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}]
+
+
+async def test_custom_calls_come_back_in_one_piece(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = {"id": "up_0", "type": "custom", "custom": {"name": "shell", "input": "ls -l"}}
+    asked: list[Any] = []
+
+    async def complete(request: Any) -> dict[str, Any]:
+        asked.append(request)
+        said = {"content": None, "tool_calls": [made]} if len(asked) == 1 else {"content": "Two files."}
+        return {"choices": [{"index": 0, "message": {"role": "assistant", **said}}]}
+
+    monkeypatch.setattr(model, "complete", complete)
+    first = await ask(alice_api, USER, tools=TOOLS)
+    choice = first.json["choices"][0]
+    (call,) = choice["message"]["tool_calls"]
+    assert (choice["finish_reason"], call) == ("tool_calls", {**made, "id": f"call_{first.run.replace('-', '')}_0"})
+    stored = await in_thread(Message.objects.get, role="assistant")
+    assert stored.tool_calls == [call]
+    result = {"role": "tool", "tool_call_id": call["id"], "content": "a b"}
+    second = await ask(alice_api, USER, choice["message"], result, tools=TOOLS)
+    assert (second.run, second.text) == (first.run, "Two files.")
+    assert asked[1].body(stream=False)["messages"][-2]["tool_calls"] == [made]
+
+
+async def test_a_custom_call_with_the_name_of_ours_is_not_ours(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([custom(0, "Is vegetarian.", name="add_memory")])
+    made = joined(await stream(alice_api, USER, tools=TOOLS))
+    assert [(name, given) for _, name, given in made] == [("add_memory", "Is vegetarian.")]
+    assert not await in_thread(Memory.objects.exists)

@@ -1,0 +1,236 @@
+"""POST /v1/chat/completions: what a client asked for reaches the model, and what the model answers comes back"""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from pytest_django.fixtures import Settings
+
+from gateway.models import Agent, Message
+from memories.database import in_thread
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import agent_make, memory_make
+from tests.gateway.v1 import ask, stream
+from tests.scripted_model import Says, ScriptedModel, calls
+
+LOOKUP = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+SHELL = {"type": "custom", "custom": {"name": "shell", "format": {"type": "text"}}}
+CACHED = {"cache_control": {"type": "ephemeral"}}
+
+
+def names(request: Any) -> list[str]:
+    return [(tool.get("function") or tool["custom"])["name"] for tool in request.tools]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"user": "me", "store": True, "session_id": "theirs", "metadata": {"project": "tea"}},
+        {"n": 1, "logprobs": True, "top_logprobs": 2, "seed": 7, "service_tier": "flex", "something_new": {"x": [1]}},
+        {"temperature": 0.1, "response_format": {"type": "json_object"}},
+        {"modalities": ["text", "audio"], "audio": {"voice": "alloy", "format": "wav"}, "prediction": None},
+        {"tools": [LOOKUP, SHELL], "tool_choice": "auto", "parallel_tool_calls": False},
+    ],
+    ids=lambda asked: next(iter(asked)),
+)
+async def test_parameters_reach_the_model(
+    alice_api: Api, agent: Agent, model: ScriptedModel, asked: dict[str, Any]
+) -> None:
+    model.script("Fine.")
+    assert (await ask(alice_api, "Hi", **asked)).status == 200
+    body = model.calls[0].body(stream=False)
+    given = {name: value for name, value in asked.items() if value is not None and name != "tools"}
+    assert body.items() >= given.items()
+    assert asked.keys() - given.keys() - {"tools"} == {name for name, value in asked.items() if value is None}
+    assert body["tools"][: len(asked.get("tools", []))] == asked.get("tools", [])
+
+
+async def test_metadata_that_speaks_to_daybook_stays_here(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Fine.", "Fine.")
+    await ask(alice_api, "Hi", metadata={"session_id": "s", "temporary": "true"})
+    await ask(alice_api, "Hi", metadata={"session_id": "s", "project": "tea"})
+    first, second = [call.body(stream=False) for call in model.calls]
+    assert "metadata" not in first
+    assert second["metadata"] == {"project": "tea"}
+
+
+@pytest.mark.parametrize(
+    ("url", "dialect", "alone"),
+    [
+        ("https://api.openai.com/v1", None, False),
+        ("https://x.openai.azure.com/openai/v1", None, False),
+        ("http://gpu.lan:8000/v1", "openai", False),
+        ("http://gpu.lan:8000/v1", None, True),
+        ("https://openrouter.ai/api/v1", None, True),
+    ],
+)
+async def test_openai_gets_metadata_only_with_store(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Settings, url: str, dialect: str | None, alone: bool
+) -> None:
+    upstream = {"url": url, "key": "", **({"dialect": dialect} if dialect else {})}
+    settings.DAYBOOK_UPSTREAMS = {"default": upstream}
+    model.script("Fine.", "Fine.")
+    await ask(alice_api, "Hi", metadata={"project": "tea"})
+    await ask(alice_api, "Hi", metadata={"project": "tea"}, store=True)
+    first, second = [call.body(stream=False) for call in model.calls]
+    assert ("metadata" in first) == alone
+    assert second["metadata"] == {"project": "tea"}
+
+
+async def test_marks_for_the_cache_survive_injection(alice_api: Api, alice: Owner, model: ScriptedModel) -> None:
+    await in_thread(agent_make, inject_memories=True)
+    await in_thread(memory_make, alice, "Likes green tea.")
+    model.script("Fine.")
+    system = [{"type": "text", "text": "Be kind."}, {"type": "text", "text": "A long handbook.", **CACHED}]
+    asked = [{"type": "text", "text": "Which tea?", **CACHED}]
+    await ask(alice_api, {"role": "system", "content": system}, {"role": "user", "content": asked})
+    first, *_, last = model.calls[0].messages
+    assert first["content"][:3] == [{"type": "text", "text": "You are terse."}, *system]
+    assert "<memories>" in first["content"][3]["text"]
+    assert last["content"] == asked
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "low"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,AAAA"}},
+        {"type": "file", "file": {"file_id": "file-1"}},
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        {"type": "video_url", "video_url": {"url": "https://example.org/a.mp4"}},
+    ],
+    ids=lambda part: part["type"],
+)
+async def test_parts_of_every_kind_reach_the_model(
+    alice_api: Api, agent: Agent, model: ScriptedModel, part: dict[str, Any]
+) -> None:
+    parts = [{"type": "text", "text": "What is this?"}, part]
+    model.script("A dot.")
+    await ask(alice_api, {"role": "user", "content": parts})
+    assert model.calls[0].messages[-1]["content"] == parts
+    assert (await in_thread(Message.objects.get, role="user")).parts == parts
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        "required",
+        {"type": "function", "function": {"name": "lookup"}},
+        {"type": "custom", "custom": {"name": "shell"}},
+        {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [LOOKUP]}},
+    ],
+    ids=str,
+)
+async def test_a_demanded_call_is_never_one_of_ours(
+    alice_api: Api, agent: Agent, model: ScriptedModel, choice: Any
+) -> None:
+    model.script(calls(("lookup", "{}")), "Found.")
+    first = await ask(alice_api, "Look it up", tools=[LOOKUP, SHELL], tool_choice=choice)
+    assert (names(model.calls[0]), model.calls[0].body(stream=False)["tool_choice"]) == (["lookup", "shell"], choice)
+    made = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "42"}
+    await ask(alice_api, "Look it up", made, result, tools=[LOOKUP, SHELL], tool_choice="auto")
+    assert "add_memory" in names(model.calls[1])
+
+
+async def test_a_call_that_nobody_could_make_is_not_demanded(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Fine.")
+    assert (await ask(alice_api, "Hi", tool_choice="required")).text == "Fine."
+    body = model.calls[0].body(stream=False)
+    assert body.keys().isdisjoint({"tools", "tool_choice"})
+
+
+MESSAGE = {
+    "role": "assistant",
+    "content": None,
+    "refusal": "No.",
+    "annotations": [{"type": "url_citation", "url_citation": {"url": "https://example.org"}}],
+    "audio": {"id": "audio_1", "data": "AAAA", "transcript": "Hello.", "expires_at": 1},
+}
+USAGE = {
+    "prompt_tokens": 7,
+    "completion_tokens": 3,
+    "total_tokens": 10,
+    "cost": 0.25,
+    "prompt_tokens_details": {"cached_tokens": 4},
+    "completion_tokens_details": {"reasoning_tokens": 2},
+}
+AROUND = {"system_fingerprint": "fp_1", "service_tier": "flex"}
+ADD = {"name": "add_memory", "arguments": '{"content": "Is vegetarian.", "target": "user"}'}
+SUMMED = {
+    **{name: 2 * value for name, value in USAGE.items() if not isinstance(value, dict)},
+    "prompt_tokens_details": {"cached_tokens": 8},
+    "completion_tokens_details": {"reasoning_tokens": 4},
+}
+
+
+async def test_whole_answers_come_back_as_they_were(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[Any] = [
+        {"message": {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": ADD}]}},
+        {"message": MESSAGE, "finish_reason": "stop", "logprobs": {"content": []}, "native_finish_reason": "STOP"},
+    ]
+
+    async def complete(request: Any) -> dict[str, Any]:
+        return {**AROUND, "choices": [{"index": 0, **steps.pop(0)}], "usage": USAGE}
+
+    monkeypatch.setattr(model, "complete", complete)
+    answer = (await ask(alice_api, "Say no")).json
+    assert answer.items() >= AROUND.items()
+    choice = answer["choices"][0]
+    assert choice["message"] == MESSAGE
+    assert (choice["logprobs"], choice["native_finish_reason"]) == ({"content": []}, "STOP")
+    assert answer["usage"] == SUMMED
+
+
+async def test_streamed_answers_come_back_as_they_were(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = {name: value for name, value in MESSAGE.items() if name not in {"role", "content"}}
+    logprobs = {"content": [{"token": "\\xf0", "bytes": [240], "logprob": -1, "top_logprobs": []}]}
+    steps: list[list[dict[str, Any]]] = [
+        [{"delta": {"tool_calls": [{"index": 0, "id": "a", "type": "function", "function": ADD}]}}],
+        [
+            *({"delta": {name: value}} for name, value in beside.items()),
+            {"delta": {"content": ""}, "logprobs": logprobs},
+            {"delta": {}, "finish_reason": "stop", "native_finish_reason": "STOP"},
+        ],
+    ]
+
+    async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
+        for choice in steps.pop(0):
+            yield {**AROUND, "choices": [{"index": 0, "finish_reason": None, **choice}]}
+        yield {**AROUND, "choices": [], "usage": USAGE}
+
+    monkeypatch.setattr(model, "stream", streamed)
+    chunks = await stream(alice_api, "Say no", stream_options={"include_usage": True})
+    assert all(chunk.items() >= AROUND.items() for chunk in chunks[1:])
+    choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
+    assert {name: value for choice in choices for name, value in choice["delta"].items() if name in beside} == beside
+    assert [choice["logprobs"] for choice in choices if choice.get("logprobs")] == [logprobs]
+    assert (choices[-1]["finish_reason"], choices[-1]["native_finish_reason"]) == ("stop", "STOP")
+    assert chunks[-1]["usage"] == SUMMED
+
+
+async def test_further_choices_of_a_whole_answer_come_back(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    choices = [
+        {"index": at, "message": {"role": "assistant", "content": f"{at}"}, "finish_reason": "stop"} for at in (0, 1)
+    ]
+
+    async def complete(request: Any) -> dict[str, Any]:
+        return {"choices": choices, "usage": USAGE}
+
+    monkeypatch.setattr(model, "complete", complete)
+    assert (await ask(alice_api, "Hi", n=2)).json["choices"] == choices
+
+
+async def test_a_cut_answer_says_so(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("Half an",), finish_reason="length"), Says(pieces=("H",), finish_reason="content_filter"))
+    assert (await ask(alice_api, "Hi")).json["choices"][0]["finish_reason"] == "length"
+    assert (await stream(alice_api, "Hi there"))[-1]["choices"][0]["finish_reason"] == "content_filter"

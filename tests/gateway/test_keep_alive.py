@@ -1,0 +1,113 @@
+"""Comments in a stream that is silent: proxies and clients give up connections on which nothing comes"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from gateway import sse
+from gateway.models import Agent, Run, Session
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from tests.conftest import Api
+from tests.gateway.v1 import PATH
+from tests.scripted_model import ScriptedModel, calls
+
+BODY = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
+
+
+class Slow:
+    """A model whose steps wait until they may go on."""
+
+    def __init__(self, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.goes_on = asyncio.Event()
+        self._answers = model.stream
+        monkeypatch.setattr(model, "stream", self.stream)
+
+    async def stream(self, request: Any) -> Any:
+        await self.goes_on.wait()
+        async for chunk in self._answers(request):
+            yield chunk
+
+
+@pytest.fixture
+def slow(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Slow:
+    return Slow(model, monkeypatch)
+
+
+async def rest_of(response: Any) -> list[str]:
+    return [piece.decode() async for piece in response.source]
+
+
+def data_of(pieces: list[str]) -> list[Any]:
+    lines = [line.removeprefix("data: ") for piece in pieces for line in piece.split("\n") if line.startswith("data:")]
+    return [json.loads(line) for line in lines if line != "[DONE]"]
+
+
+async def test_a_slow_answer_begins_with_a_comment(
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+) -> None:
+    model.script("Hello.")
+    response = await alice_api.raw("POST", PATH, BODY)
+    assert await anext(response.source) == sse.KEEP_ALIVE
+    assert await anext(response.source) == sse.KEEP_ALIVE
+    slow.goes_on.set()
+    pieces = await rest_of(response)
+    assert pieces[-1] == "data: [DONE]\n\n"
+    assert "Hello." in "".join(choice["delta"].get("content") or "" for x in data_of(pieces) for choice in x["choices"])
+    assert response.headers["x-daybook-session"]
+
+
+async def test_a_late_error_is_a_chunk(alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow) -> None:
+    model.script(UpstreamError("The model server answered with an error (500)."))
+    response = await alice_api.raw("POST", PATH, BODY)
+    slow.goes_on.set()
+    pieces = await rest_of(response)
+    assert response.status_code == 200
+    assert data_of(pieces)[-1]["error"]["code"] == "upstream_error"
+    assert (await in_thread(Run.objects.get)).state == "failed"
+
+
+async def test_a_client_that_leaves_during_the_silence_stops_its_run(
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+) -> None:
+    response = await alice_api.raw("POST", PATH, BODY)
+    await response.source.aclose()
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.trace["stopped_by"]) == ("stopped", "client")
+
+
+async def test_a_stop_during_the_silence_is_told(
+    alice_api: Api, agent: Agent, model: ScriptedModel, slow: Slow
+) -> None:
+    response = await alice_api.raw("POST", PATH, BODY)
+    run = await in_thread(Run.objects.get)
+    stop = f"/api/sessions/{run.session_id}/turns/{run.pk}/stop"
+    assert (await alice_api.post(stop))[1]["state"] == "stopped"
+    assert data_of(await rest_of(response))[-1]["error"]["code"] == "conflict"
+
+
+async def test_a_native_turn_is_kept_alive_too(
+    alice_api: Api, session: Session, model: ScriptedModel, slow: Slow
+) -> None:
+    model.script(calls(("add_memory", '{"content": "Is vegetarian."}')), "Noted.")
+    response = await alice_api.raw("POST", f"/api/sessions/{session.pk}/turns", {"content": "Hi", "stream": True})
+    assert (await anext(response.source)).startswith(b"event: started")
+    assert await anext(response.source) == sse.KEEP_ALIVE
+    slow.goes_on.set()
+    assert [data for data in data_of(await rest_of(response)) if data.get("state")][-1]["content"] == "Noted."
+
+
+async def test_what_comes_at_once_has_no_comments(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 10.0)
+    model.script("Hello.")
+    _, text = await alice_api.stream(PATH, BODY)
+    assert ": keep-alive" not in text
