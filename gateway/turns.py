@@ -192,14 +192,8 @@ class Turn:
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             mine = self._client_calls(ours)
-            async for choice, text in self._step(request, step):
-                pieces = mine.news(step.calls)
-                if text and self.options.stream:
-                    self._clock.text()
-                if text or pieces or choice.get("index") or says_more(choice):
-                    yield Delta(self._say(text), choice, step.around, pieces)
-            if pieces := mine.news(step.calls, ended=True):
-                yield Delta("", {}, step.around, pieces)
+            async for delta in self._deltas(request, step, mine):
+                yield delta
             result = step.result()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
@@ -224,8 +218,16 @@ class Turn:
             steps=settings.RUN_STEPS,
         )
 
-    def _step(self, request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-        return stream_step(request, step) if self.options.stream else complete_step(request, step)
+    async def _deltas(self, request: ModelRequest, step: ModelStep, mine: ClientCalls) -> AsyncGenerator[Delta]:
+        """Yield what a step says to the client: text, pieces of the client's calls, and what stands beside them."""
+        async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
+            pieces = mine.news(step.calls)
+            if text and self.options.stream:
+                self._clock.text()
+            if text or pieces or choice.get("index") or says_more(choice):
+                yield Delta(self._say(text), choice, step.around, pieces)
+        if pieces := mine.news(step.calls, ended=True):
+            yield Delta("", {}, step.around, pieces)
 
     def _say(self, text: str) -> str:
         """Append a piece of a step's text and return it as it is sent. Texts before and after tools are paragraphs."""
