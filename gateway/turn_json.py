@@ -5,8 +5,7 @@ from typing import Any
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.turns import Done
-from memories.models import Revision
-from memories.tools import change_json
+from memories.tools import changes_of_run
 
 
 def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
@@ -28,11 +27,6 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
 
 def run_json(run: Run) -> dict[str, Any]:
     """Return a turn from its row."""
-    revisions = (
-        Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk)
-        .select_related("memory")
-        .order_by("id")
-    )
     return {
         "id": str(run.pk),
         "object": "turn",
@@ -41,7 +35,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "state": run.state,
         "content": run.text,
         "recalled": run.recalled,
-        "memory_changes": [change_json(revision) for revision in revisions],
+        "memory_changes": changes_of_run(run.owner_id, run.pk),
         "usage": run.usage,
         "turns_since_memory_review": run.session.turns_since_memory_review,
         "error": run.error,

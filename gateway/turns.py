@@ -26,6 +26,7 @@ from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, 
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
+from memories.database import in_read_thread
 from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
@@ -139,13 +140,13 @@ class Turn:
             raise told from None
         except DomainError as error:
             await self._close_failed(error)
-            self._tell_changes(error)
+            await self._tell_changes(error)
             raise
         except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
             failure = as_domain_error(error)
             await self._close_failed(failure)
-            self._tell_changes(failure)
+            await self._tell_changes(failure)
             raise failure from error
         finally:
             try:
@@ -155,10 +156,14 @@ class Turn:
                 held.release(mine)
                 self._span.end(self._failure)
 
-    def _tell_changes(self, error: DomainError) -> None:
+    async def _tell_changes(self, error: DomainError) -> None:
         """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
-        if self.changes:
-            error.details = {**error.details, "memory_changes": self.changes}
+        changes, context = self.changes, self.context
+        if context.resumed_trace.get("steps"):  # so may have steps of an earlier request
+            with contained("changes", self.output.trace):
+                changes = await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
+        if changes:
+            error.details = {**error.details, "memory_changes": changes}
 
     async def _prepare(self) -> Injection:
         with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
