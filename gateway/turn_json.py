@@ -6,8 +6,7 @@ from gateway.models import Message, Run
 from gateway.runs.closing import unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.turns import Done
-from memories.models import Revision
-from memories.tools import change_json
+from memories.tools import changes_of_run
 
 
 def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
@@ -30,11 +29,6 @@ def done_json(context: TurnContext, done: Done) -> dict[str, Any]:
 
 def run_json(run: Run) -> dict[str, Any]:
     """Return a turn from its row."""
-    revisions = (
-        Revision.objects.filter(owner_id=run.owner_id, change_set__run_id=run.pk)
-        .select_related("memory")
-        .order_by("id")
-    )
     return {
         "id": str(run.pk),
         "object": "turn",
@@ -44,7 +38,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "content": run.text,
         "tool_calls": _calls_waited_for(run),
         "recalled": run.recalled,
-        "memory_changes": [change_json(revision) for revision in revisions],
+        "memory_changes": changes_of_run(run.owner_id, run.pk),
         "usage": run.usage,
         "turns_since_memory_review": run.session.turns_since_memory_review,
         "error": run.error,

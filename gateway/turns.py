@@ -26,6 +26,7 @@ from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, 
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
+from memories.database import in_read_thread
 from memories.errors import DomainError
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
@@ -139,13 +140,13 @@ class Turn:
             raise told from None
         except DomainError as error:
             await self._close_failed(error)
-            self._tell_changes(error)
+            await self._tell_changes(error)
             raise
         except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
             failure = as_domain_error(error)
             await self._close_failed(failure)
-            self._tell_changes(failure)
+            await self._tell_changes(failure)
             raise failure from error
         finally:
             try:
@@ -155,10 +156,14 @@ class Turn:
                 held.release(mine)
                 self._span.end(self._failure)
 
-    def _tell_changes(self, error: DomainError) -> None:
+    async def _tell_changes(self, error: DomainError) -> None:
         """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
-        if self.changes:
-            error.details = {**error.details, "memory_changes": self.changes}
+        changes, context = self.changes, self.context
+        if context.resumed_trace.get("steps"):  # so may have steps of an earlier request
+            with contained("changes", self.output.trace):
+                changes = await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
+        if changes:
+            error.details = {**error.details, "memory_changes": changes}
 
     async def _prepare(self) -> Injection:
         with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
@@ -192,14 +197,8 @@ class Turn:
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
             mine = self._client_calls(ours)
-            async for choice, text in self._step(request, step):
-                pieces = mine.news(step.calls)
-                if text and self.options.stream:
-                    self._clock.text()
-                if text or pieces or choice.get("index") or says_more(choice):
-                    yield Delta(self._say(text), choice, step.around, pieces)
-            if pieces := mine.news(step.calls, ended=True):
-                yield Delta("", {}, step.around, pieces)
+            async for delta in self._deltas(request, step, mine):
+                yield delta
             result = step.result()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
@@ -224,8 +223,16 @@ class Turn:
             steps=settings.RUN_STEPS,
         )
 
-    def _step(self, request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-        return stream_step(request, step) if self.options.stream else complete_step(request, step)
+    async def _deltas(self, request: ModelRequest, step: ModelStep, mine: ClientCalls) -> AsyncGenerator[Delta]:
+        """Yield what a step says to the client: text, pieces of the client's calls, and what stands beside them."""
+        async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
+            pieces = mine.news(step.calls)
+            if text and self.options.stream:
+                self._clock.text()
+            if text or pieces or choice.get("index") or says_more(choice):
+                yield Delta(self._say(text), choice, step.around, pieces)
+        if pieces := mine.news(step.calls, ended=True):
+            yield Delta("", {}, step.around, pieces)
 
     def _say(self, text: str) -> str:
         """Append a piece of a step's text and return it as it is sent. Texts before and after tools are paragraphs."""

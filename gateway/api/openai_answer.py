@@ -16,7 +16,7 @@ from gateway.upstream.usage import usage_since
 
 NOTHING_AROUND: Mapping[str, Any] = {}
 _PLAIN = frozenset({"role", "content"})
-_TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of the choice that ends a stream, before
+_TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
 
 
 async def whole_completion(turn: Turn) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def _delta(event: Delta) -> bytes:
     delta = choice.get("delta") or {}
     if choice.get("index"):
         return sse.encode(choice)  # a further choice that the client asked for: its own affair, whole
-    if delta.keys() <= _PLAIN and not choice.get("logprobs") and not event.calls:
+    if delta.keys() <= _PLAIN and choice.keys() <= _TOLD and not choice.get("logprobs") and not event.calls:
         return b'{"index":0,"delta":{"content":' + sse.encode(event.text) + b'},"finish_reason":null}'
     kept = {key: value for key, value in delta.items() if key not in {"tool_calls", "role"}}
     if event.text:

@@ -34,6 +34,7 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
             f"{_KEPT} Nothing was saved to memory.",
         ),
         ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
+        ErrorWords("internal_error", "Something went wrong in the gateway.", _KEPT),
         ErrorWords("overloaded", "Too much at once.", _KEPT),
         ErrorWords("rate_limited", "Too much at once.", _KEPT),
         ErrorWords("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),

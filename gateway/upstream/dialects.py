@@ -69,7 +69,7 @@ DIALECTS: Mapping[str, Dialect] = {
         Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False),
         Dialect(
             name="gemini",
-            drop=("seed", "store", "frequency_penalty", "top_k", "reasoning"),
+            drop=("seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"),
             call_ids="any",
             lost_call={"extra_content": {"google": {"thought_signature": "skip_thought_signature_validator"}}},
         ),
@@ -85,7 +85,7 @@ DIALECTS: Mapping[str, Dialect] = {
             stream_options=False,
         ),
         Dialect(name="xai", drop=("messages.name", "tools.function.strict")),
-        Dialect(name="groq", drop=("messages.reasoning_content", "messages.reasoning_details")),
+        Dialect(name="groq", drop=("metadata", "messages.reasoning_content", "messages.reasoning_details")),
         Dialect(name="together"),
         Dialect(name="openrouter", call_ids="any"),
         Dialect(name="cohere"),

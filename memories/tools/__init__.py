@@ -5,7 +5,7 @@ from memories.tools.calls import in_lane_of, parse_arguments, run_calls, unknown
 from memories.tools.documents import READ, free_read_name
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
 from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure
-from memories.tools.writing import change_json, memory_number
+from memories.tools.writing import change_json, changes_of_run, memory_number
 
 __all__ = [
     "READ",
@@ -16,6 +16,7 @@ __all__ = [
     "ToolResults",
     "ToolScope",
     "change_json",
+    "changes_of_run",
     "definitions",
     "failure",
     "free_read_name",

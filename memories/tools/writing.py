@@ -3,6 +3,7 @@ A refusal is a result that the model can act on, never an exception."""
 
 from collections.abc import Callable
 from typing import Any, Literal
+from uuid import UUID
 
 from django.db import transaction
 from pydantic import Field
@@ -66,6 +67,12 @@ def change_json(revision: Revision) -> dict[str, Any]:
         "category": revision.after.get("category"),
         "change_set": str(revision.change_set_id),
     }
+
+
+def changes_of_run(owner_id: UUID, run_id: UUID) -> list[dict[str, Any]]:
+    """Return the changes that a run made, in order, as `change_json` shows them. One query."""
+    revisions = Revision.objects.filter(owner_id=owner_id, change_set__run_id=run_id).select_related("memory")
+    return [change_json(revision) for revision in revisions.order_by("id")]
 
 
 def _scan(arguments: "AddMemory | UpdateMemory") -> None:

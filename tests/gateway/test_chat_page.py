@@ -228,6 +228,11 @@ def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice:
         ("failed", {"code": "upstream_timeout"}, "The model server took too long to answer. Your message is kept."),
         ("failed", {"code": "upstream_error"}, "The model server answered with an error. Your message is kept."),
         ("failed", {"code": "overloaded"}, "Too much at once. Your message is kept."),
+        (
+            "failed",
+            {"code": "internal_error", "message": "It is in the log."},
+            "Something went wrong in the gateway. Your message is kept.",
+        ),
         ("failed", {"code": "rate_limited"}, "Too much at once. Your message is kept."),
         (
             "failed",

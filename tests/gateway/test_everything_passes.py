@@ -197,6 +197,7 @@ async def test_streamed_answers_come_back_as_they_were(
         [
             *({"delta": {name: value}} for name, value in beside.items()),
             {"delta": {"content": ""}, "logprobs": logprobs},
+            {"delta": {"content": "No"}, "content_filter_results": {"hate": {"filtered": False}}},
             {"delta": {}, "finish_reason": "stop", "native_finish_reason": "STOP"},
         ],
     ]
@@ -212,6 +213,8 @@ async def test_streamed_answers_come_back_as_they_were(
     choices = [chunk["choices"][0] for chunk in chunks if chunk["choices"]]
     assert {name: value for choice in choices for name, value in choice["delta"].items() if name in beside} == beside
     assert [choice["logprobs"] for choice in choices if choice.get("logprobs")] == [logprobs]
+    (filtered,) = [choice for choice in choices if "content_filter_results" in choice]
+    assert (filtered["delta"], filtered["finish_reason"]) == ({"content": "No"}, None)
     assert (choices[-1]["finish_reason"], choices[-1]["native_finish_reason"]) == ("stop", "STOP")
     assert chunks[-1]["usage"] == SUMMED
 

@@ -75,6 +75,19 @@ async def test_an_unexpected_fault_says_so_too(
     await is_undone_by(alice_api, got.json["error"])
 
 
+async def test_what_the_run_wrote_before_it_waited_is_said_too(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    lookup = {"type": "function", "function": {"name": "lookup"}}
+    model.script(calls(*ADD.calls, ("lookup", "{}")), fault())
+    first = await ask(alice_api, "I'm vegetarian", tools=[lookup])
+    made = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "42"}
+    got = await ask(alice_api, "I'm vegetarian", made, result, tools=[lookup])
+    assert (got.status, got.run) == (502, "")
+    await is_undone_by(alice_api, got.json["error"])
+
+
 async def test_nothing_is_said_where_nothing_was_written(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(calls(("search_memories", '{"query": "tea"}')), fault())
     assert "memory_changes" not in (await ask(alice_api, "Hi")).json["error"]["details"]

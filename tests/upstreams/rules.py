@@ -46,7 +46,7 @@ RULES: dict[str, Rules] = {
     "azure": Rules(form="azure", header="api-key", metadata_alone=False),
     "gemini": Rules(
         form="list",
-        fields=frozenset({"seed", "store", "frequency_penalty", "top_k", "reasoning"}),
+        fields=frozenset({"seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"}),
         ids=r".*",
         makes="",
         signature=True,
@@ -69,7 +69,10 @@ RULES: dict[str, Rules] = {
     ),
     "xai": Rules(form="text", message_fields=frozenset({"name"}), tool_fields=frozenset({"strict"})),
     "groq": Rules(
-        message_fields=frozenset({"reasoning_content", "reasoning_details"}), nulls=False, reasoning="reasoning"
+        fields=frozenset({"metadata"}),
+        message_fields=frozenset({"reasoning_content", "reasoning_details"}),
+        nulls=False,
+        reasoning="reasoning",
     ),
     "together": Rules(reasoning="reasoning"),
     "openrouter": Rules(

@@ -32,6 +32,7 @@ ASKED = {
     "frequency_penalty": 0.1,
     "stop": None,
     "user": "u-1",
+    "prompt_cache_key": "k-1",
     "metadata": {"session_id": "s-1", "project": "tea"},
 }
 NAMED = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
