@@ -87,7 +87,7 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
     if status in _CLIENTS:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
-        return RequestRefused(message, upstream_code=said.code, param=said.param, status=status)
+        return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     reason = {
         401: "refused the gateway's key",
         403: "refused the gateway's key",
