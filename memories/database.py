@@ -103,8 +103,8 @@ def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def write_later(function: Callable[[], object]) -> None:
     """Run a small write that nobody waits for, LATER_SECONDS from now, between other writes. `function` reports its own
-    errors; it is not run at all while the writers are busy, so that it holds up nobody. A worker has no queue of writes:
-    there it runs in a thread of its own. Inline with DB_THREADS=0."""
+    errors; it is not run at all while the writers are busy, so that it holds up nobody. A worker has no queue of
+    writes: there it runs in a thread of its own. Inline with DB_THREADS=0."""
     if not settings.DB_THREADS:
         _inline(asyncio._get_running_loop(), function)
         return

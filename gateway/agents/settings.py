@@ -212,8 +212,8 @@ class AgentsFile(_Strict):
     prices: dict[str, Price] | None = Field(None, description="Prices by model; without one no money is shown.")
     upstreams: dict[Name, UpstreamSettings] | None = Field(
         None,
-        description="What upstreams take, by the name they have in the environment, which holds their addresses and keys; "
-        "its own dialect and options come before these.",
+        description="What upstreams take, by the name they have in the environment, which holds their addresses and "
+        "keys; its own dialect and options come before these.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Fields of a request by their path, as dialects and refusals name them: `messages.name` is the name of every message."""
+"""Fields of a request by their path, as dialects and refusals name them: `messages.name` is that of every message."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

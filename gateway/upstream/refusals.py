@@ -1,6 +1,6 @@
-"""What a server's refusal says of a parameter, and the change of the request that answers it: the parameter is left out,
-sent under another name, or set to the value that the server asks for. What changes the meaning of an answer stays as it
-is, and the refusal is passed on. docs/upstreams.md has the sources of the wordings."""
+"""What a server's refusal says of a parameter, and the change of the request that answers it: the parameter is dropped,
+renamed, or set to the value that the server asks for. What changes the meaning of an answer stays as it is, and the
+refusal is passed on. docs/upstreams.md has the sources of the wordings."""
 
 import json
 import re
