@@ -31,7 +31,7 @@ from gateway.upstream.answer import (
 from gateway.upstream.attempt import Attempt
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
-from gateway.upstream.faults import WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import InvalidRequest
@@ -239,7 +239,7 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
     # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
     return openai.AsyncOpenAI(
         base_url=address["url"],
-        api_key=address["key"] or "none",
+        api_key=address["key"] or NO_KEY,
         timeout=timeout,
         max_retries=0,
         http_client=http_client(timeout),

@@ -216,6 +216,17 @@ async def test_what_an_administrator_set_stays(server: RuledServer, settings: Se
     assert len(server.bodies) == 1
 
 
+async def test_without_a_key_no_word_of_a_refusal_is_hidden(
+    server: RuledServer, settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None
+) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": {"url": "http://127.0.0.1:1/v1", "key": ""}}
+    monkeypatch.setattr("tests.upstreams.server.KEY", "")
+    server.objections.append(CASES["openai: tools want the effort none"].objection())
+    server.script(Step(text="Hello."))
+    await said(request(tools=[LOOKUP]), streamed=True)
+    assert server.bodies[-1]["reasoning_effort"] == "none"
+
+
 async def test_a_later_refusal_corrects_what_was_learned(server: RuledServer, db: None) -> None:
     asks = openai("set reasoning_effort to 'none'", "reasoning_effort")
     server.objections.append(Objection(says=asks, holds=lambda body: body.get("reasoning_effort") != "none"))
