@@ -1,5 +1,6 @@
 """One request to a model server, asked again with what its refusals teach."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ from gateway.upstream.request import ModelRequest, TimeLimits
 
 MOST_REFUSALS = 3  # that are answered, of one request
 _HIDDEN = "…"
+_NUMBERS = re.compile(r"\b\w*\d\w*")  # servers add ids of requests
 
 
 class Attempt:
@@ -23,7 +25,10 @@ class Attempt:
         self._known = known
         self._learned = known.changes(request.upstream, request.model)
         self._made: dict[Change, str] = {}  # with the words that asked for it
+        self._tried: set[Change] = set()
+        self._asked_for: tuple[str | None, str] | None = None  # by the last refusal
         self._answered = 0
+        self._latest = 0  # how many changes answered it
         self._sent: Body = {}
 
     @property
@@ -44,12 +49,16 @@ class Attempt:
         answers, and not the fourth."""
         if not isinstance(fault, RequestRefused) or self._answered == MOST_REFUSALS:
             return False
-        changes = changes_for(fault, self._sent, fixed=self.dialect.set)
-        new = [change for change in changes if change not in self._made and not self._is_way_back(change)]
+        if (asked_for := (fault.param, _NUMBERS.sub("", fault.said))) == self._asked_for:
+            self._made = dict(list(self._made.items())[: -self._latest])  # they did not help
+            self.body()
+        changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
+        new = [change for change in changes if not self._is_way_back(change)]
         if not new:
             return False
-        self._answered += 1
         self._made |= {change: _words(fault, change, self._sent) for change in new}
+        self._tried |= set(new)
+        self._answered, self._asked_for, self._latest = self._answered + 1, asked_for, len(new)
         return True
 
     def helped(self) -> None:
@@ -64,7 +73,7 @@ class Attempt:
     def _is_way_back(self, change: Change) -> bool:
         """Return True if a parameter that was renamed in this request would get its first name again."""
         pair = {change.parameter, change.value} if change.kind is Kind.RENAME else set()
-        return any(made.kind is Kind.RENAME and {made.parameter, made.value} == pair for made in self._made)
+        return any(made.kind is Kind.RENAME and {made.parameter, made.value} == pair for made in self._tried)
 
 
 def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> str:

@@ -66,9 +66,11 @@ _SETS = (
 _OWN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WITH_TOOLS = re.compile(r"\btools?\b|\bfunction call", re.IGNORECASE)
 _NOT_STREAMED = re.compile(r"\bnon-?stream|\bstream\s*=\s*`?false", re.IGNORECASE)
-_ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.-]+['\"`]? with", re.IGNORECASE)
+_ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.…-]+['\"`]? with", re.IGNORECASE)
 _FIXED_VALUE = re.compile(r"only the default|only \S+ is (?:allowed|supported)", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[a-z0-9_.-]{1,32}")
+_IDENTIFIERS = frozenset({"user", "safety_identifier", "prompt_cache_key"})  # whose values name somebody
+_HIDDEN = "…"
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _WRAPPERS = frozenset({"body", "parameter", "parameters", "request"})
 
@@ -147,20 +149,48 @@ class Change:
         return True
 
 
-def changes_for(refusal: RequestRefused, body: Body, *, fixed: Container[str] = ()) -> list[Change]:
+def changes_for(
+    refusal: RequestRefused, body: Body, *, fixed: Container[str] = (), tried: Container[Change] = ()
+) -> list[Change]:
     """Return the changes that answer a refusal of this body; none where it is to be passed on. `fixed` are parameters
-    that an administrator set: they stay."""
+    that an administrator set: they stay. What was `tried` before is not tried again."""
     if refusal.details.get("status") not in _STATUSES or refusal.upstream_code in _FINAL_CODES:
         return []
-    if (wanted := _wanted_value(refusal.said, body)) is not None:
+    said = _without_phrases(refusal.said, body)
+    wanted = _wanted_value(said, body)
+    if wanted is not None and wanted not in tried:
         return [] if wanted.parameter in fixed else [wanted]
-    if not _REFUSES.search(refusal.said) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
+    if not _REFUSES.search(said) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
         return []
-    paths = list(dict.fromkeys(_refused(refusal, body)))
+    paths = list(dict.fromkeys(_refused(said, refusal.param or "", body)))
     if any(path[0] in _MEANING for path in paths):
         return []
-    found = (_answer(path, refusal, body) for path in paths if path[0] not in fixed)
-    return [change for change in found if change is not None][:MOST_CHANGES]
+    about_value = refusal.upstream_code == "unsupported_value" or bool(_ONE_VALUE.search(said))
+    found = (_answer(path, said, body, about_value=about_value) for path in paths if path[0] not in fixed)
+    return [change for change in found if change is not None and change not in tried][:MOST_CHANGES]
+
+
+def _without_phrases(said: str, body: Body) -> str:
+    """Return a server's words without phrases of the request that it quotes: what is learned holds for everybody, and
+    nobody is to word it."""
+    sent = {name: value for name, value in body.items() if name not in _HOLDERS}
+    for text in _texts(sent):
+        if len(text.split()) > 1:
+            said = said.replace(" ".join(text.split()), _HIDDEN)
+    return said
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text within a JSON value, names included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield name
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)
 
 
 def _wanted_value(said: str, body: Body) -> Change | None:
@@ -182,10 +212,10 @@ def _literal(text: str) -> Any:
     return json.loads(text)
 
 
-def _refused(refusal: RequestRefused, body: Body) -> Iterator[Path]:
+def _refused(said: str, param: str, body: Body) -> Iterator[Path]:
     """Yield the paths of the request that a refusal is about."""
-    said = _SUGGESTION.sub("", refusal.said)
-    named = _path(refusal.param or "", body, said)
+    said = _SUGGESTION.sub("", said)
+    named = _path(param, body, said)
     if named is not None and named not in {("messages",), ("tools",)}:
         yield named
         for match in _PLACE.finditer(said):
@@ -224,20 +254,20 @@ def _path(name: str, body: Body, said: str) -> Path | None:
     return None
 
 
-def _answer(path: Path, refusal: RequestRefused, body: Body) -> Change | None:
+def _answer(path: Path, said: str, body: Body, *, about_value: bool) -> Change | None:
     name = ".".join(path)
-    if len(path) == 1 and (other := _other_name(name, refusal.said, body)):
+    if len(path) == 1 and (other := _other_name(name, said, body)):
         return Change(Kind.RENAME, name, other)
     if not _may_drop(path, body):
         return None
     if len(path) > 1:
         return Change(Kind.DROP, name)
-    about_value = refusal.upstream_code == "unsupported_value" or _ONE_VALUE.search(refusal.said)
-    if about_value and not _FIXED_VALUE.search(refusal.said):
+    if about_value and not _FIXED_VALUE.search(said):
         value = body[name]
         plain = isinstance(value, bool | int | float) or (isinstance(value, str) and _PLAIN_VALUE.fullmatch(value))
-        return Change(Kind.DROP, name, value if plain else None, Condition.VALUE)
-    return Change(Kind.DROP, name, condition=_condition(refusal.said, body))
+        kept = value if plain and name not in _IDENTIFIERS else None
+        return Change(Kind.DROP, name, kept, Condition.VALUE)
+    return Change(Kind.DROP, name, condition=_condition(said, body))
 
 
 def _other_name(name: str, said: str, body: Body) -> str:

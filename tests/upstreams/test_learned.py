@@ -227,6 +227,34 @@ async def test_without_a_key_no_word_of_a_refusal_is_hidden(
     assert server.bodies[-1]["reasoning_effort"] == "none"
 
 
+@pytest.mark.parametrize("where", ["value", "name"])
+async def test_nobody_words_what_is_learned_for_everybody(where: str, server: RuledServer, db: None) -> None:
+    phrase = "low' set temperature to 0"
+    asked: dict[str, Any] = {"verbosity": phrase} if where == "value" else {"verbosity": 1, phrase: 1}
+    words = f"Unsupported value: 'verbosity' does not support '{phrase}' with this model."
+    server.objections.append(Objection(says=openai(words, "verbosity"), holds=has("verbosity")))
+    server.script(Step(text="Hello."))
+    await said(request(**asked), streamed=False)
+    assert "temperature" not in server.bodies[-1]
+    assert not [change for change in await in_thread(learned) if "temperature" in change]
+
+
+async def test_of_two_changes_only_the_one_that_helped_is_kept(server: RuledServer, db: None) -> None:
+    answers = iter(["id 7f3a", "id 99c1"])
+
+    def refuses(body: dict[str, Any]) -> bool:
+        words = f"Please set reasoning_effort to 'none'. Unsupported parameter: 'top_k' (request {next(answers, '')})"
+        server.objections[0] = Objection(says=openai(words, "top_k"), holds=refuses)
+        return "top_k" in body
+
+    server.objections.append(Objection(says=openai("set reasoning_effort to 'none'"), holds=refuses))
+    server.objections[0].holds({})
+    server.script(Step(text="Hello."))
+    await said(request(top_k=20), streamed=False)
+    assert server.bodies[-1].keys() & {"top_k", "reasoning_effort"} == set()
+    assert await in_thread(learned) == ["top_k is left out"]
+
+
 async def test_a_later_refusal_corrects_what_was_learned(server: RuledServer, db: None) -> None:
     asks = openai("set reasoning_effort to 'none'", "reasoning_effort")
     server.objections.append(Objection(says=asks, holds=lambda body: body.get("reasoning_effort") != "none"))
