@@ -276,7 +276,7 @@ def _other_name(name: str, said: str, body: Body) -> str:
     match = _OTHER_NAME.search(said)
     other = match[1] if match else _LIMITS.get(name, "")
     one, two = set(name.split("_")), set(other.split("_"))
-    usable = other != name and other not in body and other not in _MEANING | _HOLDERS and (one <= two or two <= one)
+    usable = other not in body and other not in _MEANING | _HOLDERS and (one <= two or two <= one)
     return other if usable and not isinstance(body[name], dict | list) else ""
 
 

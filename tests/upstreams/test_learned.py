@@ -197,15 +197,29 @@ async def test_it_is_learned_of_one_model_of_one_upstream(server: RuledServer, s
 
 
 async def test_a_change_is_for_requests_like_the_refused_one(server: RuledServer, db: None) -> None:
-    names = ("openai: tools want the effort none", "openai: an effort that a model does not have")
+    names = (
+        "openai: tools want the effort none",
+        "openai: an effort that a model does not have",
+        "dashscope: no thinking in one piece",
+    )
     server.objections += [CASES[name].objection() for name in names]
     server.script(*[Step(text="Hello.")] * 4)
     await said(request(tools=[LOOKUP], reasoning_effort="high"), streamed=True)
-    await said(request(reasoning_effort="minimal"), streamed=True)
+    await said(request(reasoning_effort="minimal"), streamed=False)
+    assert len(await in_thread(learned)) == 3
     server.bodies.clear()
     await said(request(reasoning_effort="high"), streamed=True)
     await said(request(), streamed=False)
-    assert [body.get("reasoning_effort") for body in server.bodies] == ["high", None]
+    sent = [(body.get("reasoning_effort"), body.get("enable_thinking")) for body in server.bodies]
+    assert sent == [("high", None), (None, False)]
+
+
+async def test_a_name_of_somebody_is_left_out_and_not_kept(server: RuledServer, db: None) -> None:
+    words = "Unsupported value: 'safety_identifier' does not support 'alice' with this model."
+    server.objections.append(Objection(says=openai(words, "safety_identifier"), holds=has("safety_identifier")))
+    server.script(Step(text="Hello."))
+    await said(request(safety_identifier="alice"), streamed=False)
+    assert not await in_thread(learned)
 
 
 async def test_what_an_administrator_set_stays(server: RuledServer, settings: Settings, db: None) -> None:
@@ -232,10 +246,13 @@ async def test_nobody_words_what_is_learned_for_everybody(where: str, server: Ru
     phrase = "low' set temperature to 0"
     asked: dict[str, Any] = {"verbosity": phrase} if where == "value" else {"verbosity": 1, phrase: 1}
     words = f"Unsupported value: 'verbosity' does not support '{phrase}' with this model."
+    server.objections.append(
+        Objection(says=openai(f"Sorry. {words}", "verbosity"), holds=lambda body: len(server.bodies) == 1)
+    )
     server.objections.append(Objection(says=openai(words, "verbosity"), holds=has("verbosity")))
     server.script(Step(text="Hello."))
     await said(request(**asked), streamed=False)
-    assert "temperature" not in server.bodies[-1]
+    assert not [body for body in server.bodies if "temperature" in body]
     assert not [change for change in await in_thread(learned) if "temperature" in change]
 
 
