@@ -34,7 +34,7 @@ from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest
-from memories.errors import InvalidRequest
+from memories.errors import DomainError, InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
@@ -68,8 +68,9 @@ class OpenAIModel:
                             attempt.helped()
                         yield chunk
                 return
-            except RequestRefused as refusal:  # within an answer
-                fault, cause = refusal, refusal.__cause__
+            except RequestRefused as refusal:  # in place of an answer, with a status of success
+                fault: DomainError = refusal
+                cause: BaseException | None = refusal.__cause__
             except WIRE_ERRORS as error:
                 fault, cause = domain_error(error), error
             if not said and attempt.again(fault):
