@@ -33,10 +33,16 @@ DIALECTS: tuple[str, ...] = get_args(DialectName)
 _NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set
 
 
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """Take the defaults out of a schema: what is not given is the dialect's own."""
+    for part in schema["properties"].values():
+        part.pop("default", None)
+
+
 class UpstreamOptions(BaseModel):
     """Changes to a dialect. Lists and maps are added to its own, other values replace them."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
     drop: list[str] = Field([], description="Fields that are left out; messages.name means that of every message.")
     rename: dict[str, str] = Field({}, description="Fields that have another name.")
@@ -64,7 +70,7 @@ class UpstreamOptions(BaseModel):
 class UpstreamSettings(BaseModel):
     """What one upstream takes. Its address and key are in the environment only."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
 
     dialect: DialectName | None = Field(None, description="The kind of server; without it: by its address.")
     options: UpstreamOptions = Field(UpstreamOptions(), description="Changes to that dialect.")

@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -307,8 +307,8 @@ async def test_it_expires(server: RuledServer, db: None) -> None:
 async def test_other_processes_learn_it_and_forget_it_within_a_minute(
     server: RuledServer, settings: Settings, monkeypatch: pytest.MonkeyPatch, db: None
 ) -> None:
-    clock = [time.monotonic()]
-    monkeypatch.setattr(known_module.time, "monotonic", lambda: clock[0])
+    clock = [1000.0]
+    monkeypatch.setattr(known_module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     settings.UPSTREAM_READ_SECONDS = 30
     here, there = Known(), Known()
     server.objections.append(SEED)

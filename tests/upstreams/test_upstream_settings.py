@@ -18,6 +18,7 @@ from pytest_django.fixtures import Settings
 
 from config.doctor import Level, findings
 from gateway.agents.file import export
+from gateway.agents.upstream_options import UpstreamOptions
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.dialects import DIALECTS, dialect_of
 from gateway.upstream.known import known
@@ -130,6 +131,9 @@ def test_the_schema_of_the_file_describes_it() -> None:
     call_command("agents", "schema", stdout=out)
     validator = Draft202012Validator(json.loads(out.getvalue()))
     assert validator.is_valid(yaml.safe_load(FILE))
+    options = validator.schema["$defs"]["UpstreamOptions"]["properties"]
+    assert options.keys() == UpstreamOptions.model_fields.keys()
+    assert all(part.keys() >= {"description"} and "default" not in part for part in options.values())
     assert not validator.is_valid({"upstreams": {"local": {"dialect": "klingon"}}})
     assert not validator.is_valid({"upstreams": {"local": {"url": "http://10.0.0.7/v1"}}})
 
