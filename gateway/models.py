@@ -40,7 +40,7 @@ class LearnedChange(models.Model):
 
     upstream = models.CharField(max_length=64)
     model = models.CharField(max_length=300)
-    kind = models.CharField(max_length=6, help_text="As in gateway.upstream.refusals, like the next three.")
+    kind = models.CharField(max_length=6, help_text="As in gateway.upstream.changes, like the next three.")
     parameter = models.CharField(max_length=200)
     value = models.CharField(max_length=100, default="null", help_text="As JSON.")
     condition = models.CharField(max_length=5, blank=True)

@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('upstream', models.CharField(max_length=64)),
                 ('model', models.CharField(max_length=300)),
-                ('kind', models.CharField(help_text='As in gateway.upstream.refusals, like the next three.', max_length=6)),
+                ('kind', models.CharField(help_text='As in gateway.upstream.changes, like the next three.', max_length=6)),
                 ('parameter', models.CharField(max_length=200)),
                 ('value', models.CharField(default='null', help_text='As JSON.', max_length=100)),
                 ('condition', models.CharField(blank=True, max_length=5)),

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.errors import RequestRefused
+from gateway.upstream.changes import Body, Change, Kind
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
-from gateway.upstream.refusals import Body, Change, Kind, changes_for
+from gateway.upstream.refusals import changes_for
 from gateway.upstream.request import ModelRequest, TimeLimits
 
 MOST_REFUSALS = 3  # that are answered, of one request

@@ -18,8 +18,8 @@ from pydantic import ValidationError
 
 from gateway.agents.upstream_options import UpstreamSettings
 from gateway.models import Configuration
+from gateway.upstream.changes import Change
 from gateway.upstream.learned import KEPT_FOR, Learned, change_of, learned_rows, learned_store
-from gateway.upstream.refusals import Change
 from memories.database import write_later
 
 logger = logging.getLogger("daybook.upstreams")
@@ -83,7 +83,7 @@ class Known:
             if pending:
                 learned_store(pending)
             self._settings, learned = _settings_read(), _learned_read()
-        except DatabaseError as error:
+        except (DatabaseError, ValueError) as error:  # or a row of a later release
             logger.info("What is known of upstreams was not stored or read: %s.", type(error).__name__)
             with self._lock:
                 self._pending = [*pending, *self._pending][-_MOST_PENDING:]
@@ -123,20 +123,18 @@ def _settings_read() -> dict[str, Mapping[str, Any]]:
 
 
 def _learned_read() -> dict[Asked, Sequence[Learned]]:
-    return _with(
-        {},
-        [
-            Learned(
-                upstream=row.upstream,
-                model=row.model,
-                change=change_of(row),
-                words=row.words,
-                learned_at=row.learned_at,
-                expires_at=row.expires_at,
-            )
-            for row in learned_rows()
-        ],
-    )
+    found = [
+        Learned(
+            upstream=row.upstream,
+            model=row.model,
+            change=change_of(row),
+            words=row.words,
+            learned_at=row.learned_at,
+            expires_at=row.expires_at,
+        )
+        for row in learned_rows()
+    ]
+    return _with({}, found)
 
 
 known = Known()

@@ -10,7 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from gateway.models import LearnedChange
-from gateway.upstream.refusals import Change, Condition, Kind
+from gateway.upstream.changes import Change, Condition, Kind
 
 KEPT_FOR = timedelta(days=30)
 MOST_OF_MODEL = 20

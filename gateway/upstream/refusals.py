@@ -4,16 +4,15 @@ refusal is passed on. docs/upstreams.md has the sources of the wordings."""
 
 import json
 import re
-from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections.abc import Container, Iterator
 from typing import Any
 
 from gateway.errors import RequestRefused
-from gateway.upstream.paths import found_at, without
+from gateway.upstream.changes import Body, Change, Condition, Kind
+from gateway.upstream.paths import found_at
 
 MOST_CHANGES = 8  # of one refusal
-_LONGEST_PATH, _LONGEST_VALUE = 200, 100
+_LONGEST_PHRASE = 1000  # of a request; words of servers are shorter
 _STATUSES = frozenset({400, 422})
 _FINAL_CODES = frozenset({"context_length_exceeded", "content_filter"})
 
@@ -47,9 +46,10 @@ _REFUSES = re.compile(
 )
 _NAME = r"[A-Za-z_]\w*(?:\.?\[\d+\]|\.\w+)*"
 _TOKEN = re.compile(rf"(?P<quote>['\"`‘“]?)(?P<name>{_NAME})")
-_NAMED_BEFORE = re.compile(r"(?:\b(?:parameter|argument|field|property|name|key|invalid)\s+|:\s*)$", re.IGNORECASE)
+_NAMED_BEFORE = re.compile(r"(?:\b(?:parameter|argument|field|property|name|key|invalid)\s+\[?|:\s*)$", re.IGNORECASE)
 _NAMED_AFTER = re.compile(
-    r"[`'\"’”]?:?\s*(?:is |are |was )?(?:not |un(?:supported|known|expected)|deprecated|no longer|extra )",
+    r"[`'\"’”]?:?\s*(?:is |are |was )?"
+    r"(?:not (?:supported|available)|un(?:supported|known|expected)|deprecated|no longer|extra )",
     re.IGNORECASE,
 )
 _SUGGESTION = re.compile(r"did you mean.*|(?:please )?use\s+\S+\s+instead.*", re.IGNORECASE | re.DOTALL)
@@ -74,79 +74,7 @@ _HIDDEN = "…"
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
 _WRAPPERS = frozenset({"body", "parameter", "parameters", "request"})
 
-Body = dict[str, Any]
 Path = tuple[str, ...]
-
-
-class Kind(StrEnum):
-    """What is done with a parameter."""
-
-    DROP = "drop"
-    RENAME = "rename"
-    SET = "set"
-
-
-class Condition(StrEnum):
-    """Which requests a change is for."""
-
-    ALWAYS = ""
-    TOOLS = "tools"  # those that offer tools
-    WHOLE = "whole"  # those that are not streamed
-    VALUE = "value"  # those in which the parameter has the change's value
-
-
-_CONDITION_WORDS = {Condition.TOOLS: " where tools are offered", Condition.WHOLE: " where nothing is streamed"}
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A change of a request. `value` is the new name or the new value; with Condition.VALUE the one that is refused.
-    `parameter` is a path without places in lists: `messages.name`."""
-
-    kind: Kind
-    parameter: str
-    value: Any = None
-    condition: Condition = Condition.ALWAYS
-
-    def __str__(self) -> str:
-        if self.kind is Kind.RENAME:
-            what = f"{self.parameter} is sent as {self.value}"
-        elif self.kind is Kind.SET:
-            what = f"{self.parameter} is set to {json.dumps(self.value)}"
-        elif self.condition is Condition.VALUE:
-            what = f"{self.parameter} is left out where it is {json.dumps(self.value)}"
-        else:
-            what = f"{self.parameter} is left out"
-        return what + _CONDITION_WORDS.get(self.condition, "")
-
-    @property
-    def lasts(self) -> bool:
-        """Return True if it can be of use to another request, and fits its row."""
-        useful = self.condition is not Condition.VALUE or self.value is not None
-        return useful and len(self.parameter) <= _LONGEST_PATH and len(json.dumps(self.value)) <= _LONGEST_VALUE
-
-    def applied(self, body: Body) -> Body:
-        """Return the body with this change, where it is for such a request. Nothing that was given is changed."""
-        if not self._is_for(body):
-            return body
-        if self.kind is Kind.SET:
-            return {**body, self.parameter: self.value}
-        path = self.parameter.split(".")
-        changed: Body = without(body, path)
-        if self.kind is Kind.RENAME and self.parameter in body:
-            changed.setdefault(self.value, body[self.parameter])
-        if len(path) > 1 and changed.get(path[0]) == {}:
-            del changed[path[0]]  # an object of which nothing is left
-        return changed
-
-    def _is_for(self, body: Mapping[str, Any]) -> bool:
-        if self.condition is Condition.TOOLS:
-            return bool(body.get("tools"))
-        if self.condition is Condition.WHOLE:
-            return not body.get("stream")
-        if self.condition is Condition.VALUE and self.value is not None:
-            return bool(body.get(self.parameter) == self.value)
-        return True
 
 
 def changes_for(
@@ -162,7 +90,7 @@ def changes_for(
         return [] if wanted.parameter in fixed else [wanted]
     if not _REFUSES.search(said) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
         return []
-    paths = list(dict.fromkeys(_refused(said, refusal.param or "", body)))
+    paths = list(dict.fromkeys(_refused(said, refusal.param or "", _Fields(body))))
     if any(path[0] in _MEANING for path in paths):
         return []
     about_value = refusal.upstream_code == "unsupported_value" or bool(_ONE_VALUE.search(said))
@@ -175,7 +103,7 @@ def _without_phrases(said: str, body: Body) -> str:
     nobody is to word it."""
     sent = {name: value for name, value in body.items() if name not in _HOLDERS}
     for text in _texts(sent):
-        if len(text.split()) > 1:
+        if len(text) <= _LONGEST_PHRASE and len(text.split()) > 1:
             said = said.replace(" ".join(text.split()), _HIDDEN)
     return said
 
@@ -212,14 +140,30 @@ def _literal(text: str) -> Any:
     return json.loads(text)
 
 
-def _refused(said: str, param: str, body: Body) -> Iterator[Path]:
+class _Fields:
+    """The names of a request's fields by where they stand, gathered once: a request may have very many messages."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._names = {
+            prefix: {name for holder in found_at(body, prefix) if isinstance(holder, dict) for name in holder}
+            for prefix in (*_CARRIERS, _PART_FIELD[:-1])
+        }
+
+    def __contains__(self, path: Path) -> bool:
+        if len(path) > 1 and path[0] in {"messages", "tools"}:
+            return path[-1] in self._names.get(path[:-1], ())
+        return next(found_at(self._body, path), None) is not None
+
+
+def _refused(said: str, param: str, fields: _Fields) -> Iterator[Path]:
     """Yield the paths of the request that a refusal is about."""
     said = _SUGGESTION.sub("", said)
-    named = _path(param, body, said)
+    named = _path(param, fields, said)
     if named is not None and named not in {("messages",), ("tools",)}:
         yield named
         for match in _PLACE.finditer(said):
-            if (path := _path(match[1], body, said)) is not None:
+            if (path := _path(match[1], fields, said)) is not None:
                 yield path
         return
     phrase = _REFUSES.search(said)
@@ -231,15 +175,15 @@ def _refused(said: str, param: str, body: Body) -> Iterator[Path]:
         before, after = said[: match.start()], said[match.end() :]
         if not telling and not _NAMED_BEFORE.search(before) and not _NAMED_AFTER.match(after):
             continue
-        if (path := _path(name, body, said)) is not None and path not in _CARRIERS:
+        if (path := _path(name, fields, said)) is not None and path not in _CARRIERS:
             yield path
 
 
-def _path(name: str, body: Body, said: str) -> Path | None:
+def _path(name: str, fields: _Fields, said: str) -> Path | None:
     """Return where the request has what a server calls by this name: as it stands, in camelCase, or, where messages or
     tools are spoken of, in these."""
     parts = [part for part in re.split(r"[.\[\]]+", name) if part and not part.isdecimal()]
-    if len(parts) > 1 and parts[0] in _WRAPPERS and parts[0] not in body:
+    if len(parts) > 1 and parts[0] in _WRAPPERS and (parts[0],) not in fields:
         del parts[0]
     if len(parts) > 2 and parts[0] == "messages" and parts[1] in _ROLES:
         del parts[1]
@@ -249,7 +193,7 @@ def _path(name: str, body: Body, said: str) -> Path | None:
     for path in (tuple(parts), tuple(snake)):
         inside = [prefix for prefix in _CARRIERS if len(path) == 1 and re.search(rf"\b{prefix[0]}\b", said)]
         for whole in (*((*prefix, *path) for prefix in inside), path):
-            if next(found_at(body, whole), None) is not None:
+            if whole in fields:
                 return whole
     return None
 

@@ -23,6 +23,7 @@ from gateway.upstream import ModelRequest, OpenAIModel
 from gateway.upstream import known as known_module
 from gateway.upstream.known import Known, known
 from gateway.upstream.learned import MOST_OF_MODEL, change_of
+from gateway.upstream.refusals import changes_for
 from memories.database import in_thread
 from memories.errors import DomainError
 from reviews.frozen import FrozenConversation
@@ -96,6 +97,44 @@ async def test_a_refusal_is_answered_and_what_helped_is_kept(
         assert {name: server.bodies[-1].get(name) for name in case.sent} == case.sent
         assert len(server.bodies) == 2 + turn, "the second request is right at once"
     assert await in_thread(learned) == case.learned
+
+
+BODY = {"model": "m", "messages": [{**HI, "name": "alice"}], "tools": [LOOKUP], "stream": True} | dict.fromkeys(
+    ("seed", "top_k", "user", "temperature", "presence_penalty", "reasoning_effort", "stop", "max_tokens"), 1
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("Malformed input request: #: extraneous key [seed] is not permitted, please reformat", ["seed is left out"]),
+        ('Bad request: json: unknown field "top_k"', ["top_k is left out"]),
+        ("Extra inputs are not permitted, field: 'top_k', value: 1", ["top_k is left out"]),
+        ("unknown field: parameter 'seed' is not a valid field", ["seed is left out"]),
+        ("Unsupported parameters: `top_k`, `presence_penalty`", ["top_k is left out", "presence_penalty is left out"]),
+        ("Unrecognized request arguments supplied: top_k, presence_penalty",
+         ["top_k is left out", "presence_penalty is left out"]),
+        ("Additional properties are not allowed ('seed' was unexpected)", ["seed is left out"]),
+        ("seed is not supported by this model", ["seed is left out"]),
+        ("messages.0.user.name: Extra inputs are not permitted", ["messages.name is left out"]),
+        ("body.seed: Extra inputs are not permitted", ["seed is left out"]),
+        ("`temperature` may only be set to 0.5 when thinking is enabled.", ["temperature is set to 0.5"]),
+        ("Unsupported parameter: 'seed'. Use 'random_seed' instead.", ["seed is sent as random_seed"]),
+        ("Unsupported parameter: 'top_k'. Use 'presence_penalty' instead.", ["top_k is left out"]),
+        ("Unsupported parameter: 'top_k'. Use 'temperature_scale' instead.", ["top_k is left out"]),
+        ("The user messages must not be empty", []),
+        ("This user is not allowed to use the model m", []),
+        ("The seed must be an integer", []),
+        ("temperature must be set to 0, 0.5 or 1", []),
+        ("Unsupported content type in messages", []),
+        ("tools.0.function.parameters: Extra inputs are not permitted", []),
+        ("messages.0.content: Extra inputs are not permitted", []),
+        ("'stop' and 'seed' are not supported", []),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_read_however_it_is_worded(words: str, changes: list[str]) -> None:
+    refusal = RequestRefused("", said=words, status=400)
+    assert [str(change) for change in changes_for(refusal, BODY)] == changes
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])

@@ -20,9 +20,9 @@ from config.doctor import Level, findings
 from gateway.agents.file import export
 from gateway.agents.upstream_options import UpstreamOptions
 from gateway.models import Configuration, LearnedChange
+from gateway.upstream.changes import Change, Kind
 from gateway.upstream.dialects import DIALECTS, dialect_of
 from gateway.upstream.known import known
-from gateway.upstream.refusals import Change, Kind
 from memories.models import AuditEntry
 from tests.admin_rows import staff_client
 
