@@ -28,6 +28,7 @@ class Condition(StrEnum):
     TOOLS = "tools"  # those that offer tools
     WHOLE = "whole"  # those that are not streamed
     VALUE = "value"  # those in which the parameter has the change's value
+    ONCE = "once"  # the refused one only
 
 
 _CONDITION_WORDS = {Condition.TOOLS: " where tools are offered", Condition.WHOLE: " where nothing is streamed"}
@@ -57,7 +58,7 @@ class Change:
     @property
     def lasts(self) -> bool:
         """Return True if it can be of use to another request, and fits its row."""
-        useful = self.condition is not Condition.VALUE or self.value is not None
+        useful = self.condition is not Condition.ONCE
         return useful and len(self.parameter) <= _LONGEST_PATH and len(json.dumps(self.value)) <= _LONGEST_VALUE
 
     def applied(self, body: Body) -> Body:
@@ -79,6 +80,6 @@ class Change:
             return bool(body.get("tools"))
         if self.condition is Condition.WHOLE:
             return not body.get("stream")
-        if self.condition is Condition.VALUE and self.value is not None:
+        if self.condition is Condition.VALUE:
             return bool(body.get(self.parameter) == self.value)
         return True

@@ -53,7 +53,7 @@ _NAMED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _SUGGESTION = re.compile(r"did you mean.*|(?:please )?use\s+\S+\s+instead.*", re.IGNORECASE | re.DOTALL)
-_CIRCUMSTANCE = re.compile(r"\b(?:with|when|while|if|unless|because)\b.*", re.IGNORECASE | re.DOTALL)
+_CIRCUMSTANCE = re.compile(r"\b(?:with|when|while|if|unless|because)\b(?:[^.;]|\.(?=\w))*", re.IGNORECASE)
 _OTHER_NAME = re.compile(r"\buse\s+['\"`]?([a-z]\w*)['\"`]?\s+instead", re.IGNORECASE)
 _PLACE = re.compile(rf"(?:^|; )({_NAME}): ")  # as read_error words a list of details
 _VALUE = r"(?:['\"`](?P<word>[A-Za-z0-9_-]{1,32})['\"`]|(?P<literal>true|false|none|-?\d+(?:\.\d+)?)\b)"
@@ -129,7 +129,7 @@ def _wanted_value(said: str, body: Body) -> Change | None:
             value = match["word"] if match["word"] is not None else _literal(match["literal"])
             if not _OWN_NAME.fullmatch(name) or name in _MEANING | _HOLDERS | _ALL_LIMITS or body.get(name) == value:
                 continue
-            return Change(Kind.SET, name, value, _condition(said, body))
+            return Change(Kind.SET, name, value, _condition(said, name, body))
     return None
 
 
@@ -209,9 +209,10 @@ def _answer(path: Path, said: str, body: Body, *, about_value: bool) -> Change |
     if about_value and not _FIXED_VALUE.search(said):
         value = body[name]
         plain = isinstance(value, bool | int | float) or (isinstance(value, str) and _PLAIN_VALUE.fullmatch(value))
-        kept = value if plain and name not in _IDENTIFIERS else None
-        return Change(Kind.DROP, name, kept, Condition.VALUE)
-    return Change(Kind.DROP, name, condition=_condition(said, body))
+        if not plain or name in _IDENTIFIERS:
+            return Change(Kind.DROP, name, condition=Condition.ONCE)
+        return Change(Kind.DROP, name, value, Condition.VALUE)
+    return Change(Kind.DROP, name, condition=_condition(said, name, body))
 
 
 def _other_name(name: str, said: str, body: Body) -> str:
@@ -234,7 +235,13 @@ def _may_drop(path: Path, body: Body) -> bool:
     return path[0] not in _HOLDERS and not (path[0] == "parallel_tool_calls" and body[path[0]] is False)
 
 
-def _condition(said: str, body: Body) -> Condition:
+def _condition(said: str, name: str, body: Body) -> Condition:
+    """Return which requests a change is for. Where another parameter of the request is the reason, it is for this request
+    only: others may not have it."""
+    reasons = " ".join(match[0] for match in _CIRCUMSTANCE.finditer(said)).lower()
+    words = set(re.split(r"[\W_]+", reasons))
+    if any(words & set(other.split("_")) for other in body if other not in _HOLDERS | {name}):
+        return Condition.ONCE
     if body.get("tools") and _WITH_TOOLS.search(said):
         return Condition.TOOLS
     if not body.get("stream") and _NOT_STREAMED.search(said):

@@ -79,13 +79,6 @@ CASES: dict[str, Case] = {
         sent={"reasoning_effort": None},
         learned=["reasoning_effort is left out"],
     ),
-    "openai: one parameter because of another": Case(
-        says=openai("Unsupported parameter: 'top_p' is not supported with 'reasoning_effort'."),
-        holds=lambda body: {"top_p", "reasoning_effort"} <= body.keys(),
-        asked={"top_p": 0.9, "reasoning_effort": "high"},
-        sent={"top_p": None, "reasoning_effort": "high"},
-        learned=["top_p is left out"],
-    ),
     "openai: max_tokens": Case(
         says=openai(
             "Unsupported parameter: 'max_tokens' is not supported with this model. "

@@ -253,6 +253,25 @@ async def test_a_change_is_for_requests_like_the_refused_one(server: RuledServer
     assert sent == [("high", None), (None, False)]
 
 
+@pytest.mark.parametrize(
+    ("words", "asked", "name", "sent"),
+    [
+        ("Unsupported parameter: 'top_p' is not supported with 'reasoning_effort'.", {"top_p": 0.9}, "top_p", None),
+        ("`top_k` may only be set to 1 when thinking is enabled.", {"top_k": 5, "enable_thinking": True}, "top_k", 1),
+        ("`top_k` is deprecated if you enable thinking. Sorry.", {"top_k": 5, "enable_thinking": True}, "top_k", None),
+    ],
+)
+async def test_what_another_parameter_is_the_reason_of_is_not_kept(
+    words: str, asked: dict[str, Any], name: str, sent: Any, server: RuledServer, db: None
+) -> None:
+    server.objections.append(Objection(says=openai(words), holds=lambda body: body.get(name) == asked[name]))
+    server.script(Step(text="Hello."))
+    await said(request(reasoning_effort="high", **asked), streamed=False)
+    assert server.bodies[-1].items() >= {"reasoning_effort": "high"}.items()
+    assert server.bodies[-1].get(name) == sent
+    assert not await in_thread(learned), "it holds for requests that have both"
+
+
 async def test_a_name_of_somebody_is_left_out_and_not_kept(server: RuledServer, db: None) -> None:
     words = "Unsupported value: 'safety_identifier' does not support 'alice' with this model."
     server.objections.append(Objection(says=openai(words, "safety_identifier"), holds=has("safety_identifier")))
