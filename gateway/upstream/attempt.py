@@ -67,7 +67,7 @@ class Attempt:
         if not self._made:
             return
         lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}
-        self._made, self._learned = {}, [*self._learned, *self._made]
+        self._made = {}
         if lasting:
             self._known.learn(self.request.upstream, self.request.model, lasting)
 

@@ -236,8 +236,8 @@ def _may_drop(path: Path, body: Body) -> bool:
 
 
 def _condition(said: str, name: str, body: Body) -> Condition:
-    """Return which requests a change is for. Where another parameter of the request is the reason, it is for this request
-    only: others may not have it."""
+    """Return which requests a change is for: where another parameter of the request is the reason, this one only, since
+    others may not have that parameter."""
     reasons = " ".join(match[0] for match in _CIRCUMSTANCE.finditer(said)).lower()
     words = set(re.split(r"[\W_]+", reasons))
     if any(words & set(other.split("_")) for other in body if other not in _HOLDERS | {name}):
