@@ -115,6 +115,7 @@ UNFOLD: dict[str, Any] = {
                 "title": "Operation",
                 "items": [
                     _item("Workers", "memory", "gateway", "worker"),
+                    _item("Learned changes", "school", "gateway", "learnedchange"),
                     _item("Notifications", "notifications", "memories", "notification"),
                     _item("Book limits", "straighten", "memories", "booklimits"),
                     _item("Audit log", "fact_check", "memories", "auditentry"),

@@ -24,6 +24,8 @@ from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
+from gateway.upstream.known import known
+from gateway.upstream.learned import change_of, learned_rows
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
@@ -56,13 +58,15 @@ def findings() -> Iterator[Finding]:
     if database.level is not Level.FAILED:
         for check in (_migrations, _worker, _stuck_runs, _stuck_reviews):
             yield _asking_the_database(check)
+        known.sync()
     yield _queue()
     yield from _upstreams()
     if database.level is not Level.FAILED:
-        try:
-            yield from list(_left_out())
-        except DatabaseError as error:
-            yield Finding("agents", Level.FAILED, f"unknown: {_first_line(error)}")
+        for name, look in (("learned", _learned), ("agents", _left_out)):
+            try:
+                yield from list(look())
+            except DatabaseError as error:
+                yield Finding(name, Level.FAILED, f"unknown: {_first_line(error)}")
 
 
 def _configuration() -> Finding:
@@ -161,6 +165,15 @@ def _upstreams() -> Iterator[Finding]:
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
         check = f"upstream {name}" if name != "default" else "upstream"
         yield upstream_finding(check, url=upstream["url"], key=upstream["key"], dialect=dialect_of(name))
+
+
+def _learned() -> Iterator[Finding]:
+    """What refusals have taught, with dates and the server's words; nothing where there is nothing."""
+    for row in learned_rows():
+        when = f"since {row.learned_at:%Y-%m-%d}, until {row.expires_at:%Y-%m-%d}"
+        yield Finding(
+            "learned", Level.OK, f"{row.upstream}, model {row.model}: {change_of(row)}, {when}: “{row.words}”"
+        )
 
 
 def _left_out() -> Iterator[Finding]:

@@ -290,6 +290,7 @@ SNAPSHOT_SESSIONS = ENV.snapshot_sessions
 SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 # How often a process that holds caches looks for what was forgotten in others; 0: never (tests).
 INVALIDATION_SECONDS = 0.5
+UPSTREAM_READ_SECONDS = 30.0
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
 REVOKED_KEY_DAYS = ENV.revoked_key_days

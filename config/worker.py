@@ -14,6 +14,7 @@ from django_q.cluster import Cluster
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
 from config.sweeps import SWEEPS, Sweep
+from gateway.upstream.known import known
 from memories.database import settle_worker
 from memories.ids import uuid7
 
@@ -79,6 +80,7 @@ class SweepLoop:
 def run_worker() -> int:
     """Work until SIGTERM or SIGINT. Returns the exit code: 1 if queue or sweeps ended by themselves."""
     forks_die_with_parent()
+    known.sync()  # the queue's processes inherit it
     settle_worker()
     cluster = Cluster()
     inbox = SignalInbox(signal.SIGTERM, signal.SIGINT)  # in place of the cluster's handlers, which wait without limit

@@ -27,11 +27,13 @@ class Restarting(Overloaded):
 
 class RequestRefused(InvalidRequest):
     """The upstream refused a request for a reason that is the client's business: it keeps the upstream's code and
-    param. details: status."""
+    param. `said` are its own words, without key and address. details: status."""
 
-    def __init__(self, message: str, *, upstream_code: str = "", param: str | None = None, **details: Any) -> None:
+    def __init__(
+        self, message: str, *, upstream_code: str = "", param: str | None = None, said: str = "", **details: Any
+    ) -> None:
         super().__init__(message, param=param, **details)
-        self.upstream_code = upstream_code
+        self.upstream_code, self.said = upstream_code, said
 
     def as_json(self) -> dict[str, Any]:
         answer = super().as_json()

@@ -25,7 +25,7 @@ class Agent(models.Model):
 
 
 class Configuration(models.Model):
-    """The other sections of the agents file (memories, model_roles, prices), one row each."""
+    """The other sections of the agents file (memories, model_roles, prices, upstreams), one row each."""
 
     section = models.CharField(max_length=32, primary_key=True)
     value = models.JSONField(default=dict)
@@ -33,6 +33,30 @@ class Configuration(models.Model):
 
     def __str__(self) -> str:
         return self.section
+
+
+class LearnedChange(models.Model):
+    """What a refusal of a model server taught: a change of requests to one model that made the server take them."""
+
+    upstream = models.CharField(max_length=64)
+    model = models.CharField(max_length=300)
+    kind = models.CharField(max_length=6, help_text="As in gateway.upstream.changes, like the next three.")
+    parameter = models.CharField(max_length=200)
+    value = models.CharField(max_length=100, default="null", help_text="As JSON.")
+    condition = models.CharField(max_length=5, blank=True)
+    words = models.CharField(max_length=400, help_text="What the server said.")
+    learned_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["upstream", "model", "kind", "parameter", "value", "condition"], name="learned_change_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream}, {self.model}: {self.kind} {self.parameter}"
 
 
 class ApiKey(models.Model):

@@ -1,18 +1,23 @@
 """The gateway, write side: agents, configuration and sessions. Runs and messages are written by gateway.runs,
 keys by gateway.keys."""
 
+from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings as configured
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.utils import timezone
 from pydantic import ValidationError
 
 from gateway.agents.settings import AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
-from gateway.models import Agent, Configuration, Session
+from gateway.models import Agent, Configuration, LearnedChange, Session
+from gateway.upstream import missing_upstream
+from gateway.upstream.known import SECTION as UPSTREAMS
+from gateway.upstream.known import known
 from memories import invalidation
 from memories.audit import SYSTEM, Action, audit_record
 from memories.caller import UNLIMITED, KeyLimits
@@ -61,13 +66,22 @@ def agents_apply(file: AgentsFile) -> list[str]:
             configuration_save(section, part.model_dump(mode="json", exclude_defaults=True))
     if file.prices is not None:
         configuration_save("prices", {name: price.model_dump(mode="json") for name, price in file.prices.items()})
+    if file.upstreams is not None:
+        configuration_save(UPSTREAMS, upstream_values(file))
     audit_record(Action.SETTINGS_CHANGE, actor=SYSTEM, kind="agent", count=len(file.agents), note="By an agents file.")
     return list(file.agents)
+
+
+def upstream_values(file: AgentsFile) -> dict[str, Any]:
+    """Return what a file says of upstreams, as it is stored: what it leaves out is left to the dialect."""
+    return {name: part.model_dump(mode="json", exclude_unset=True) for name, part in (file.upstreams or {}).items()}
 
 
 def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     """Store one of the file's other sections. Raises InvalidRequest."""
     settings_check(AgentsFile, {section: value}, where="")
+    if section == UPSTREAMS:
+        _require_upstreams(value)
     row = Configuration.objects.filter(section=section).first()
     if row is not None and row.value == value:
         return row
@@ -77,7 +91,25 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     if section == "memories":
         # Every turn compares its agent's version: so the new settings hold in every process, without another query.
         Agent.objects.update(version=F("version") + 1)
+    if section == UPSTREAMS:
+        transaction.on_commit(known.sync, robust=True)
     return row
+
+
+def _require_upstreams(names: Iterable[str]) -> None:
+    """Raises InvalidRequest for an upstream that nobody configured; the demo model is the default one."""
+    for name in names:
+        if name not in (configured.DAYBOOK_UPSTREAMS or {"default"}):
+            path = f"upstreams.{name}"
+            raise InvalidRequest(f"{path}: {missing_upstream(name)} Nothing was applied.", param=path)
+
+
+@transaction.atomic
+def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
+    """Forget what was learned of model servers: the next refusal teaches it again. Other processes follow within a
+    minute."""
+    rows.delete()
+    transaction.on_commit(known.sync, robust=True)
 
 
 def _book_limits_renew() -> None:

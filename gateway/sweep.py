@@ -12,6 +12,7 @@ from gateway.models import ApiKey
 from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
 from gateway.sign_in import attempts_purge
+from gateway.upstream.learned import learned_purge
 from gateway.usage import count_usage
 
 
@@ -26,9 +27,11 @@ def runs_sweep() -> None:
 
 
 def accounts_sweep() -> None:
-    """Delete logins that ended, failed sign-ins that no longer count, and keys that were revoked long ago. The audit
-    log keeps that there were such keys. Idempotent; safe in several workers."""
+    """Delete logins that ended, failed sign-ins that no longer count, keys that were revoked long ago, and what was
+    learned of model servers and has expired. The audit log keeps that there were such keys. Idempotent; safe in several
+    workers."""
     now = timezone.now()
     LoginSession.objects.filter(expire_date__lt=now).delete()
     attempts_purge()
     ApiKey.objects.filter(revoked_at__lt=now - timedelta(days=settings.REVOKED_KEY_DAYS)).delete()
+    learned_purge(now)

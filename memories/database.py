@@ -103,11 +103,15 @@ def in_turn(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 def write_later(function: Callable[[], object]) -> None:
     """Run a small write that nobody waits for, LATER_SECONDS from now, between other writes. `function` reports its own
-    errors; it is not run at all while the writers are busy, so that it holds up nobody. Inline with DB_THREADS=0."""
+    errors; it is not run at all while the writers are busy, so that it holds up nobody. A worker has no queue of
+    writes: there it runs in a thread of its own. Inline with DB_THREADS=0."""
     if not settings.DB_THREADS:
-        function()
+        _inline(asyncio._get_running_loop(), function)
         return
-    timer = threading.Timer(LATER_SECONDS, _write_lane.offer, (_LATER_BUSY_SECONDS, function))
+    if _is_worker:
+        timer = threading.Timer(LATER_SECONDS, _run_and_disconnect, (function,))
+    else:
+        timer = threading.Timer(LATER_SECONDS, _write_lane.offer, (_LATER_BUSY_SECONDS, function))
     timer.daemon = True
     timer.start()
 
@@ -263,7 +267,14 @@ async def _run(lane: _Lane, seconds: float, function: Callable[[], T]) -> T:
         timer.cancel()
 
 
-def _inline(loop: asyncio.AbstractEventLoop, function: Callable[[], T]) -> T:
+def _run_and_disconnect(function: Callable[[], object]) -> None:
+    try:
+        function()
+    finally:
+        connections.close_all()
+
+
+def _inline(loop: asyncio.AbstractEventLoop | None, function: Callable[[], T]) -> T:
     # Django refuses the ORM where a loop is running; for the length of this call there is none.
     asyncio._set_running_loop(None)
     try:

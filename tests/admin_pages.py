@@ -11,7 +11,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from gateway.keys import api_key_create
-from gateway.models import Session, Worker
+from gateway.models import LearnedChange, Session, Worker
 from gateway.services import agent_save, configuration_save
 from memories.artifacts import artifact_put
 from memories.auditors import auditors_make
@@ -50,6 +50,14 @@ def set_make(name: str) -> None:
     api_key_create(owner=owner, name="laptop")
     Group.objects.create(name=f"friends of {name}")
     Worker.objects.create(host=name, pid=1)
+    LearnedChange.objects.create(
+        upstream=name,
+        model="m",
+        kind="drop",
+        parameter="seed",
+        words="Unknown parameter.",
+        expires_at=timezone.now() + timedelta(days=30),
+    )
     Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
     review_make(session, book)
     consolidation_make(session, book)

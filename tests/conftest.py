@@ -15,6 +15,7 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from gateway import authentication, live, upstream
 from gateway.models import Agent, Session
+from gateway.upstream.known import known
 from memories import counters
 from memories.audit_triggers import triggers_drop
 from memories.models import Owner
@@ -77,6 +78,7 @@ def django_db_setup(
 def fresh_process() -> Generator[None]:
     """What a process keeps between requests is forgotten between tests."""
     yield
+    known.forget()
     snapshots.clear()
     authentication.forget_keys()
     thread_cache.clear()

@@ -30,6 +30,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 SWEEP_SECONDS = 0.2
 # A thread that looks at the database would outlive the test.
 INVALIDATION_SECONDS = 0
+# What is known of upstreams is read where a test says so.
+UPSTREAM_READ_SECONDS = 0
 ALLOWED_HOSTS = ["testserver", "127.0.0.1", "localhost"]
 MIDDLEWARE = [
     "tests.static_files.StaticFilesReadOnce" if name == "config.middleware.PageStatic" else name

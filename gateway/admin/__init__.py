@@ -1,5 +1,5 @@
 """The admin's pages of the gateway: sessions and runs to look at, agents and keys to look after."""
 
-from gateway.admin import agents, keys, operations, sessions
+from gateway.admin import agents, keys, learned, operations, sessions
 
-__all__ = ["agents", "keys", "operations", "sessions"]
+__all__ = ["agents", "keys", "learned", "operations", "sessions"]

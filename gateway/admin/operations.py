@@ -1,4 +1,4 @@
-"""What an operator looks at: the workers, and the settings of consolidation, model roles and prices."""
+"""What an operator looks at: the workers, and the settings of consolidation, model roles, prices and upstreams."""
 
 from datetime import timedelta
 from typing import Any
@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from gateway.admin.prices_form import PricesField, prices_text
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
+from gateway.admin.upstreams_form import UpstreamsField, upstreams_text
 from gateway.agents.settings import ConsolidationSettings, ModelRoles
 from gateway.models import Configuration, Worker
 from gateway.services import configuration_save
@@ -55,15 +56,19 @@ class WorkerAdmin(ReadOnlyAdmin):
 
 class _ConfigurationForm(RefusableForm):
     prices = PricesField()
+    upstreams = UpstreamsField()
 
     class Meta:
         model = Configuration
         fields = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        sections = [*_PARTS, "prices"]
+        sections = [*_PARTS, "prices", "upstreams"]
         stored = dict(Configuration.objects.filter(section__in=sections).values_list("section", "value"))
-        initial: dict[str, Any] = {"prices": prices_text(stored.get("prices", {}))}
+        initial: dict[str, Any] = {
+            "prices": prices_text(stored.get("prices", {})),
+            "upstreams": upstreams_text(stored.get("upstreams", {})),
+        }
         for section, (_, model) in _PARTS.items():
             initial |= schema_initial(model, stored.get(section, {}), f"{section}_")
         kwargs["initial"] = {**initial, **kwargs.get("initial", {})}
@@ -105,6 +110,7 @@ class ConfigurationAdmin(ServiceAdmin):
             for section, (title, model) in _PARTS.items()
         ),
         ("Prices", {"fields": ("prices",)}),
+        ("Model servers", {"fields": ("upstreams",)}),
     )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -130,3 +136,5 @@ class ConfigurationAdmin(ServiceAdmin):
                 value = model.model_validate(form.part(section)).model_dump(mode="json", exclude_defaults=True)
                 configuration_save(section, value)
             configuration_save("prices", form.cleaned_data["prices"])
+            if "upstreams" in form.changed_data:
+                configuration_save("upstreams", form.cleaned_data["upstreams"])

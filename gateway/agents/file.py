@@ -30,7 +30,8 @@ def parse(text: str) -> AgentsFile:
         data = {}
     if not isinstance(data, dict):
         raise InvalidRequest(
-            "The file is a mapping with `agents`, `memories`, `model_roles` and `prices`. Nothing was applied."
+            "The file is a mapping with `agents`, `memories`, `model_roles`, `prices` and `upstreams`. Nothing was "
+            "applied."
         )
     checked: AgentsFile = settings_check(AgentsFile, data, where="")
     return checked
@@ -74,5 +75,6 @@ def export() -> str:
         "memories": ConsolidationSettings.model_validate(sections.get("memories", {})).model_dump(mode="json"),
         "model_roles": ModelRoles.model_validate(sections.get("model_roles", {})).model_dump(mode="json"),
         "prices": sections.get("prices", {}),
+        "upstreams": sections.get("upstreams", {}),
     }
     return yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

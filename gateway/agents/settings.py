@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, StringConstraints
 from pydantic.alias_generators import to_camel
 
+from gateway.agents.upstream_options import UpstreamSettings
+
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 OptionalName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")]
@@ -208,6 +210,11 @@ class AgentsFile(_Strict):
     memories: ConsolidationSettings | None = Field(None, description="Consolidation.")
     model_roles: ModelRoles | None = Field(None, description="Models of background work by role.")
     prices: dict[str, Price] | None = Field(None, description="Prices by model; without one no money is shown.")
+    upstreams: dict[Name, UpstreamSettings] | None = Field(
+        None,
+        description="What upstreams take, by the name they have in the environment, which holds their addresses and "
+        "keys; its own dialect and options come before these.",
+    )
 
 
 def agents_file_schema() -> dict[str, Any]:

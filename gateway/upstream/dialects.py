@@ -1,5 +1,6 @@
 """How model servers differ, as data: one description per kind of server, found by the upstream's address or named in
-the environment, where an administrator may also change any of it. docs/upstreams.md has the sources of each rule."""
+the environment, the agents file or the admin, where an administrator may also change any of it. docs/upstreams.md has
+the sources of each rule."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -7,6 +8,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
+
+from gateway.upstream.known import known
 
 _NOTHING: Mapping[str, Any] = {}
 
@@ -51,11 +54,11 @@ class Dialect:
         """This dialect with an administrator's options: lists and maps are added to its own, the rest replaces."""
         more: dict[str, Any] = {}
         for name, value in options.items():
-            known = getattr(self, name)
+            own = getattr(self, name)
             if isinstance(value, Mapping):
-                value = {**known, **value}
+                value = {**own, **value}
             elif isinstance(value, list | tuple):
-                value = (*known, *value)
+                value = (*own, *value)
             more[name] = value
         return replace(self, **more)
 
@@ -139,13 +142,22 @@ OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
 }  # fmt: skip
 
 
+# Dialects by upstream, with the environment and the stored settings that they were made of.
+_made: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Dialect]] = {}
+
+
 def dialect_of(upstream: str) -> Dialect:
-    """Return the dialect of an upstream: as it was named, else by its address, with the options that were set."""
+    """Return the dialect of an upstream: as it was named, else by its address, with the options that were set. What the
+    environment says comes before what the agents file or the admin says. A look-up, unless one of them changed."""
     configured: Mapping[str, Any] = settings.DAYBOOK_UPSTREAMS.get(upstream) or _NOTHING
-    name = configured.get("dialect") or _known(str(configured.get("url") or ""))
-    options = configured.get("options") or _NOTHING
-    dialect = DIALECTS[name] if name else _UNKNOWN
-    return dialect.changed(options) if options else dialect
+    stored = known.settings_of(upstream)
+    made = _made.get(upstream)
+    if made is None or made[0] is not configured or made[1] is not stored:
+        name = configured.get("dialect") or stored.get("dialect") or _known(str(configured.get("url") or ""))
+        options = {**(stored.get("options") or _NOTHING), **(configured.get("options") or _NOTHING)}
+        dialect = DIALECTS[name] if name else _UNKNOWN
+        made = _made[upstream] = (configured, stored, dialect.changed(options))
+    return made[2]
 
 
 def recognised(url: str) -> str:
@@ -157,8 +169,8 @@ def recognised(url: str) -> str:
 def _known(url: str) -> str:
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
-    for known, name in ADDRESSES.items():
-        if host == known or host.endswith(("." + known, "-" + known)):
+    for address, name in ADDRESSES.items():
+        if host == address or host.endswith(("." + address, "-" + address)):
             return name
     return PORTS.get(_port(url), "")
 

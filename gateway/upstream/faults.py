@@ -19,6 +19,8 @@ _FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
 _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
+NO_KEY = "none"
+"""What the SDK is given for an upstream that has no key: no secret, and a word that refusals use."""
 
 # What the wire can raise; ValueError and RecursionError stand for a body that is not usable JSON or UTF-8.
 WIRE_ERRORS = (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, ValueError, RecursionError)
@@ -87,7 +89,7 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
     if status in _CLIENTS:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
-        return RequestRefused(message, upstream_code=said.code, param=said.param, status=status)
+        return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     reason = {
         401: "refused the gateway's key",
         403: "refused the gateway's key",
@@ -106,4 +108,4 @@ def _content(response: httpx2.Response) -> bytes:
 def _secrets(request: httpx2.Request) -> list[str]:
     """Return what of a request no message may repeat: its key, and where it went."""
     keys = [value.removeprefix("Bearer ") for name in _KEY_HEADERS if (value := request.headers.get(name))]
-    return [*keys, f"{request.url.host}:{request.url.port}", request.url.host]
+    return [*(key for key in keys if key != NO_KEY), f"{request.url.host}:{request.url.port}", request.url.host]

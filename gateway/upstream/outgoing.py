@@ -7,6 +7,7 @@ from typing import Any
 from gateway.upstream.call_ids import SHAPES, made_id
 from gateway.upstream.dialects import Dialect
 from gateway.upstream.kept import Kept, kept_of
+from gateway.upstream.paths import without
 from prompts.conversation import NOTHING_SAID
 
 _SYSTEM = frozenset({"system", "developer"})
@@ -30,19 +31,8 @@ def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) ->
             sent.setdefault(new, given)
     sent |= dialect.set
     for path in dialect.drop:
-        sent = _without(sent, path.split("."))
+        sent = without(sent, path.split("."))
     return sent
-
-
-def _without(value: Any, path: Sequence[str]) -> Any:
-    """Return a copy of a JSON value without what stands at a path; lists on the way are gone through."""
-    if isinstance(value, list):
-        return [_without(item, path) for item in value]
-    if not isinstance(value, dict) or path[0] not in value:
-        return value
-    if len(path) == 1:
-        return {name: item for name, item in value.items() if name != path[0]}
-    return {**value, path[0]: _without(value[path[0]], path[1:])}
 
 
 def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]) -> list[Message]:

@@ -78,10 +78,14 @@ class ModelRequest:
     @property
     def limits(self) -> TimeLimits:
         """How long this request may take."""
-        return TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect_of(self.upstream))
+        return self.limits_in(dialect_of(self.upstream))
 
-    def body(self, *, stream: bool) -> dict[str, Any]:
-        """Return the request as it goes over the wire."""
+    def limits_in(self, dialect: Dialect) -> TimeLimits:
+        """Return how long this request may take at a server of that dialect."""
+        return TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect)
+
+    def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
+        """Return the request as it goes over the wire, in its upstream's dialect where none is given."""
         body = {**self.parameters, "model": self.model, "messages": list(self.messages)}
         if self.tools:
             body["tools"] = list(self.tools)
@@ -93,7 +97,7 @@ class ModelRequest:
             body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
         else:
             body.pop("stream_options", None)
-        return request_body(body, dialect_of(self.upstream), upstream=self.upstream)
+        return request_body(body, dialect or dialect_of(self.upstream), upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that say to the server, and to its logs, what the request belongs to."""

@@ -5,7 +5,7 @@ the rest of a turn. One client per upstream and process. Everything that goes wr
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -17,7 +17,7 @@ import openai
 from django.conf import settings
 
 from gateway.demo.transport import DemoTransport
-from gateway.errors import UpstreamUnreachable
+from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.requests import request_id
 from gateway.upstream.answer import (
     DONE,
@@ -29,11 +29,13 @@ from gateway.upstream.answer import (
     is_finished,
     says_something,
 )
-from gateway.upstream.dialects import dialect_of
+from gateway.upstream.attempt import Attempt
+from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
-from gateway.upstream.faults import WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
+from gateway.upstream.known import Known, known
 from gateway.upstream.request import Deadlines, ModelRequest, naming_headers
-from memories.errors import InvalidRequest
+from memories.errors import DomainError, InvalidRequest
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
@@ -47,35 +49,49 @@ class _Opened(openai.AsyncStream[Chunk]):
 class OpenAIModel:
     """A model behind an OpenAI-compatible server, or the demo model behind the same wire protocol in process."""
 
-    def __init__(self) -> None:
+    def __init__(self, known: Known = known) -> None:
         self._clients: dict[str, tuple[asyncio.AbstractEventLoop, openai.AsyncOpenAI]] = {}
+        self._known = known
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        deadlines = Deadlines(request.limits)
-        try:
-            async with (
-                self._opened(request, deadlines, stream=True) as response,
-                aclosing(_chunks(response, deadlines)) as chunks,
-            ):
-                async for chunk in chunks:
-                    yield chunk
-            return
-        except WIRE_ERRORS as error:
-            fault = domain_error(error)
-            if not refuses_to_stream(fault):
-                raise fault from error
-        # It was refused before anything was answered.
-        yield chunk_of_completion(await self._completion(request, deadlines))
+        attempt = Attempt(request, self._known, stream=True)
+        deadlines = Deadlines(attempt.limits)
+        said = False
+        while True:
+            try:
+                async with (
+                    self._opened(attempt, deadlines) as response,
+                    aclosing(_chunks(response, deadlines)) as chunks,
+                ):
+                    async for chunk in chunks:
+                        said = True
+                        if deadlines.begun:
+                            attempt.helped()
+                        yield chunk
+                return
+            except RequestRefused as refusal:  # in place of an answer, with a status of success
+                fault: DomainError = refusal
+                cause: BaseException | None = refusal.__cause__
+            except WIRE_ERRORS as error:
+                fault, cause = domain_error(error), error
+            if not said and attempt.again(fault):
+                continue
+            if said or not refuses_to_stream(fault):
+                raise fault from cause
+            break
+        attempt.stream = False
+        yield chunk_of_completion(await self._completion(attempt, deadlines))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        return await self._completion(request, Deadlines(request.limits))
+        attempt = Attempt(request, self._known, stream=False)
+        return await self._completion(attempt, Deadlines(attempt.limits))
 
     async def models(self, upstream: str = "default") -> list[str]:
         """Names of the models an upstream offers. Raises DomainErrors."""
+        client = self._client(upstream)
+        options: openai.RequestOptions = {**_options(client, dialect_of(upstream), {}), "timeout": _MODELS_SECONDS}
         try:
-            response = await self._client(upstream).get(
-                "/models", cast_to=httpx2.Response, options={"timeout": _MODELS_SECONDS}
-            )
+            response = await client.get("/models", cast_to=httpx2.Response, options=options)
             return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
@@ -85,13 +101,10 @@ class OpenAIModel:
 
         Raises DomainErrors."""
         body = {"model": name, "input": list(texts), "encoding_format": "float"}
+        client = self._client(upstream)
+        options = _options(client, dialect_of(upstream), naming_headers(request_id.get()))
         try:
-            response = await self._client(upstream).post(
-                "/embeddings",
-                body=body,
-                cast_to=httpx2.Response,
-                options={"headers": naming_headers(request_id.get())},
-            )
+            response = await client.post("/embeddings", body=body, cast_to=httpx2.Response, options=options)
             rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
             return [[float(value) for value in row["embedding"]] for row in rows]
         except WIRE_ERRORS as error:
@@ -107,13 +120,26 @@ class OpenAIModel:
                 del self._clients[name]
                 await client.close()
 
-    async def _completion(self, request: ModelRequest, deadlines: Deadlines) -> dict[str, Any]:
+    async def _completion(self, attempt: Attempt, deadlines: Deadlines) -> dict[str, Any]:
+        """One answer in one piece, asked again with what refusals teach."""
+        while True:
+            try:
+                answer = await self._whole(attempt, deadlines)
+            except RequestRefused as refusal:
+                if not attempt.again(refusal):
+                    raise
+            else:
+                attempt.helped()
+                return answer
+
+    async def _whole(self, attempt: Attempt, deadlines: Deadlines) -> dict[str, Any]:
         body = Body()
         # Such an answer begins when it is complete: until then only the total limit holds.
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
+        deadlines.begun = False
         try:
             async with (
-                self._opened(request, deadlines, stream=False) as response,
+                self._opened(attempt, deadlines) as response,
                 aclosing(_pieces(response, deadlines)) as pieces,
             ):
                 async for data in pieces:
@@ -124,22 +150,20 @@ class OpenAIModel:
             raise domain_error(error) from error
 
     @asynccontextmanager
-    async def _opened(
-        self, request: ModelRequest, deadlines: Deadlines, *, stream: bool
-    ) -> AsyncGenerator[httpx2.Response]:
+    async def _opened(self, attempt: Attempt, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
         """The answer to a request, its body not yet read; closed in the end."""
-        client = self._client(request.upstream)
+        client = self._client(attempt.request.upstream)
         asked = client.post(
             "/chat/completions",
-            body=request.body(stream=stream),
+            body=attempt.body(),
             cast_to=dict,
-            options={"headers": request.headers()},
+            options=_options(client, attempt.dialect, attempt.request.headers()),
             stream=True,
             stream_cls=_Opened,
         )
         try:
             async with asyncio.timeout_at(deadlines.next()):
-                with request.span.current():
+                with attempt.request.span.current():
                     response = (await asked).response
         except TimeoutError:
             raise deadlines.fault() from None
@@ -214,19 +238,30 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         raise InvalidRequest(missing_upstream(upstream))
     if settings.DAYBOOK_UPSTREAM_LOOPBACK_ONLY and not _is_loopback(address["url"]):
         raise RuntimeError("A test called a model server that is not on this machine.")
-    # Reading has no limit here: each request brings its own (Deadlines).
-    dialect, key = dialect_of(upstream), address["key"] or "none"
-    timeout = openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
+    timeout = _timeout(dialect_of(upstream))
     # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
     return openai.AsyncOpenAI(
         base_url=address["url"],
-        api_key=key,
-        default_headers=dialect.headers_with(key),
-        default_query=dict(dialect.query),
+        api_key=address["key"] or NO_KEY,
         timeout=timeout,
         max_retries=0,
         http_client=http_client(timeout),
     )
+
+
+def _options(client: openai.AsyncOpenAI, dialect: Dialect, headers: Mapping[str, str]) -> openai.RequestOptions:
+    """Return what a dialect adds to a request, and the request's own headers. It goes with each one, since the dialect
+    of a client may change."""
+    return {
+        "headers": {**dialect.headers_with(client.api_key), **headers},
+        "params": dict(dialect.query),
+        "timeout": _timeout(dialect),
+    }
+
+
+def _timeout(dialect: Dialect) -> openai.Timeout:
+    """Return the time limits of the SDK. Reading has none there: each request brings its own (Deadlines)."""
+    return openai.Timeout(None, connect=dialect.connect_seconds or settings.UPSTREAM_CONNECT_SECONDS)
 
 
 def http_client(timeout: openai.Timeout) -> httpx2.AsyncClient:

@@ -19,6 +19,7 @@ from psycopg_pool import PoolTimeout
 from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
+from memories import database
 from memories.database import close_lanes, in_read_thread, in_thread, overloaded
 from memories.models import Memory, Owner
 from tests.conftest import Api
@@ -97,6 +98,15 @@ async def test_reads_do_not_wait_behind_a_write(alice: Owner, alice_api: Api, ga
     assert (found, statuses) == (200, dict.fromkeys(FREE_TO_READ, 200))
     gate.open.set()
     await writing
+
+
+def test_a_worker_writes_later_without_a_lane(monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
+    monkeypatch.setattr(database, "_is_worker", True)
+    monkeypatch.setattr(database, "LATER_SECONDS", 0)
+    settings.DB_THREADS = 1
+    done = threading.Event()
+    database.write_later(done.set)
+    assert done.wait(10)
 
 
 async def test_work_that_has_not_begun_is_dropped_with_its_client(gate: Gate) -> None:

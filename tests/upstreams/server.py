@@ -3,7 +3,7 @@ what it said, because some servers want it back."""
 
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +27,15 @@ class Step:
     param: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objection:
+    """A refusal that no dialect knows of: the body that the server answers, while `holds` says so of a request."""
+
+    says: Any
+    holds: Callable[[dict[str, Any]], bool]
+    status: int = 400
+
+
 @dataclass(slots=True)
 class RuledServer(httpx2.AsyncBaseTransport):
     """The transport of a server with these rules."""
@@ -36,6 +45,7 @@ class RuledServer(httpx2.AsyncBaseTransport):
     bodies: list[dict[str, Any]] = field(default_factory=list)
     headers: list[httpx2.Headers] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)  # what it found wrong itself
+    objections: list[Objection] = field(default_factory=list)
     _answer: tuple[int, str] | None = None
     _said: list[tuple[set[str], dict[str, Any]]] = field(default_factory=list)
     _count: int = 0
@@ -59,6 +69,9 @@ class RuledServer(httpx2.AsyncBaseTransport):
         if wrong := refusal(self.rules, body) or self._missing(body["messages"]):
             self.refused.append(wrong[0])
             return self._refusal(self.rules.status, wrong[0], None, wrong[1])
+        for objection in self.objections:
+            if objection.holds(body):
+                return httpx2.Response(objection.status, json=objection.says)
         step = self.steps.popleft()
         if step.refused:
             return self._refusal(self.rules.status, step.refused, step.code, step.param)

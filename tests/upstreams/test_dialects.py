@@ -6,14 +6,16 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
+import openai
 import pytest
 from django.conf import settings as django_settings
 from pytest_django.fixtures import Settings
 
 from config.environment import ConfigurationError, Environment, upstreams
-from config.upstream_options import DIALECTS as NAMES
-from config.upstream_options import UpstreamOptions
-from gateway.upstream import wire
+from gateway.agents.upstream_options import DIALECTS as NAMES
+from gateway.agents.upstream_options import UpstreamOptions
+from gateway.upstream import ModelRequest, wire
 from gateway.upstream.call_ids import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, OPTIONS, PORTS, Dialect, dialect_of, recognised
 from tests.upstreams import test_matrix
@@ -74,14 +76,28 @@ def test_dialect_and_options_are_read_from_the_environment(monkeypatch: pytest.M
     assert dialect_of("nobody") == replace(DIALECTS["openai"], metadata_alone=True)
 
 
-async def test_headers_query_and_limits_go_with_every_request(settings: Settings) -> None:
+async def test_headers_query_and_limits_go_with_every_request(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = {"headers": {"x-team": "a"}, "query": {"api-version": "1"}, "connect_seconds": 3.0}
     settings.DAYBOOK_UPSTREAMS = {"default": {"url": LOCAL, "key": "secret", "dialect": "azure", "options": options}}
-    client = wire.OpenAIModel()._client("default")
-    assert client.default_headers.items() >= {"x-team": "a", "api-key": "secret"}.items()
-    assert client.default_query == {"api-version": "1"}
-    assert client.timeout.connect == 3.0  # type: ignore[union-attr]
-    await client.close()
+    sent: list[httpx2.Request] = []
+
+    async def answer(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request)
+        return httpx2.Response(200, json={"choices": [{"message": {"content": "Hi."}}], "data": []})
+
+    transport = httpx2.MockTransport(answer)
+    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=transport))
+    model = wire.OpenAIModel()
+    await model.complete(ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},)))
+    await model.models()
+    await model.embed("default", "m", [])
+    for request in sent:
+        assert request.headers.items() >= {"x-team": "a", "api-key": "secret"}.items()
+        assert request.url.query == b"api-version=1"
+    assert [request.extensions["timeout"]["connect"] for request in sent] == [3.0, 10.0, 3.0]
+    await model.close()
 
 
 HIDDEN = "is a value that is not shown;"

@@ -74,14 +74,14 @@ async def test_a_refusal_keeps_code_and_param(
     serve: Callable[[str], RuledServer], alice_api: Api, agent: Agent
 ) -> None:
     server = serve("openai")
-    server.script(Step(refused=WHY, code="unsupported_value", param="temperature"))
-    answer = await ask(alice_api, "Hi", temperature=9)
+    server.script(Step(refused=WHY, code="unsupported_value", param="stop"))
+    answer = await ask(alice_api, "Hi", stop=["."])
     error = answer.json["error"]
     assert answer.status == 400
     assert (error["type"], error["code"], error["param"]) == (
         "invalid_request_error",
         "unsupported_value",
-        "temperature",
+        "stop",
     )
     assert (await in_thread(Run.objects.get)).error["code"] == "unsupported_value"
 

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('gateway', '0005_message_kept'),
+        ('gateway', '0006_learned_change'),
     ]
 
     operations = [

@@ -1,0 +1,47 @@
+"""What refusals of model servers have taught: to look at, and to forget."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+
+from gateway.models import LearnedChange
+from gateway.services import learned_changes_forget
+from gateway.upstream.learned import change_of
+from memories.admin.badges import moment
+from memories.admin.base import DaybookAdmin
+
+
+@admin.register(LearnedChange)
+class LearnedChangeAdmin(DaybookAdmin):
+    """Changes of requests that helped. They are learned, never typed: the options of an upstream are for that."""
+
+    list_display = ("upstream", "model", "what", "words", "learned", "expires")
+    search_fields = ("upstream", "model", "parameter")
+    fields = (("upstream", "model"), "what", "words", ("learned", "expires"))
+    readonly_fields = ("what", "learned", "expires")
+
+    @admin.display(description="Change")
+    def what(self, row: LearnedChange) -> str:
+        return str(change_of(row))
+
+    @admin.display(description="Learned")
+    def learned(self, row: LearnedChange) -> str:
+        return moment(row.learned_at)
+
+    @admin.display(description="Expires")
+    def expires(self, row: LearnedChange) -> str:
+        return moment(row.expires_at)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: LearnedChange | None = None) -> bool:
+        return False
+
+    def delete_model(self, request: HttpRequest, obj: LearnedChange) -> None:
+        learned_changes_forget(LearnedChange.objects.filter(pk=obj.pk))
+
+    def delete_queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> None:
+        learned_changes_forget(queryset)

@@ -1,0 +1,104 @@
+"""What may be said of an upstream's dialect, in the environment, the agents file and the admin, checked by one model.
+Plain data, because the environment is read before anything of Django is. gateway.upstream.dialects holds the
+dialects themselves; a test holds both equal."""
+
+import json
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError, model_validator
+
+DialectName = Literal[
+    "openai",
+    "azure",
+    "gemini",
+    "anthropic",
+    "deepseek",
+    "mistral",
+    "xai",
+    "groq",
+    "together",
+    "openrouter",
+    "cohere",
+    "dashscope",
+    "kimi",
+    "zai",
+    "vllm",
+    "sglang",
+    "llamacpp",
+    "ollama",
+    "lmstudio",
+    "strict",
+]
+DIALECTS: tuple[str, ...] = get_args(DialectName)
+_NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set
+
+
+def _without_defaults(schema: dict[str, Any]) -> None:
+    """Take the defaults out of a schema: what is not given is the dialect's own."""
+    for part in schema["properties"].values():
+        part.pop("default", None)
+
+
+class UpstreamOptions(BaseModel):
+    """Changes to a dialect. Lists and maps are added to its own, other values replace them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
+
+    drop: list[str] = Field([], description="Fields that are left out; messages.name means that of every message.")
+    rename: dict[str, str] = Field({}, description="Fields that have another name.")
+    set: dict[str, JsonValue] = Field({}, description="Fields that always have this value.")
+    headers: dict[str, str] = Field(
+        {}, description="Sent with every request; {key} stands for the upstream's key. Never write a key here."
+    )
+    query: dict[str, str] = Field({}, description="Parameters of the address, sent with every request.")
+    alternate_roles: bool = Field(False, description="User and assistant in turn, beginning with the user.")
+    system_first: bool = Field(False, description="One system message, the first.")
+    call_ids: Literal["any", "short", "word", "nine"] = Field("any", description="Ids of tool calls that are taken.")
+    stream_options: bool = Field(True, description="Whether stream_options is sent.")
+    replay_reasoning: bool = Field(True, description="Whether the model's own reasoning is sent to it again.")
+    connect_seconds: float = Field(1, gt=0, description="Time to connect.")
+    first_byte_seconds: float = Field(1, gt=0, description="Longest time until an answer begins.")
+    idle_seconds: float = Field(1, gt=0, description="Longest silence once an answer has begun.")
+
+    @model_validator(mode="after")
+    def _check_names(self) -> "UpstreamOptions":
+        if wrong := _NEVER & {*self.drop, *self.rename, *self.rename.values(), *self.set}:
+            raise ValueError(f"{sorted(wrong)[0]} can't be dropped, renamed or set")
+        return self
+
+
+class UpstreamSettings(BaseModel):
+    """What one upstream takes. Its address and key are in the environment only."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra=_without_defaults)
+
+    dialect: DialectName | None = Field(None, description="The kind of server; without it: by its address.")
+    options: UpstreamOptions = Field(UpstreamOptions(), description="Changes to that dialect.")
+
+
+def read_dialect(value: str) -> str:
+    """Return the name of a dialect. Raises ValueError, whose text says what is allowed."""
+    name = value.strip().lower()
+    if name not in DIALECTS:
+        raise ValueError(f"allowed are {', '.join(DIALECTS)}")
+    return name
+
+
+def read_options(value: str) -> dict[str, Any]:
+    """Return the options that were given, checked. Raises ValueError, whose text repeats no value: one may be a key."""
+    try:
+        given = json.loads(value)
+    except ValueError:
+        raise ValueError("allowed is a JSON object") from None
+    if not isinstance(given, dict):
+        raise ValueError("allowed is a JSON object")
+    try:
+        return UpstreamOptions.model_validate(given).model_dump(exclude_unset=True)
+    except ValidationError as error:
+        first = error.errors(include_input=False, include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "extra_forbidden":
+        raise ValueError(f"{where} is no option; allowed are {', '.join(UpstreamOptions.model_fields)}")
+    if not where:
+        raise ValueError(first["msg"].removeprefix("Value error, "))
+    raise ValueError(f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}")

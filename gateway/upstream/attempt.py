@@ -1,0 +1,86 @@
+"""One request to a model server, asked again with what its refusals teach."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.errors import RequestRefused
+from gateway.upstream.changes import Body, Change, Kind
+from gateway.upstream.dialects import dialect_of
+from gateway.upstream.known import Known
+from gateway.upstream.paths import found_at
+from gateway.upstream.refusals import changes_for
+from gateway.upstream.request import ModelRequest, TimeLimits
+
+MOST_REFUSALS = 3  # that are answered, of one request
+_HIDDEN = "…"
+_NUMBERS = re.compile(r"\b\w*\d\w*")  # servers add ids of requests
+
+
+class Attempt:
+    """A request, with what is known of its model and what its refusals have said so far."""
+
+    def __init__(self, request: ModelRequest, known: Known, *, stream: bool) -> None:
+        self.request, self.stream = request, stream
+        self.dialect = dialect_of(request.upstream)
+        self._known = known
+        self._learned = known.changes(request.upstream, request.model)
+        self._made: dict[Change, str] = {}  # with the words that asked for it
+        self._tried: set[Change] = set()
+        self._asked_for: tuple[str | None, str] | None = None  # by the last refusal
+        self._answered = 0
+        self._latest = 0  # how many changes answered it
+        self._sent: Body = {}
+
+    @property
+    def limits(self) -> TimeLimits:
+        """How long the request may take in all, however often it is asked."""
+        return self.request.limits_in(self.dialect)
+
+    def body(self) -> Body:
+        """Return what is sent next."""
+        body = self.request.body(stream=self.stream, dialect=self.dialect)
+        for change in (*self._learned, *self._made):
+            body = change.applied(body)
+        self._sent = body
+        return body
+
+    def again(self, fault: Exception) -> bool:
+        """Take in what ended the request. Return True if it should be asked again: the fault is a refusal that a change
+        answers, and not the fourth."""
+        if not isinstance(fault, RequestRefused) or self._answered == MOST_REFUSALS:
+            return False
+        if (asked_for := (fault.param, _NUMBERS.sub("", fault.said))) == self._asked_for:
+            self._made = dict(list(self._made.items())[: -self._latest])  # they did not help
+            self.body()
+        changes = changes_for(fault, self._sent, fixed=self.dialect.set, tried=self._tried)
+        new = [change for change in changes if not self._is_way_back(change)]
+        if not new:
+            return False
+        self._made |= {change: _words(fault, change, self._sent) for change in new}
+        self._tried |= set(new)
+        self._answered, self._asked_for, self._latest = self._answered + 1, asked_for, len(new)
+        return True
+
+    def helped(self) -> None:
+        """Keep what was changed: the server has taken the request."""
+        if not self._made:
+            return
+        lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}
+        self._made = {}
+        if lasting:
+            self._known.learn(self.request.upstream, self.request.model, lasting)
+
+    def _is_way_back(self, change: Change) -> bool:
+        """Return True if a parameter that was renamed in this request would get its first name again."""
+        pair = {change.parameter, change.value} if change.kind is Kind.RENAME else set()
+        return any(made.kind is Kind.RENAME and {made.parameter, made.value} == pair for made in self._tried)
+
+
+def _words(refusal: RequestRefused, change: Change, body: Mapping[str, Any]) -> str:
+    """Return the server's words without what was sent: a name or an id there is somebody's."""
+    words = refusal.said
+    for value in found_at(body, change.parameter.split(".")):
+        if isinstance(value, str) and len(value) > 2 and value != change.value:
+            words = words.replace(value, _HIDDEN)
+    return words

@@ -1,0 +1,140 @@
+"""What this process knows of its upstreams beside the environment: the settings of the agents file and the admin, and
+what was learned from refusals. No request reads or writes the database for it: it is read again every half minute while
+there are requests, outside of them, and what was learned is written the same way. Other processes therefore know it
+within a minute."""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.utils import timezone
+from pydantic import ValidationError
+
+from gateway.agents.upstream_options import UpstreamSettings
+from gateway.models import Configuration
+from gateway.upstream.changes import Change
+from gateway.upstream.learned import KEPT_FOR, Learned, change_of, learned_rows, learned_store
+from memories.database import write_later
+
+logger = logging.getLogger("daybook.upstreams")
+
+SECTION = "upstreams"
+"""The row of Configuration, and the section of the agents file."""
+_MOST_PENDING = 100
+_NOTHING: Mapping[str, Any] = {}
+
+Asked = tuple[str, str]  # upstream and model
+
+
+@dataclass(slots=True)
+class Known:
+    """What one process knows. What is read is replaced as a whole, so that no reader needs the lock."""
+
+    _settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    _learned: Mapping[Asked, Sequence[Learned]] = field(default_factory=dict)
+    _pending: list[Learned] = field(default_factory=list)
+    _looked_at: float = -math.inf
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def settings_of(self, upstream: str) -> Mapping[str, Any]:
+        """Return what the agents file or the admin says of an upstream: `dialect` and `options`, each where given."""
+        self._look()
+        return self._settings.get(upstream, _NOTHING)
+
+    def changes(self, upstream: str, model: str) -> list[Change]:
+        """Return what was learned of a model and has not expired, in the order in which it was learned."""
+        self._look()
+        now = timezone.now()
+        return [one.change for one in self._learned.get((upstream, model), ()) if one.expires_at > now]
+
+    def learn(self, upstream: str, model: str, changes: Mapping[Change, str]) -> None:
+        """Take in changes that helped, with the server's words. This process knows them at once."""
+        now = timezone.now()
+        found = [
+            Learned(
+                upstream=upstream,
+                model=model,
+                change=change,
+                words=words,
+                learned_at=now,
+                expires_at=now + KEPT_FOR,
+            )
+            for change, words in changes.items()
+        ]
+        for one in found:
+            logger.info("learned of %s, model %s: %s", upstream, model, one.change)
+        with self._lock:
+            self._learned = _with(self._learned, found)
+            self._pending = [*self._pending, *found][-_MOST_PENDING:]
+        write_later(self.sync)
+
+    def sync(self) -> None:
+        """Write what was learned here, and read what everybody knows. A database that is busy is asked again later."""
+        self._looked_at = time.monotonic()
+        with self._lock:
+            pending, self._pending = self._pending, []
+        try:
+            if pending:
+                learned_store(pending)
+            self._settings, learned = _settings_read(), _learned_read()
+        except (DatabaseError, ValueError) as error:  # or a row of a later release
+            logger.info("What is known of upstreams was not stored or read: %s.", type(error).__name__)
+            with self._lock:
+                self._pending = [*pending, *self._pending][-_MOST_PENDING:]
+            return
+        with self._lock:
+            self._learned = _with(learned, self._pending)
+
+    def forget(self) -> None:
+        """Know nothing, and ask the database at the next look."""
+        with self._lock:
+            self._settings, self._learned, self._pending, self._looked_at = {}, {}, [], -math.inf
+
+    def _look(self) -> None:
+        pause = settings.UPSTREAM_READ_SECONDS
+        if pause and time.monotonic() - self._looked_at >= pause:
+            self._looked_at = time.monotonic()
+            write_later(self.sync)  # a request waits for no reading
+
+
+def _with(known: Mapping[Asked, Sequence[Learned]], more: Sequence[Learned]) -> dict[Asked, Sequence[Learned]]:
+    joined = dict(known)
+    for one in more:
+        others = [other for other in joined.get((one.upstream, one.model), ()) if other.change != one.change]
+        joined[one.upstream, one.model] = [*others, one]
+    return joined
+
+
+def _settings_read() -> dict[str, Mapping[str, Any]]:
+    stored = Configuration.objects.filter(section=SECTION).values_list("value", flat=True).first() or {}
+    found: dict[str, Mapping[str, Any]] = {}
+    for name, value in stored.items():
+        try:
+            found[name] = UpstreamSettings.model_validate(value).model_dump(exclude_unset=True)
+        except ValidationError:
+            logger.warning("The stored settings of the upstream %s cannot be used; save them again.", name)
+    return found
+
+
+def _learned_read() -> dict[Asked, Sequence[Learned]]:
+    found = [
+        Learned(
+            upstream=row.upstream,
+            model=row.model,
+            change=change_of(row),
+            words=row.words,
+            learned_at=row.learned_at,
+            expires_at=row.expires_at,
+        )
+        for row in learned_rows()
+    ]
+    return _with({}, found)
+
+
+known = Known()

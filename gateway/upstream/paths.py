@@ -1,0 +1,26 @@
+"""Fields of a request by their path, as dialects and refusals name them: `messages.name` is that of every message."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+
+def without(value: Any, path: Sequence[str]) -> Any:
+    """Return a copy of a JSON value without what stands at a path; lists on the way are gone through."""
+    if isinstance(value, list):
+        return [without(item, path) for item in value]
+    if not isinstance(value, dict) or path[0] not in value:
+        return value
+    if len(path) == 1:
+        return {name: item for name, item in value.items() if name != path[0]}
+    return {**value, path[0]: without(value[path[0]], path[1:])}
+
+
+def found_at(value: Any, path: Sequence[str]) -> Iterator[Any]:
+    """Yield what stands at a path, in every item of the lists on the way."""
+    if isinstance(value, list):
+        for item in value:
+            yield from found_at(item, path)
+    elif not path:
+        yield value
+    elif isinstance(value, dict) and path[0] in value:
+        yield from found_at(value[path[0]], path[1:])
