@@ -21,7 +21,7 @@ from gateway.agents.file import export
 from gateway.agents.upstream_options import UpstreamOptions
 from gateway.models import Configuration, LearnedChange
 from gateway.upstream.changes import Change, Kind
-from gateway.upstream.dialects import DIALECTS, dialect_of
+from gateway.upstream.dialects import dialect_of
 from gateway.upstream.known import known
 from memories.models import AuditEntry
 from tests.admin_rows import staff_client
