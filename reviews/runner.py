@@ -11,8 +11,9 @@ from uuid import UUID
 
 from django.conf import settings
 
-from gateway.agents.model_choice import ModelTarget, review_target
+from gateway.agents.model_choice import review_target
 from gateway.model_call import ask
+from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -42,6 +43,7 @@ class Reflection:
     target: ModelTarget
     model: str = ""
     request_id: str = ""
+    owner: str = ""
     usage: dict[str, int] = field(default_factory=dict)
     steps: int = 0
 
@@ -103,6 +105,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
         target=target,
         model=target.model,
         request_id=str(review.pk),
+        owner=str(review.owner_id),
     )
 
 
@@ -125,6 +128,7 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
             messages,
             seconds=deadline - asyncio.get_running_loop().time(),
             tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
+            owner=reflection.owner,
             request_id=reflection.request_id,
             answer_bytes=_ANSWER_BYTES,
         )

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from gateway.errors import UpstreamUnreachable
 from gateway.upstream.answer import Chunk
 from gateway.upstream.faults import retry_after_seconds
-from gateway.upstream.request import Model, ModelRequest, TimeLimits
+from gateway.upstream.request import Model, ModelRequest, ModelTarget, TimeLimits
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
     "Chunk",
     "Model",
     "ModelRequest",
+    "ModelTarget",
     "OpenAIModel",
     "TimeLimits",
     "disconnect",

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -60,10 +60,41 @@ class Deadlines:
         return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
 
 
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """A model of an upstream, and those that answer when it fails, in their order. They have no fall-backs
+    themselves."""
+
+    upstream: str
+    model: str
+    fallbacks: "tuple[ModelTarget, ...]" = ()
+
+    @property
+    def all(self) -> "tuple[ModelTarget, ...]":
+        """This target and its fall-backs, each by itself and once."""
+        return tuple(dict.fromkeys((ModelTarget(self.upstream, self.model), *self.fallbacks)))
+
+    def preferring(self, first: "ModelTarget") -> "ModelTarget":
+        """Return the same targets with this one first; it is added if it was not among them."""
+        rest = (target for target in self.all if (target.upstream, target.model) != (first.upstream, first.model))
+        return ModelTarget(first.upstream, first.model, tuple(rest))
+
+
+@dataclass(slots=True)
+class Course:
+    """How a request was answered: who did, and what was tried where something failed. An attempt is
+    `{upstream, model, fault, seconds}`; `fault` is "" for the one that answered."""
+
+    by: ModelTarget | None = None
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One model step. `parameters` are the client's own (temperature, …), passed through as they came. `seconds` is
-    the longest time the request may take; 0 stands for the longest time of a run."""
+    the longest time the request may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until
+    the answer begins further than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take
+    so many requests at once. `course` is filled while the request is answered."""
 
     upstream: str
     model: str
@@ -72,11 +103,22 @@ class ModelRequest:
     parameters: dict[str, Any] = field(default_factory=dict)
     request_id: str = ""
     seconds: float = 0.0
+    first_byte: float = 0.0
+    fallbacks: tuple[ModelTarget, ...] = ()
+    owner: str = ""
+    course: Course = field(default_factory=Course, compare=False)
 
     @property
     def limits(self) -> TimeLimits:
         """How long this request may take."""
-        return TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect_of(self.upstream))
+        limits = TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect_of(self.upstream))
+        return replace(limits, first_byte=min(limits.first_byte, self.first_byte)) if self.first_byte else limits
+
+    @property
+    def answered_by(self) -> tuple[str, str]:
+        """The upstream and the model that answered, or that are asked first."""
+        by = self.course.by or self
+        return by.upstream, by.model
 
     def body(self, *, stream: bool) -> dict[str, Any]:
         """Return the request as it goes over the wire."""
