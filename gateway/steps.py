@@ -73,7 +73,7 @@ class ModelStep:
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
-    asked: tuple[str, str] = ("", "")  # upstream and model
+    asked: tuple[str, str] = ("", "")  # upstream and model that answered
     _room: Room = field(default_factory=Room)
     _more: Gathered = field(init=False)
     _parts: GatheredParts = field(init=False)
@@ -173,7 +173,6 @@ class ModelStep:
 
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
-    step.asked = (request.upstream, request.model)
     async with aclosing(model().stream(step.limited(request))) as stream:
         async for chunk in stream:
             around = {name: value for name, value in chunk.items() if name not in _KNOWN and value is not None}
@@ -190,14 +189,15 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                 text = step.take(choice, delta)
                 if text or any(value for key, value in delta.items() if key not in _TOLD_APART):
                     yield choice, text
+    step.asked = request.answered_by
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
     stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
     begins. Raises DomainErrors."""
-    step.asked = (request.upstream, request.model)
     answer = await model().complete(step.limited(request))
+    step.asked = request.answered_by
     step.model = _name_in(answer.get("model"))
     step.usage = usage_of(answer)
     step.choice = answer

@@ -11,12 +11,14 @@ from typing import Any
 from django.conf import settings
 
 from gateway.agents.model_choice import agent_target
+from gateway.agents.parameters import with_defaults
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
 from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
+from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import rename_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.steps import ModelStep, ModelStepResult, call_json, complete_step, stream_step
@@ -103,6 +105,7 @@ class Turn:
         self._closed = False
         self._stored = False
         self._clock = TurnClock(context.resumed_usage)
+        self._attempts = RunAttempts(context.resumed_trace)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
 
     async def events(self) -> AsyncGenerator[Event]:
@@ -222,14 +225,18 @@ class Turn:
         return memory_tools.definitions(tool for tool in named if tool.name not in self._client_tools)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
-        target = agent_target(self.context.agent.settings)
+        agent = self.context.agent.settings
+        target = self._attempts.prefer(agent_target(agent))
         return ModelRequest(
             upstream=target.upstream,
             model=target.model,
+            fallbacks=target.fallbacks,
             messages=tuple(messages),
             tools=(*self.options.client_tools, *tools),
-            parameters=self.options.parameters,
+            parameters=with_defaults(self.options.parameters, agent.parameters),
             request_id=self.context.request_id,
+            owner=str(self.context.owner_id),
+            course=self._attempts.next_course(),
         )
 
     async def _run_tools(self, calls: list[ToolCall]) -> dict[str, str]:
@@ -325,6 +332,7 @@ class Turn:
         if self._held is not None:
             self._held.closing = True
         self._clock.closed(state, self.output.usage)
+        self.output.trace = self._attempts.noted(self.output.trace)
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )

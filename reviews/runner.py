@@ -132,7 +132,9 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
             request_id=reflection.request_id,
             answer_bytes=_ANSWER_BYTES,
         )
-        reflection.model = result.model or reflection.target.model
+        answered = ModelTarget(result.kept.upstream, result.kept.model)
+        reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
+        reflection.model = result.model or answered.model
         reflection.usage = add_usage(reflection.usage, result.usage)
         if not result.calls:
             return
