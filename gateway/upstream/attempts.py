@@ -67,6 +67,7 @@ class Attempts:
         while True:
             async with (
                 course.attempt() as attempt,
+                attempt.place,
                 aclosing(self.wire.stream(attempt.request)) as chunks,
             ):
                 held: list[Chunk] = []
@@ -84,7 +85,7 @@ class Attempts:
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
         course = _Course(self, request, streamed=False)
         while True:
-            async with course.attempt() as attempt:
+            async with course.attempt() as attempt, attempt.place:
                 return await self.wire.complete(attempt.request)
 
     async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
@@ -116,9 +117,10 @@ class Attempts:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One request to one model. `spoke`: something of its answer was passed on."""
+    """One request to one model, to be made while its place is held. `spoke`: something of its answer was passed on."""
 
     request: ModelRequest
+    place: AbstractAsyncContextManager[None]
     spoke: bool = False
 
 
@@ -140,12 +142,12 @@ class _Course:
         """The next attempt. A fault within it ends here if there is another attempt to make; else it is raised."""
         target, circuit = self._choose()
         started = self._way.clock()
-        attempt, probes = _Attempt(self._limited(target)), circuit.enter()
+        wait = min(SHORT_REST if self._others else QUEUE_SECONDS, self._left)
+        place = self._way.place(target.upstream, self._request.owner, seconds=wait)
+        attempt, probes = _Attempt(self._limited(target), place), circuit.enter()
         told = False
         try:
-            wait = min(SHORT_REST if self._others else QUEUE_SECONDS, self._left)
-            async with self._way.place(target.upstream, self._request.owner, seconds=wait):
-                yield attempt
+            yield attempt
         except DomainError as error:
             kind = fault_class(error)
             told = kind.told
@@ -185,18 +187,16 @@ class _Course:
     def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit, *, spoke: bool) -> float | None:
         """Return for how many seconds the next attempt waits, and on whom it falls; None where there is none."""
         rest = retry_after_seconds(error)
-        if kind.rests or (kind is RATE and rest):
-            circuit.any_fault.rest(kind.rests or min(rest, _LONGEST_OPEN))
-        if spoke:
-            return None
         pause = rest + self._way.jitter(min(FIRST_PAUSE * 2**self._repeats, LONGEST_PAUSE))
         patient = rest <= (SHORT_REST if self._others else LONGEST_REST) and pause < self._left
-        # A silent server may be working: it is asked again only where no one else is there and nothing is paid twice.
-        idle = kind is SILENCE and (self._others or not self._streamed)
-        if self._repeats < kind.repeats and patient and not idle:
+        # A silent server may be working on an answer that is paid for: another one is asked first, if there is any.
+        working = kind is SILENCE and (self._others or not self._streamed)
+        if self._repeats < kind.repeats and patient and not working and not spoke:
             self._repeats += 1
             return pause
-        if self._others and kind.elsewhere and self._left > 0:
+        if kind.rests or (kind is RATE and rest):
+            circuit.any_fault.rest(kind.rests or min(rest, _LONGEST_OPEN))
+        if self._others and kind.elsewhere and self._left > 0 and not spoke:
             self._go_on()
             return 0.0
         return None
