@@ -119,9 +119,15 @@ class Attempts:
 class _Attempt:
     """One request to one model, to be made while its place is held. `spoke`: something of its answer was passed on."""
 
-    request: ModelRequest
+    course: "_Course"
+    target: ModelTarget
     place: AbstractAsyncContextManager[None]
     spoke: bool = False
+
+    @property
+    def request(self) -> ModelRequest:
+        """The request, with the time that is left now."""
+        return self.course.limited(self.target)
 
 
 class _Course:
@@ -144,7 +150,7 @@ class _Course:
         started = self._way.clock()
         wait = min(SHORT_REST if self._others else QUEUE_SECONDS, self._left)
         place = self._way.place(target.upstream, self._request.owner, seconds=wait)
-        attempt, probes = _Attempt(self._limited(target), place), circuit.enter()
+        attempt, probes = _Attempt(self, target, place), circuit.enter()
         told = False
         try:
             yield attempt
@@ -201,7 +207,7 @@ class _Course:
             return 0.0
         return None
 
-    def _limited(self, target: ModelTarget) -> ModelRequest:
+    def limited(self, target: ModelTarget) -> ModelRequest:
         """Return the request for one target. Where others are left each gets its share of the time to begin; once it
         has begun a stream may take all of it."""
         left = max(self._left, 0.001)
@@ -238,5 +244,5 @@ class _Course:
         seconds = round(self._way.clock() - started, 3)
         entry = {"upstream": target.upstream, "model": target.model, "fault": fault, "seconds": seconds}
         self._request.course.attempts.append(entry)
-        if fault:
+        if fault and fault != "open":
             logger.info("%s of upstream %s: %s after %s s", target.model, target.upstream, fault, seconds)

@@ -2,20 +2,31 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Iterator
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import openai
 import pytest
+from django.test import Client
+from django.urls import reverse
+from prometheus_client import generate_latest
 from pytest_django.fixtures import Settings
 
+from config import environment
 from gateway import upstream as upstreams
+from gateway.admin.transcript import transcript
+from gateway.chat.labels import answered_words
+from gateway.chat.transcript import turn_of_run
+from gateway.metrics import registry
 from gateway.models import Message, Run, Session
 from gateway.upstream import Attempts, ModelRequest, ModelTarget, OpenAIModel, wire
+from gateway.upstream.attempts import outcomes
 from gateway.upstream.kept import Kept, with_kept
 from memories.database import in_thread
 from memories.errors import UpstreamError
-from memories.models import Memory
+from memories.models import Memory, Owner
 from reviews.frozen import FrozenConversation
 from reviews.runner import Reflection, reflect
 from reviews.staged import StagedBook
@@ -387,3 +398,84 @@ async def test_requests_beyond_the_limit_of_an_upstream_wait_or_go_elsewhere(
     ]  # fmt: skip
     assert elsewhere.course.attempts[0]["fault"] == "queue"
     assert servers.order == "aba", "the second waited for the first"
+
+
+async def test_the_page_and_the_administrator_see_who_answered(
+    servers: Servers, two: None, alice: Owner, alice_api: Api
+) -> None:
+    servers.script("a", *[OVERLOADED] * 3)
+    servers.script("b", says("From b."))
+    created = await alice_api.post("/api/sessions", {"agent": "assistant"})
+    status, turn = await alice_api.post(f"/api/sessions/{created[1]['id']}/turns", {"content": "Hi"})
+    assert (status, "attempts" in turn, "trace" in turn) == (200, False, False)
+
+    def shown() -> tuple[str, str, list[str]]:
+        session = Session.objects.get()
+        client = Client()
+        client.force_login(alice.user)
+        view = turn_of_run(session, Run.objects.get().pk, ZoneInfo("UTC"))
+        notes = [line.note for line in transcript(session).lines]
+        return (
+            view.answered if view else "",
+            client.get(reverse("chat-session", args=[session.pk])).content.decode(),
+            notes,
+        )
+
+    words, page, notes = await in_thread(shown)
+    assert words == "Answered by m-b; m-a was overloaded."
+    assert words in page
+    assert notes == ["", words]
+
+
+async def test_attempts_are_counted(servers: Servers, two: None, alice_api: Api) -> None:
+    outcomes.clear()
+    servers.script("a", limited("60"))
+    servers.script("b", says("From b."), says("Again."))
+    await answered(alice_api, streamed=True)
+    await answered(alice_api, streamed=False)
+    served = generate_latest(registry).decode()
+    for line in (
+        'daybook_upstream_attempts_total{model="m-a",outcome="rate",upstream="a"} 1.0',
+        'daybook_upstream_attempts_total{model="m-a",outcome="open",upstream="a"} 1.0',
+        'daybook_upstream_attempts_total{model="m-b",outcome="ok",upstream="b"} 2.0',
+        'daybook_upstream_open{model="m-a",upstream="a"} 1.0',
+        'daybook_upstream_open{model="m-b",upstream="b"} 0.0',
+    ):
+        assert line in served
+
+
+def entry(name: str, fault: str = "") -> dict[str, Any]:
+    upstream, _, model = name.partition("/")
+    return {"upstream": upstream, "model": model, "fault": fault, "seconds": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("attempts", "words"),
+    [
+        ([], ""),
+        ([entry("x/a", "overload"), entry("x/a")], ""),
+        ([entry("x/a", "overload"), entry("x/b", "rate")], ""),
+        ([entry("x/a", "connect"), entry("x/b")], "Answered by b; a could not be reached."),
+        ([entry("x/a", "connect"), entry("y/a")], "Answered by y; x could not be reached."),
+        (
+            [entry("x/a", "rate"), entry("x/b", "silence"), entry("x/b", "new"), entry("x/c")],
+            "Answered by c; a was asked too much, b failed.",
+        ),
+    ],
+)
+def test_who_answered_in_words(attempts: list[dict[str, Any]], words: str) -> None:
+    assert answered_words(attempts) == words
+
+
+def test_a_limit_of_requests_at_once_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith(("OPENAI_", "DAYBOOK_UPSTREAM_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    monkeypatch.setenv("OPENAI_AT_ONCE", "4")
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_AT_ONCE", "1")
+    read = environment.upstreams(environment.load_environment())
+    assert {name: upstream["at_once"] for name, upstream in read.items()} == {"default": 4, "local": 1}
+    monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_AT_ONCE", "many")
+    with pytest.raises(environment.ConfigurationError, match="_AT_ONCE is 'many'; allowed are numbers from 1 to 10000"):
+        environment.upstreams(environment.load_environment())
