@@ -116,8 +116,8 @@ class _Upstreams(Collector):
             "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]
         )
         if isinstance(way, Attempts):
-            for name, circuit in list(way.circuits.items()):
-                resting.add_metric(name, float(circuit.any_fault.is_open))
+            for target, circuit in list(way.circuits.items()):
+                resting.add_metric(target, float(circuit.any_fault.is_open))
             for name, places in list(way.places.items()):
                 waiting.add_metric((name, "running"), places.running)
                 waiting.add_metric((name, "waiting"), places.waiting)

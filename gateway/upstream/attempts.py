@@ -29,7 +29,8 @@ from memories.errors import DomainError
 
 logger = logging.getLogger("daybook.upstream")
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0
+FIRST_PAUSE = 0.5
+"""Most seconds before the first repetition; each further one has twice as many."""
 LONGEST_REST = 20.0
 """Most seconds that a server may ask for before it is asked again, where nobody else can answer."""
 SHORT_REST = 2.0
@@ -193,7 +194,7 @@ class _Course:
     def _pause_after(self, error: DomainError, kind: FaultClass, circuit: Circuit, *, spoke: bool) -> float | None:
         """Return for how many seconds the next attempt waits, and on whom it falls; None where there is none."""
         rest = retry_after_seconds(error)
-        pause = rest + self._way.jitter(min(FIRST_PAUSE * 2**self._repeats, LONGEST_PAUSE))
+        pause = rest + self._way.jitter(FIRST_PAUSE * 2**self._repeats)
         patient = rest <= (SHORT_REST if self._others else LONGEST_REST) and pause < self._left
         # A silent server may be working on an answer that is paid for: another one is asked first, if there is any.
         working = kind is SILENCE and (self._others or not self._streamed)
