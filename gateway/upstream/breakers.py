@@ -62,8 +62,9 @@ class Breaker:
         self._outcomes.append((now, well))
         while self._outcomes and self._outcomes[0][0] < now - WINDOW_SECONDS:
             self._outcomes.popleft()
-        failed = sum(not fine for _, fine in self._outcomes)
-        if not well and len(self._outcomes) >= LEAST_CALLS and failed > len(self._outcomes) * _SHARE:
+        if well or len(self._outcomes) < LEAST_CALLS:
+            return
+        if sum(not fine for _, fine in self._outcomes) > len(self._outcomes) * _SHARE:
             self._open(now)
 
     def rest(self, seconds: float) -> None:
