@@ -64,10 +64,10 @@ class Attempts:
         self.places: dict[str, AtOnce] = {}
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        course = _Course(self, request, streamed=True)
+        tries = _Tries(self, request, streamed=True)
         while True:
             async with (
-                course.attempt() as attempt,
+                tries.attempt() as attempt,
                 attempt.place,
                 aclosing(self.wire.stream(attempt.request)) as chunks,
             ):
@@ -84,9 +84,9 @@ class Attempts:
                 return
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        course = _Course(self, request, streamed=False)
+        tries = _Tries(self, request, streamed=False)
         while True:
-            async with course.attempt() as attempt, attempt.place:
+            async with tries.attempt() as attempt, attempt.place:
                 return await self.wire.complete(attempt.request)
 
     async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
@@ -120,7 +120,7 @@ class Attempts:
 class _Attempt:
     """One request to one model, to be made while its place is held. `spoke`: something of its answer was passed on."""
 
-    course: "_Course"
+    tries: "_Tries"
     target: ModelTarget
     place: AbstractAsyncContextManager[None]
     spoke: bool = False
@@ -128,10 +128,10 @@ class _Attempt:
     @property
     def request(self) -> ModelRequest:
         """The request, with the time that is left now."""
-        return self.course.limited(self.target)
+        return self.tries.limited(self.target)
 
 
-class _Course:
+class _Tries:
     """The attempts of one request, one after the other."""
 
     def __init__(self, way: Attempts, request: ModelRequest, *, streamed: bool) -> None:

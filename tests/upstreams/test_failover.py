@@ -31,7 +31,7 @@ from reviews.frozen import FrozenConversation
 from reviews.runner import Reflection, reflect
 from reviews.staged import StagedBook
 from tests.conftest import Api, free_port
-from tests.factories import agent_make
+from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import PATH, ask, stream
 from tests.upstreams.failing import (
     CUT,
@@ -480,3 +480,17 @@ def test_a_limit_of_requests_at_once_is_read_from_the_environment(monkeypatch: p
     monkeypatch.setenv("DAYBOOK_UPSTREAM_LOCAL_AT_ONCE", "many")
     with pytest.raises(environment.ConfigurationError, match="_AT_ONCE is 'many'; allowed are numbers from 1 to 10000"):
         environment.upstreams(environment.load_environment())
+
+
+async def test_what_is_recalled_stands_where_every_model_of_the_agent_takes_it(
+    servers: Servers, alice: Owner, alice_api: Api, settings: Settings
+) -> None:
+    settings.DAYBOOK_UPSTREAMS["b"]["dialect"] = "strict"
+    await in_thread(agent_make, model="m", upstream=["a", "b"], frozen_char_limit=0, recall_role="user")
+    await in_thread(memory_make, alice, "Likes green tea.")
+    servers.script("a", limited("60"))
+    servers.script("b", says("Green tea."))
+    await ask(alice_api, "Which tea do I like?")
+    for _, body in servers.asked:
+        assert [message["role"] for message in body["messages"]] == ["system", "user"]
+        assert "Likes green tea." in body["messages"][-1]["content"]
