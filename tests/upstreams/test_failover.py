@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Iterator
+from contextlib import aclosing
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -308,6 +309,20 @@ async def test_a_model_that_was_limited_is_left_alone_for_as_long_as_it_said(
     clock.now += 61
     assert await answered(alice_api, streamed=True) == "From a."
     assert await faults() == []
+
+
+async def test_a_probe_whose_client_leaves_is_made_by_the_next(servers: Servers, clock: Clock) -> None:
+    request = ModelRequest(
+        upstream="a", model="m", fallbacks=(ModelTarget("b", "m"),), messages=({"role": "user", "content": "Hi"},)
+    )
+    servers.script("a", limited("60"), says("Hello."), says("From a."))
+    servers.script("b", says("From b."))
+    await upstreams.model().complete(request)
+    clock.now += 61
+    async with aclosing(upstreams.model().stream(request)) as chunks:
+        await anext(chunks)
+    await upstreams.model().complete(request)
+    assert servers.order == "abaa"
 
 
 async def test_a_server_alone_is_left_alone_only_if_it_can_not_be_reached(
