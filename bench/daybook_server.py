@@ -14,6 +14,7 @@ import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -138,12 +139,19 @@ def agents_file() -> str:
 
 
 def daybook_start(
-    stack: ExitStack, upstream: Server, *, server: str = "", memories: int = 20, agents: str = ""
+    stack: ExitStack,
+    upstream: Server,
+    *,
+    server: str = "",
+    memories: int = 20,
+    agents: str = "",
+    settings: Mapping[str, str] | None = None,
 ) -> Daybook:
     """Start the product against `upstream`, wait until it is ready, and seed the memories.
 
-    `server` is DAYBOOK_SERVER ("" leaves the product's default), `agents` another agents file. The
-    stack stops it and removes its home. BenchError, in one line, when it cannot start.
+    `server` is DAYBOOK_SERVER ("" leaves the product's default), `agents` another agents file,
+    `settings` further variables of the environment. The stack stops it and removes its home.
+    BenchError, in one line, when it cannot start.
     """
     if not (REPO / "manage.py").exists():
         raise BenchError("Daybook cannot start: there is no manage.py in this tree")
@@ -159,7 +167,7 @@ def daybook_start(
         DAYBOOK_MODEL="background",
         OPENAI_BASE_URL=upstream.url + "/v1",
         OPENAI_API_KEY="x",
-    )
+    ) | dict(settings or {})
     if server:
         env["DAYBOOK_SERVER"] = server
     command = [product_python(), str(REPO / "manage.py"), "up", "--port", str(port)]

@@ -19,7 +19,7 @@ from django_q.brokers import get_broker
 from config import heartbeat
 from config.health import pending_migrations
 from config.prompt_checks import MEANWHILE
-from gateway.agents.model_choice import BackgroundModels
+from gateway.agents.model_choice import BackgroundModels, agent_upstreams
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Run
 from gateway.upstream import is_demo, missing_upstream
@@ -181,8 +181,7 @@ def _left_out() -> Iterator[Finding]:
     is well."""
     configured = set(settings.DAYBOOK_UPSTREAMS) or {"default"}
     for agent in Agent.objects.order_by("name"):
-        upstream = agent_settings(agent).upstream
-        if upstream not in configured:
+        for upstream in sorted(agent_upstreams(agent_settings(agent)) - configured):
             yield Finding(f"agent {agent.name}", Level.FAILED, missing_upstream(upstream))
     for book, reason in BackgroundModels.now().obstacles().items():
         yield Finding(f"book {book}", Level.WARNING, reason)

@@ -13,9 +13,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from gateway.agents.upstream_options import read_dialect, read_options
+from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
 
-_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS)$")
+_UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
 _KEY_LENGTH = 32  # characters; 32 random bytes take 43 of them
 _KEY_VARIETY = 8  # different characters: a word that is repeated is no secret
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
@@ -43,6 +43,9 @@ class Environment(BaseSettings):
     )
     openai_options: str = Field(
         "", alias="OPENAI_OPTIONS", description="Changes to that dialect, a JSON object; see docs/upstreams.md."
+    )
+    openai_at_once: str = Field(
+        "", alias="OPENAI_AT_ONCE", description="Most requests at once to the default upstream; empty: no limit."
     )
     model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
     agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
@@ -221,13 +224,17 @@ def _keep_key(path: Path) -> str:
 
 
 def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
-    """Named upstreams `{name: {url, key, dialect?, options?}}`. "default" is OPENAI_*; no address at all means the demo
-    model."""
+    """Named upstreams `{name: {url, key, dialect?, options?, at_once?}}`. "default" is OPENAI_*; no address at all
+    means the demo model."""
     found: dict[str, dict[str, Any]] = {}
     key = env.openai_api_key.get_secret_value()
     if env.openai_base_url or key:
         found["default"] = {"url": env.openai_base_url or "https://api.openai.com/v1", "key": key}
-    for variable, value in (("OPENAI_DIALECT", env.openai_dialect), ("OPENAI_OPTIONS", env.openai_options)):
+    for variable, value in (
+        ("OPENAI_DIALECT", env.openai_dialect),
+        ("OPENAI_OPTIONS", env.openai_options),
+        ("OPENAI_AT_ONCE", env.openai_at_once),
+    ):
         if value:
             read = _read_of_upstream(variable, value)
             if "default" in found:
@@ -246,16 +253,17 @@ def upstreams(env: Environment) -> dict[str, dict[str, Any]]:
 
 def _read_of_upstream(variable: str, value: str) -> Any:
     """Return a checked variable of an upstream. Raises ConfigurationError."""
-    reader = _UPSTREAM_READERS.get(variable.rpartition("_")[2], str)
+    reader = next((reader for end, reader in _UPSTREAM_READERS.items() if variable.endswith(end)), str)
     try:
         return reader(value)
     except ValueError as error:
-        given = repr(value) if reader is read_dialect else "a value that is not shown"
+        given = repr(value) if reader in {read_dialect, read_at_once} else "a value that is not shown"
         raise ConfigurationError(f"{variable} is {given}; {error}.") from None
 
 
 _UPSTREAM_READERS: dict[str, Callable[[str], Any]] = {
-    "URL": _checked_url,
-    "DIALECT": read_dialect,
-    "OPTIONS": read_options,
+    "_URL": _checked_url,
+    "_DIALECT": read_dialect,
+    "_OPTIONS": read_options,
+    "_AT_ONCE": read_at_once,
 }

@@ -78,7 +78,11 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
     summary = context.summary
     try:
         summary = await summarise(
-            context.agent.settings, context.summary, context.messages[: cut.count], context.request_id
+            context.agent.settings,
+            context.summary,
+            context.messages[: cut.count],
+            owner=str(context.owner_id),
+            request_id=context.request_id,
         )
         stored = await in_thread(
             store, context.session_id, epoch=context.compaction_epoch, up_to=cut.up_to, summary=summary
@@ -97,7 +101,9 @@ def _asked(agent: AgentSettings) -> tuple[str, str]:
     return target.upstream, target.model
 
 
-async def summarise(agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], request_id: str) -> str:
+async def summarise(
+    agent: AgentSettings, earlier: str, messages: Sequence[dict[str, Any]], *, owner: str, request_id: str
+) -> str:
     """Ask the model for a summary. Raises DomainErrors."""
     spoken = [(m["role"], text_of(m.get("content"))) for m in messages if m["role"] in {"user", "assistant"}]
     words = int(agent.context_token_limit * SUMMARY_SHARE * WORDS_PER_TOKEN)
@@ -106,6 +112,7 @@ async def summarise(agent: AgentSettings, earlier: str, messages: Sequence[dict[
         agent_target(agent),
         ({"role": "user", "content": prompt},),
         seconds=settings.COMPACTION_SECONDS,
+        owner=owner,
         request_id=request_id,
     )
     summary = result.text.strip()
@@ -140,7 +147,15 @@ def compact_session(session_id: str) -> None:
     if cut is None:
         return
     try:
-        made = run_async(summarise(agent, summary, messages[: cut.count], f"compaction-{session_id}"))
+        made = run_async(
+            summarise(
+                agent,
+                summary,
+                messages[: cut.count],
+                owner=str(session.owner_id),
+                request_id=f"compaction-{session_id}",
+            )
+        )
     except DomainError as error:
         logger.warning("session %s was not compacted: %s", session_id, type(error).__name__)
         return

@@ -4,7 +4,7 @@ the embedding model's are sent to it only where an administrator named that upst
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from uuid import UUID
 
 from django.conf import settings
@@ -50,10 +50,10 @@ def embed_book(book_id: str) -> int:
     return vectors_store(book, dict(zip(keys, vectors, strict=True)), keys)
 
 
-async def query_vector(text: str, *, upstream: str) -> tuple[list[float] | None, dict[str, str]]:
-    """Return the vector of a query of a turn whose agent is on `upstream`, or None, and what the run's trace says of
+async def query_vector(text: str, *, upstreams: Collection[str]) -> tuple[list[float] | None, dict[str, str]]:
+    """Return the vector of a query of a turn whose agent is on `upstreams`, or None, and what the run's trace says of
     it. An embedding model must be configured."""
-    if not may_embed(upstream):
+    if not may_embed(upstreams):
         return None, {"embedding": "other_upstream"}
     try:
         return (await _in_time([text], settings.EMBEDDING_SECONDS))[0], {"embedding": "ok"}

@@ -12,7 +12,7 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.agents.model_choice import agent_target
+from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
@@ -125,7 +125,8 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
     messages.extend(context.messages)
     if injection.recall:
         last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
-        if dialect_of(context.agent.settings.upstream).recall_inside:
+        # Whoever answers must take it, the fall-backs too.
+        if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
             asked = messages[last_user]
             messages[last_user] = {**asked, "content": joined_content(injection.recall, asked.get("content"))}
         else:
@@ -230,7 +231,7 @@ async def _search_terms(
 
 async def _vector(context: TurnContext, trace: dict[str, Any]) -> Sequence[float] | None:
     with contained("embedding", trace):
-        vector, outcome = await query_vector(context.user_text, upstream=context.agent.settings.upstream)
+        vector, outcome = await query_vector(context.user_text, upstreams=agent_upstreams(context.agent.settings))
         trace |= outcome
         state = outcome["embedding"]
         recall_lanes["embedding", state if state in {"ok", "timeout"} else "failed"] += 1
@@ -249,7 +250,13 @@ async def _keywords(context: TurnContext) -> Keywords:
     )
     target = agent_target(context.agent.settings)
     try:
-        answer = await ask(target, messages, seconds=settings.KEYWORDS_SECONDS, request_id=context.request_id)
+        answer = await ask(
+            target,
+            messages,
+            seconds=settings.KEYWORDS_SECONDS,
+            owner=str(context.owner_id),
+            request_id=context.request_id,
+        )
         usage = answer.usage
         words = parse_keywords(answer.text, finished=answer.was_ended and answer.finish_reason == "stop")
     except UpstreamTimeout:

@@ -9,10 +9,10 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import F
 
-from gateway.agents.model_choice import BackgroundModels, ModelTarget, UpstreamUndecided
+from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.jobs import Throttle, enqueue_books, run_async
 from gateway.model_call import ask
-from gateway.upstream import is_demo
+from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
@@ -49,7 +49,7 @@ def fill_book(book_id: str) -> int:
     if not claimed:
         return 0
     try:
-        words = parse_answer(run_async(_words_for(claimed, target)))
+        words = parse_answer(run_async(_words_for(claimed, target, owner=str(book.owner_id))))
     except (DomainError, ValueError) as error:
         logger.warning("no search words for a batch of book %s: %s", book.pk, type(error).__name__)
         if isinstance(error, DomainError):
@@ -71,10 +71,11 @@ def parse_answer(answer: str) -> dict[int, list[str]]:
     }
 
 
-async def _words_for(rows: list[Memory], target: ModelTarget) -> str:
+async def _words_for(rows: list[Memory], target: ModelTarget, *, owner: str) -> str:
     prompt = keyword_generation_prompt([(row.number, row.content) for row in rows])
     messages = ({"role": "user", "content": prompt},)
-    return (await ask(target, messages, seconds=settings.COMPACTION_SECONDS, request_id="keyword-generation")).text
+    seconds = settings.COMPACTION_SECONDS
+    return (await ask(target, messages, seconds=seconds, owner=owner, request_id="keyword-generation")).text
 
 
 def _store(book: Book, rows: list[Memory], words: dict[int, list[str]]) -> int:

@@ -11,7 +11,9 @@ from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
+from gateway import upstream
 from gateway.models import Run
+from gateway.upstream.attempts import Attempts, outcomes
 from memories.counters import recall_lanes, scan_blocks
 from memories.providers import failures
 from memories.snapshot import snapshots
@@ -94,4 +96,34 @@ class _MemoryCounters(Collector):
         yield GaugeMetricFamily("daybook_snapshot_bytes", "What the book views weigh.", value=nbytes)
 
 
+class _Upstreams(Collector):
+    """How model servers answer, and who waits for one."""
+
+    def collect(self) -> Iterator[Metric]:
+        attempts = CounterMetricFamily(
+            "daybook_upstream_attempts",
+            "Requests to models, by upstream, model and outcome: ok, or the kind of fault.",
+            labels=["upstream", "model", "outcome"],
+        )
+        for labels, count in list(outcomes.items()):
+            attempts.add_metric(labels, count)
+        yield attempts
+        way = upstream.model()
+        resting = GaugeMetricFamily(
+            "daybook_upstream_open", "Models that are left alone after faults.", labels=["upstream", "model"]
+        )
+        waiting = GaugeMetricFamily(
+            "daybook_upstream_requests", "Requests where an upstream has a limit.", labels=["upstream", "state"]
+        )
+        if isinstance(way, Attempts):
+            for target, circuit in list(way.circuits.items()):
+                resting.add_metric(target, float(circuit.any_fault.is_open))
+            for name, places in list(way.places.items()):
+                waiting.add_metric((name, "running"), places.running)
+                waiting.add_metric((name, "waiting"), places.waiting)
+        yield resting
+        yield waiting
+
+
 registry.register(_MemoryCounters())
+registry.register(_Upstreams())

@@ -6,9 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.agents.model_choice import ModelTarget
 from gateway.steps import ModelStep, ModelStepResult, stream_step
-from gateway.upstream import ModelRequest
+from gateway.upstream import ModelRequest, ModelTarget
 
 
 async def ask(
@@ -17,20 +16,26 @@ async def ask(
     *,
     seconds: float,
     tools: Sequence[dict[str, Any]] = (),
+    parameters: dict[str, Any] | None = None,
+    owner: str = "",
     request_id: str = "",
     answer_bytes: int = 0,
 ) -> ModelStepResult:
     """One answer of a model: its text, tool calls, usage and the model that gave it. It is streamed from the upstream,
-    so that the limit of silence does not end a long answer. `seconds` is the longest time in all; `answer_bytes` the
-    largest answer, DAYBOOK_ANSWER_BYTES where it is 0.
+    so that the limit of silence does not end a long answer. `seconds` is the longest time in all, the target's
+    fall-backs included; `answer_bytes` the largest answer, DAYBOOK_ANSWER_BYTES where it is 0; `owner` is for whom it
+    is asked.
 
     Raises DomainErrors: UpstreamTimeout when the time is over, UpstreamSilent after too long a silence, RateLimited,
     TooLarge and the other errors of the upstream."""
     request = ModelRequest(
         upstream=target.upstream,
         model=target.model,
+        fallbacks=target.fallbacks,
         messages=tuple(messages),
         tools=tuple(tools),
+        parameters=parameters or {},
+        owner=owner,
         request_id=request_id,
     )
     deadline = asyncio.get_running_loop().time() + seconds

@@ -31,10 +31,12 @@ def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
     return ModelRequest(
         upstream=target.upstream,
         model=target.model,
+        fallbacks=target.fallbacks,
         messages=request.messages,
         tools=request.tools,
         parameters=request.parameters,
         request_id=request.request_id,
+        owner=str(caller.owner_id),
     )
 
 

@@ -11,7 +11,7 @@ from django.db.models import F, QuerySet
 from django.utils import timezone
 from pydantic import ValidationError
 
-from gateway.agents.settings import AgentSettings, AgentsFile
+from gateway.agents.settings import FORMS, AgentSettings, AgentsFile
 from gateway.errors import SessionEnded
 from gateway.hooks import SessionForgotten, session_forgotten
 from gateway.models import Agent, Configuration, LearnedChange, Session
@@ -34,8 +34,9 @@ def settings_check(model: type[Any], values: dict[str, Any], *, where: str) -> A
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"])]).strip(".")
-        raise InvalidRequest(f"{path}: {first['msg']}. Nothing was applied.", param=path) from None
+        path = ".".join([where, *(str(part) for part in first["loc"] if part not in FORMS)]).strip(".")
+        message = first["msg"].removeprefix("Value error, ")
+        raise InvalidRequest(f"{path}: {message}. Nothing was applied.", param=path) from None
 
 
 @transaction.atomic

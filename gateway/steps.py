@@ -60,7 +60,7 @@ class ModelStep:
     finish_reason: str = ""
     choice: dict[str, Any] = field(default_factory=dict)
     around: Mapping[str, Any] = field(default_factory=dict)
-    asked: tuple[str, str] = ("", "")  # upstream and model
+    asked: tuple[str, str] = ("", "")  # upstream and model that answered
     part_of: Span = NOTHING
     _room: Room = field(default_factory=Room)
     _more: Gathered = field(init=False)
@@ -103,6 +103,7 @@ class ModelStep:
         failure: Exception | None = None
         try:
             yield replace(request, seconds=seconds, span=span)
+            self.asked = request.answered_by
         except Exception as error:
             failure = error
             raise

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from gateway import telemetry
 from gateway.agents.model_choice import agent_target
+from gateway.agents.parameters import with_defaults
 from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
@@ -19,6 +20,7 @@ from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
+from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls, asks_for_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.step_calls import StepCall
@@ -109,6 +111,7 @@ class Turn:
         self._stored = False
         self._failure: DomainError | None = None
         self._clock = TurnClock(context.resumed_usage)
+        self._attempts = RunAttempts(context.resumed_trace)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
         self._span = telemetry.begin(
             "daybook.turn",
@@ -263,14 +266,18 @@ class Turn:
         return memory_tools.definitions(tool for tool in named if tool.name not in self._client_tools)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
-        target = agent_target(self.context.agent.settings)
+        agent = self.context.agent.settings
+        target = self._attempts.prefer(agent_target(agent))
         return ModelRequest(
             upstream=target.upstream,
             model=target.model,
+            fallbacks=target.fallbacks,
             messages=tuple(messages),
             tools=(*self.options.client_tools, *tools),
-            parameters=self.options.parameters,
+            parameters=with_defaults(self.options.parameters, agent.parameters),
             request_id=self.context.request_id,
+            owner=str(self.context.owner_id),
+            course=self._attempts.next_course(),
         )
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> dict[str, str]:
@@ -370,6 +377,7 @@ class Turn:
             self._held.closing = True
         self._clock.closed(state, self.output.usage)
         self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
+        self.output.trace = self._attempts.noted(self.output.trace)
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )

@@ -12,8 +12,9 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway import telemetry
-from gateway.agents.model_choice import ModelTarget, review_target
+from gateway.agents.model_choice import review_target
 from gateway.model_call import ask
+from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
@@ -43,6 +44,7 @@ class Reflection:
     target: ModelTarget
     model: str = ""
     request_id: str = ""
+    owner: str = ""
     usage: dict[str, int] = field(default_factory=dict)
     steps: int = 0
 
@@ -104,6 +106,7 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
         target=target,
         model=target.model,
         request_id=str(review.pk),
+        owner=str(review.owner_id),
     )
 
 
@@ -128,10 +131,13 @@ async def reflect(reflection: Reflection, deadline: float) -> None:
             messages,
             seconds=deadline - asyncio.get_running_loop().time(),
             tools=memory_tools.definitions(memory_tools.tools_at(memory_tools.Stage.REVIEW)),
+            owner=reflection.owner,
             request_id=reflection.request_id,
             answer_bytes=_ANSWER_BYTES,
         )
-        reflection.model = result.model or reflection.target.model
+        answered = ModelTarget(result.kept.upstream, result.kept.model)
+        reflection.target = reflection.target.preferring(answered)  # its reasoning is in the conversation now
+        reflection.model = result.model or answered.model
         reflection.usage = add_usage(reflection.usage, result.usage)
         if not result.calls:
             return

@@ -6,6 +6,7 @@ import socket
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
 
+import hypothesis
 import pytest
 import pytest_asyncio
 from django.conf import settings
@@ -25,6 +26,12 @@ from tests.empty_tables import empty_tables
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
+
+# How fast examples are made says something about the machine only.
+hypothesis.settings.register_profile(
+    "suite", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow], print_blob=True
+)
+hypothesis.settings.load_profile("suite")
 
 gc.disable()  # collecting tests makes only objects that stay
 

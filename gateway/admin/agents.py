@@ -11,7 +11,7 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from gateway.admin.schema_form import schema_errors, schema_fields, schema_initial, schema_values
 from gateway.admin.trial import TrialAdmin
-from gateway.agents.settings import AgentSettings, AgentsFile
+from gateway.agents.settings import AgentSettings, AgentsFile, as_list
 from gateway.models import Agent
 from gateway.services import agent_save
 from memories.admin.badges import moment
@@ -19,7 +19,7 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import Action
 
 _SECTIONS = (
-    ("Model", ("model", "upstream", "instructions", "context_token_limit")),
+    ("Model", ("model", "upstream", "parameters", "instructions", "context_token_limit")),
     ("Memory", ("tools", "book", "memory_search")),
 )
 
@@ -85,7 +85,7 @@ class AgentAdmin(TrialAdmin, ServiceAdmin):
 
     @admin.display(description="Model")
     def model_name(self, agent: Agent) -> str:
-        return AgentSettings.model_validate(agent.settings).model or "the default"
+        return ", ".join(as_list(AgentSettings.model_validate(agent.settings).model)) or "the default"
 
     @admin.display(description="Memory")
     def memory(self, agent: Agent) -> str:

@@ -38,7 +38,7 @@ def schema_values(model: type[BaseModel], cleaned: Mapping[str, Any], prefix: st
     for name, part in schema["properties"].items():
         if f"{prefix}{name}" in cleaned:
             value = cleaned[f"{prefix}{name}"]
-            values[name] = [{"type": kind} for kind in value] if part.get("type") == "array" else value
+            values[name] = _given(part, value)
     return values
 
 
@@ -56,16 +56,33 @@ def schema_errors(error: ValidationError, skip: int = 0) -> Iterable[tuple[str, 
         yield (path[0] if path else ""), _NAME_WORDS if named else item["msg"].removeprefix("Value error, ")
 
 
+def _given(part: Mapping[str, Any], value: Any) -> Any:
+    """Return what a field gathered, as the model takes it."""
+    if part.get("type") == "array":
+        return [{"type": kind} for kind in value]
+    if part.get("type") == "object":
+        return value or {}
+    if _is_text_or_list(part):
+        texts = [text.strip() for text in value.split(",")]
+        return texts if len(texts) > 1 else texts[0]
+    return value
+
+
+def _is_text_or_list(part: Mapping[str, Any]) -> bool:
+    return {form.get("type") for form in part.get("oneOf", ())} == {"string", "array"}
+
+
 def _shown(value: Any) -> Any:
     if isinstance(value, list):
-        return [item["type"] for item in value]
+        named = bool(value) and isinstance(value[0], str)
+        return ", ".join(value) if named else [item["type"] for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -> forms.Field:
     common: dict[str, Any] = {
         "label": name.replace("_", " ").capitalize(),
-        "help_text": escape(part.get("description", "")),  # the admin shows help texts as HTML
+        "help_text": escape(_help(part)),  # the admin shows help texts as HTML
         "initial": part.get("default"),
         "required": False,
     }
@@ -84,9 +101,16 @@ def _field(name: str, part: Mapping[str, Any], definitions: Mapping[str, Any]) -
         return forms.MultipleChoiceField(
             **common, choices=_kinds(part, definitions), widget=UnfoldAdminCheckboxSelectMultipleWidget
         )
+    if kind == "object":
+        return forms.JSONField(**common, widget=UnfoldAdminExpandableTextareaWidget)
     longest = part.get("maxLength")
     widget = UnfoldAdminExpandableTextareaWidget if longest and longest > _LINE else UnfoldAdminTextInputWidget
     return forms.CharField(**common, max_length=longest, widget=widget)
+
+
+def _help(part: Mapping[str, Any]) -> str:
+    described = str(part.get("description", ""))
+    return f"{described} Several are separated by commas." if _is_text_or_list(part) else described
 
 
 def _kinds(part: Mapping[str, Any], definitions: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from gateway.chat.labels import answered_words
 from gateway.models import Message, Run, Session
 
 PAGE = 200
@@ -82,4 +83,6 @@ def _note(message: Message, run: Run | None) -> str:
         notes.append("Superseded")
     if run is not None and run.state in {Run.State.FAILED, Run.State.STOPPED}:
         notes.append(run.get_state_display())
-    return ", ".join(notes)
+    if run is not None and message.role == Message.Role.ASSISTANT:
+        notes.append(answered_words(run.trace.get("attempts", ())))
+    return ", ".join(note for note in notes if note)

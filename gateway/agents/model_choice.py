@@ -4,10 +4,12 @@ A conversation goes to the upstream of its agent. `model_roles` name the models 
 is one of the home upstream and means nothing on another one, `upstream/model` names both. An agent that was put on an
 upstream other than the home upstream keeps its work there, and its own model unless a role names that upstream. What is
 made of a book that agents of different upstreams share goes to the upstream that `memories.upstream` names, and is not
-made while none is named (docs/decisions/0015-which-upstream-answers.md)."""
+made while none is named (docs/decisions/0015-which-upstream-answers.md). Where an agent names several models, the first
+one answers and the others are its fall-backs, for all of this work."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, TypeVar
 
 from django.conf import settings
@@ -15,21 +17,13 @@ from django.db.models import Model, QuerySet
 
 from gateway.agents.configuration import consolidation_settings, model_roles
 from gateway.agents.rows import agent_settings
-from gateway.agents.settings import AgentSettings, ModelRoles
+from gateway.agents.settings import AgentSettings, ModelRoles, as_list
 from gateway.models import Agent
-from gateway.upstream import missing_upstream
+from gateway.upstream import ModelTarget, missing_upstream
 from memories.errors import Conflict
 
 DEFAULT = "default"
 Row = TypeVar("Row", bound=Model)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelTarget:
-    """A model of an upstream."""
-
-    upstream: str
-    model: str
 
 
 class UpstreamUndecided(Conflict):
@@ -50,18 +44,31 @@ def named_target(name: str, upstream: str) -> ModelTarget:
 
 
 def agent_target(agent: AgentSettings) -> ModelTarget:
-    """Return the model that answers an agent's turns, also its compactions and its keywords."""
-    return ModelTarget(agent.upstream, agent.model or settings.DAYBOOK_MODEL)
+    """Return the model that answers an agent's turns, also its compactions and its keywords, with its fall-backs."""
+    upstreams, models = as_list(agent.upstream), as_list(agent.model)
+    most = max(len(upstreams), len(models))
+    pairs = zip(upstreams * (most // len(upstreams)), models * (most // len(models)), strict=True)
+    # A single model of an agent that was put on another upstream is that upstream's: its name may hold a slash.
+    read = not isinstance(agent.model, str) or agent.upstream == DEFAULT
+    first, *rest = (
+        (_qualified(model) if read else None) or ModelTarget(upstream, model or settings.DAYBOOK_MODEL)
+        for upstream, model in pairs
+    )
+    return ModelTarget(first.upstream, first.model, tuple(rest))
+
+
+def agent_upstreams(agent: AgentSettings) -> frozenset[str]:
+    """Return the upstreams that may be given what was said to an agent: those of its models."""
+    return frozenset(target.upstream for target in agent_target(agent).all)
 
 
 def review_target(kept: Mapping[str, Any]) -> ModelTarget:
     """Return the model of a review, from the settings it was scheduled with: `memory_review_model`, else the
-    agent's."""
-    upstream = str(kept.get("upstream") or DEFAULT)
+    agent's. The agent's fall-backs are those of both."""
+    named = {name: kept[name] for name in ("upstream", "model") if kept.get(name)}
+    agent = agent_target(AgentSettings(**named))
     name = kept.get("memory_review_model")
-    if name:
-        return named_target(str(name), upstream)
-    return ModelTarget(upstream, str(kept.get("model") or settings.DAYBOOK_MODEL))
+    return _before(named_target(str(name), agent.upstream), agent) if name else agent
 
 
 def embedding_upstream() -> str:
@@ -69,10 +76,10 @@ def embedding_upstream() -> str:
     return str(settings.EMBEDDING_UPSTREAM or home_upstream())
 
 
-def may_embed(agent_upstream: str) -> bool:
-    """Return True if texts of agents on this upstream may be sent to the embedding model: on every upstream where an
-    administrator named that of the embedding model, else only on its own."""
-    return bool(settings.EMBEDDING_UPSTREAM) or agent_upstream == home_upstream()
+def may_embed(upstreams: Collection[str]) -> bool:
+    """Return True if texts of an agent on these upstreams may be sent to the embedding model: on every upstream where
+    an administrator named that of the embedding model, else only on its own."""
+    return bool(settings.EMBEDDING_UPSTREAM) or home_upstream() in upstreams
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,14 +101,14 @@ class BackgroundModels:
 
     def of_agent(self, agent: AgentSettings, role: str) -> ModelTarget:
         """Return the model of a role for what was said to an agent."""
-        named = self._role(role)
-        if agent.upstream == DEFAULT == home_upstream():
-            return named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL)
-        return named if named and named.upstream == agent.upstream else agent_target(agent)
+        named, own, upstreams = self._role(role), agent_target(agent), agent_upstreams(agent)
+        if upstreams == {DEFAULT} == {home_upstream()}:
+            return _before(named or ModelTarget(DEFAULT, settings.DAYBOOK_MODEL), own)
+        return _before(named, own) if named and named.upstream in upstreams else own
 
     def of_session(self, book: str, agent: AgentSettings, role: str) -> ModelTarget:
         """Return the model of a role for a session of this agent that is read for a book. Raises UpstreamUndecided."""
-        upstreams = self._upstreams(book) | {agent.upstream}
+        upstreams = self._upstreams(book) | {agent_upstreams(agent)}
         return self.of_agent(agent, role) if len(upstreams) == 1 else self._of_shared(book, upstreams, role)
 
     def of_book(self, book: str, role: str) -> ModelTarget:
@@ -142,13 +149,14 @@ class BackgroundModels:
         refused = [book for book in self.agents if not all(map(may_embed, self._upstreams(book)))]
         return rows.exclude(**{f"{field}__in": refused}) if refused else rows
 
-    def _of_shared(self, book: str, upstreams: set[str], role: str) -> ModelTarget:
+    def _of_shared(self, book: str, upstreams: Collection[frozenset[str]], role: str) -> ModelTarget:
         """On the upstream that was named for shared books, and on no other."""
         upstream, named = self._shared_upstream(_why(book, upstreams)), self._role(role)
         if named and named.upstream == upstream:
             return named
-        own = [agent for agent in self.agents.get(book, ()) if agent.upstream == upstream]
-        return agent_target(own[0]) if own and upstream != DEFAULT else ModelTarget(upstream, settings.DAYBOOK_MODEL)
+        own = [target for agent in self.agents.get(book, ()) for target in agent_target(agent).all]
+        own = [target for target in own if target.upstream == upstream]
+        return own[0] if own and upstream != DEFAULT else ModelTarget(upstream, settings.DAYBOOK_MODEL)
 
     def _shared_upstream(self, why: str) -> str:
         upstream = self.shared_upstream
@@ -160,13 +168,19 @@ class BackgroundModels:
             raise UpstreamUndecided(f"{why} memories.upstream is {upstream}. {missing_upstream(upstream)}")
         return upstream
 
-    def _upstreams(self, book: str) -> set[str]:
-        return {agent.upstream for agent in self.agents.get(book, ())}
+    def _upstreams(self, book: str) -> set[frozenset[str]]:
+        """Return the upstreams of each of a book's agents: one set where all of them name the same."""
+        return {agent_upstreams(agent) for agent in self.agents.get(book, ())}
 
     def _role(self, role: str) -> ModelTarget | None:
         """Return the model a role names; smol falls back to default. None where neither names one."""
         name = (self.roles.smol if role == "smol" else "") or self.roles.default
         return named_target(name, home_upstream()) if name else None
+
+
+def _before(first: ModelTarget, own: ModelTarget) -> ModelTarget:
+    """Return a target whose fall-backs are those of an agent, if it has any: its own models."""
+    return own.preferring(first) if own.fallbacks else first
 
 
 def _qualified(name: str) -> ModelTarget | None:
@@ -175,7 +189,7 @@ def _qualified(name: str) -> ModelTarget | None:
     return ModelTarget(upstream, model) if slash and model and known else None
 
 
-def _why(book: str, upstreams: set[str]) -> str:
+def _why(book: str, upstreams: Collection[frozenset[str]]) -> str:
     if not upstreams:
         return f"No agent uses the book {book}, so no upstream is known that may be given it."
-    return f"The book {book} is shared by agents of different upstreams ({', '.join(sorted(upstreams))})."
+    return f"The book {book} is shared by agents of different upstreams ({', '.join(sorted({*chain(*upstreams)}))})."

@@ -1,9 +1,21 @@
 """The settings of an agent, with their defaults, limits and descriptions. The JSON Schema of the agents file, the help
 texts of the admin and the checks of both are made from these models."""
 
+import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasGenerator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from gateway.agents.upstream_options import UpstreamSettings
@@ -11,6 +23,46 @@ from gateway.agents.upstream_options import UpstreamSettings
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 
 OptionalName = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$")]
+
+MOST_TARGETS = 5
+FORMS = ("text", "list")
+"""The two forms of a setting that is a text or a list of texts. Pydantic puts these names into the path of an error."""
+_BY_FORM = Discriminator(lambda value: FORMS[isinstance(value, list | tuple)])
+_SEVERAL = Field(strict=False, min_length=1, max_length=MOST_TARGETS)
+_Model = Annotated[str, StringConstraints(max_length=200)]
+_Named = Annotated[_Model, StringConstraints(min_length=1)]
+Models = Annotated[Annotated[_Model, Tag("text")] | Annotated[tuple[_Named, ...], _SEVERAL, Tag("list")], _BY_FORM]
+Upstreams = Annotated[Annotated[Name, Tag("text")] | Annotated[tuple[Name, ...], _SEVERAL, Tag("list")], _BY_FORM]
+
+_MOST_PARAMETERS = 4000  # characters of JSON
+# What the gateway itself puts into a request, or reads from a client's.
+RESERVED = frozenset(
+    {
+        "function_call",
+        "functions",
+        "messages",
+        "metadata",
+        "model",
+        "n",
+        "stream",
+        "stream_options",
+        "tool_choice",
+        "tools",
+        "user",
+    }
+)
+
+
+def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
+    """Return default parameters as they are. Raises ValueError."""
+    if reserved := sorted(RESERVED & value.keys()):
+        raise ValueError(f"{', '.join(reserved)} can't be a default: each request says it itself")
+    if len(json.dumps(value, allow_nan=False)) > _MOST_PARAMETERS:
+        raise ValueError(f"at most {_MOST_PARAMETERS} characters of JSON")
+    return value
+
+
+Parameters = Annotated[dict[str, JsonValue], AfterValidator(_checked_parameters)]
 
 
 class _Strict(BaseModel):
@@ -25,13 +77,28 @@ class Tool(_Strict):
     )
 
 
+def as_list(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return a setting that is one text or several as several."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 class AgentSettings(_Strict):
     """One agent: a named configuration that clients name as `model`."""
 
-    model: str = Field("", max_length=200, description="Upstream model; empty: DAYBOOK_MODEL.")
-    upstream: Name = Field(
+    model: Models = Field(
+        "",
+        description="Upstream model; empty: DAYBOOK_MODEL. Several: the first answers, the others when it fails. "
+        "One that is written upstream/model is of that upstream.",
+    )
+    upstream: Upstreams = Field(
         "default",
-        description="Name of the upstream: default is OPENAI_BASE_URL, others are DAYBOOK_UPSTREAM_<NAME>_URL.",
+        description="Name of the upstream: default is OPENAI_BASE_URL, others are DAYBOOK_UPSTREAM_<NAME>_URL. "
+        "Several: one for each model, or all for the only model.",
+    )
+    parameters: Parameters = Field(
+        default_factory=dict,
+        description="Parameters of a turn's requests that the client does not give itself, such as temperature, "
+        "max_tokens and reasoning_effort.",
     )
     instructions: str = Field("", max_length=100_000, description="What the agent is told first, in every request.")
     tools: tuple[Tool, ...] = Field((), strict=False, description="Tools of the main conversation.")
@@ -95,6 +162,14 @@ class AgentSettings(_Strict):
     context_token_limit: int = Field(
         32_000, ge=2000, le=100_000_000, description="Above it, older turns of a session are compacted."
     )
+
+    @model_validator(mode="after")
+    def _pairs(self) -> "AgentSettings":
+        models, upstreams = map(as_list, (self.model, self.upstream))
+        if 1 not in {len(models), len(upstreams)} and len(models) != len(upstreams):
+            counts = f"{len(models)} models and {len(upstreams)} upstreams"
+            raise ValueError(f"{counts} make no pairs: name as many of both, or one of either")
+        return self
 
     @property
     def reviews_on(self) -> bool:

@@ -7,10 +7,11 @@ from typing import Any
 
 from django.conf import settings
 
-from gateway.agents.model_choice import ModelTarget, agent_target
+from gateway.agents.model_choice import agent_target
 from gateway.agents.rows import agent_settings
 from gateway.model_call import ask
 from gateway.models import Agent
+from gateway.upstream import ModelTarget
 
 SECONDS = 60
 MOST = 8000  # characters of a message
@@ -32,6 +33,7 @@ class TrialRequest:
     """What a trial asks: the saved instructions and the message. Without our tools, which are about memory."""
 
     target: ModelTarget
+    parameters: dict[str, Any]
     messages: tuple[dict[str, Any], ...]
     request_id: str
 
@@ -42,6 +44,7 @@ def trial_request(agent: Agent, message: str, *, request_id: str) -> TrialReques
     instructions = [{"role": "system", "content": checked.instructions}] if checked.instructions else []
     return TrialRequest(
         target=agent_target(checked),
+        parameters=checked.parameters,
         messages=(*instructions, {"role": "user", "content": message}),
         request_id=request_id,
     )
@@ -51,7 +54,13 @@ async def trial_run(request: TrialRequest) -> Trial:
     """Ask once, for at most SECONDS. Raises DomainErrors."""
     started = time.monotonic()
     seconds = min(SECONDS, settings.RUN_SECONDS)
-    result = await ask(request.target, request.messages, seconds=seconds, request_id=request.request_id)
+    result = await ask(
+        request.target,
+        request.messages,
+        seconds=seconds,
+        parameters=request.parameters,
+        request_id=request.request_id,
+    )
     return Trial(
         answer=result.text,
         model=result.model or request.target.model,

@@ -30,6 +30,7 @@ DialectName = Literal[
     "strict",
 ]
 DIALECTS: tuple[str, ...] = get_args(DialectName)
+MOST_AT_ONCE = 10_000
 _NEVER = frozenset({"model", "messages", "stream"})  # what makes a request one: not to be dropped, renamed or set
 
 
@@ -82,6 +83,13 @@ def read_dialect(value: str) -> str:
     if name not in DIALECTS:
         raise ValueError(f"allowed are {', '.join(DIALECTS)}")
     return name
+
+
+def read_at_once(value: str) -> int:
+    """Return how many requests an upstream is given at once. Raises ValueError, whose text says what is allowed."""
+    if not value.strip().isdecimal() or not 1 <= int(value) <= MOST_AT_ONCE:
+        raise ValueError(f"allowed are numbers from 1 to {MOST_AT_ONCE}")
+    return int(value)
 
 
 def read_options(value: str) -> dict[str, Any]:

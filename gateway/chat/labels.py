@@ -1,7 +1,7 @@
 """Words on the chat's pages that depend on a value: errors, days, and why a memory was used.
 Kept together so that the page, its fragments and the script say the same thing."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -24,6 +24,18 @@ INTERRUPTED = frozenset({"restart", "process", "taken_over"})
 _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
     "client": "Stopped: the client disconnected.",
     "unwatched": "Stopped: nobody was watching.",
+}
+_FAULT_WORDS: Mapping[str, str] = {
+    "rate": "was asked too much",
+    "overload": "was overloaded",
+    "network": "broke off",
+    "connect": "could not be reached",
+    "silence": "did not answer in time",
+    "locked": "refused the gateway",
+    "unknown": "could not be used",
+    "context": "can't read that much",
+    "queue": "had too many requests",
+    "open": "is left alone after faults",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
     words.code: words
@@ -78,6 +90,23 @@ def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> Erro
 def stopped_words(by: str) -> str:
     """Return why an answer ends early, by what its run's trace says."""
     return _STOPPED.get(by, "Stopped by you.")
+
+
+def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
+    """Return who answered instead of whom, by what a run's trace says: "Answered by b; a was overloaded." Where the
+    model that was asked first answered all the same, or nobody did, there is nothing to say."""
+    answers = [entry for entry in attempts if not entry["fault"]]
+    if not answers:
+        return ""
+    by = answers[-1]
+    failed = {(entry["upstream"], entry["model"]): entry for entry in attempts if entry["fault"]}
+    failed.pop((by["upstream"], by["model"]), None)
+    if not failed:
+        return ""
+    same = any(entry["model"] == by["model"] for entry in failed.values())
+    name = "upstream" if same else "model"
+    what = ", ".join(f"{entry[name]} {_FAULT_WORDS.get(entry['fault'], 'failed')}" for entry in failed.values())
+    return f"Answered by {by[name]}; {what}."
 
 
 def day_words(day: date, today: date) -> str:

@@ -12,7 +12,7 @@ from django.db.models import Q, QuerySet
 from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.highlight import PAGE_BUDGET, Budget
-from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words, stopped_words
+from gateway.chat.labels import INTERRUPTED, ErrorWords, answered_words, error_words, stopped_words
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
 from gateway.models import Message, Run, Session
@@ -40,6 +40,7 @@ class TurnView:
     new_day: date | None = None
     error: ErrorWords | None = None
     stopped: str = ""
+    answered: str = ""
     interrupted: bool = False
     used: Sequence[UsedMemory] = ()
     notes: Sequence[MemoryNote] = ()
@@ -146,6 +147,7 @@ def _add_run(turn: TurnView, run: Run) -> None:
     turn.number, turn.state = run.turn, run.state
     turn.answer = turn.answer or run.text
     turn.answer_at = turn.answer_at or run.finished_at or run.started_at
+    turn.answered = answered_words(run.trace.get("attempts", ()))
     if run.state == Run.State.FAILED:
         turn.error = error_words(run.error, wrote=bool(turn.notes))
     elif run.state == Run.State.STOPPED:

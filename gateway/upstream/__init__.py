@@ -5,14 +5,17 @@ from collections.abc import Sequence
 
 from gateway.errors import UpstreamUnreachable
 from gateway.upstream.answer import Chunk
+from gateway.upstream.attempts import Attempts
 from gateway.upstream.faults import retry_after_seconds
-from gateway.upstream.request import Model, ModelRequest, TimeLimits
+from gateway.upstream.request import Model, ModelRequest, ModelTarget, TimeLimits
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
+    "Attempts",
     "Chunk",
     "Model",
     "ModelRequest",
+    "ModelTarget",
     "OpenAIModel",
     "TimeLimits",
     "disconnect",
@@ -24,7 +27,7 @@ __all__ = [
     "retry_after_seconds",
 ]
 
-_model: Model = OpenAIModel()
+_model: Model = Attempts(OpenAIModel())
 
 
 def model() -> Model:
@@ -34,7 +37,7 @@ def model() -> Model:
 
 async def disconnect() -> None:
     """Close the connections that the running event loop holds; the next request makes new ones."""
-    if isinstance(_model, OpenAIModel):
+    if isinstance(_model, Attempts | OpenAIModel):
         await _model.close()
 
 

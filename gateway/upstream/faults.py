@@ -78,14 +78,22 @@ def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
 
 def _refused(error: openai.APIStatusError) -> DomainError:
     said = read_error(_content(error.response), secrets=_secrets(error.request))
-    return _fault(error.status_code, said, retry_after=error.response.headers.get("retry-after", ""))
+    return _fault(error.status_code, said, retry_after=_rest_of(error.response.headers))
+
+
+def _rest_of(headers: httpx2.Headers) -> str:
+    """Return the header that says when to come again, in seconds or as a date; "" for none."""
+    try:
+        return f"{float(headers['retry-after-ms']) / 1000:g}"
+    except (KeyError, ValueError):
+        return str(headers.get("retry-after", ""))
 
 
 def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainError:
     if said.code in _NO_CREDIT or status == 402:
         return UpstreamRefused("The model server says that its account has no credit left.", status=status)
+    details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
-        details = {"retry_after": retry_after[:32]} if retry_after else {}
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
     if status in _CLIENTS:
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
@@ -95,7 +103,7 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
         403: "refused the gateway's key",
         404: "does not know this model",
     }.get(status, f"answered with an error ({status})")
-    return UpstreamRefused(f"The model server {reason}.", status=status)
+    return UpstreamRefused(f"The model server {reason}.", status=status, **details)
 
 
 def _content(response: httpx2.Response) -> bytes:

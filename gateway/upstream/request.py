@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from django.conf import settings
@@ -61,10 +61,41 @@ class Deadlines:
         return UpstreamSilent(_TOO_LONG, limit="idle" if self.begun else "first_byte")
 
 
+@dataclass(frozen=True, slots=True)
+class ModelTarget:
+    """A model of an upstream, and those that answer when it fails, in their order. They have no fall-backs
+    themselves."""
+
+    upstream: str
+    model: str
+    fallbacks: "tuple[ModelTarget, ...]" = ()
+
+    @property
+    def all(self) -> "tuple[ModelTarget, ...]":
+        """This target and its fall-backs, each by itself and once."""
+        return tuple(dict.fromkeys((ModelTarget(self.upstream, self.model), *self.fallbacks)))
+
+    def preferring(self, first: "ModelTarget") -> "ModelTarget":
+        """Return the same targets with this one first; it is added if it was not among them."""
+        rest = (target for target in self.all if (target.upstream, target.model) != (first.upstream, first.model))
+        return ModelTarget(first.upstream, first.model, tuple(rest))
+
+
+@dataclass(slots=True)
+class Course:
+    """How a request was answered: who did, and what was tried where something failed. An attempt is
+    `{upstream, model, fault, seconds}`; `fault` is "" for the one that answered."""
+
+    by: ModelTarget | None = None
+    attempts: list[dict[str, Any]] = field(default_factory=list)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """One model step. `parameters` are the client's own (temperature, …), passed through as they came. `seconds` is
-    the longest time the request may take; 0 stands for the longest time of a run. `span` is the trace's."""
+    the longest time the request may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until
+    the answer begins further than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take
+    so many requests at once. `course` is filled while the request is answered. `span` is the trace's."""
 
     upstream: str
     model: str
@@ -74,15 +105,26 @@ class ModelRequest:
     request_id: str = ""
     seconds: float = 0.0
     span: Span = NOTHING
+    first_byte: float = 0.0
+    fallbacks: tuple[ModelTarget, ...] = ()
+    owner: str = ""
+    course: Course = field(default_factory=Course, compare=False)
 
     @property
     def limits(self) -> TimeLimits:
         """How long this request may take."""
         return self.limits_in(dialect_of(self.upstream))
 
+    @property
+    def answered_by(self) -> tuple[str, str]:
+        """The upstream and the model that answered, or that are asked first."""
+        by = self.course.by or self
+        return by.upstream, by.model
+
     def limits_in(self, dialect: Dialect) -> TimeLimits:
         """Return how long this request may take at a server of that dialect."""
-        return TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect)
+        limits = TimeLimits.within(self.seconds or settings.RUN_SECONDS, dialect)
+        return replace(limits, first_byte=min(limits.first_byte, self.first_byte)) if self.first_byte else limits
 
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
         """Return the request as it goes over the wire, in its upstream's dialect where none is given."""

@@ -19,6 +19,7 @@ from django.conf import settings
 from gateway.demo.transport import DemoTransport
 from gateway.errors import RequestRefused, UpstreamUnreachable
 from gateway.requests import request_id
+from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
     DONE,
     Body,
@@ -29,7 +30,6 @@ from gateway.upstream.answer import (
     is_finished,
     says_something,
 )
-from gateway.upstream.attempt import Attempt
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
@@ -54,19 +54,19 @@ class OpenAIModel:
         self._known = known
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
-        attempt = Attempt(request, self._known, stream=True)
-        deadlines = Deadlines(attempt.limits)
+        adapted = AdaptedRequest(request, self._known, stream=True)
+        deadlines = Deadlines(adapted.limits)
         said = False
         while True:
             try:
                 async with (
-                    self._opened(attempt, deadlines) as response,
+                    self._opened(adapted, deadlines) as response,
                     aclosing(_chunks(response, deadlines)) as chunks,
                 ):
                     async for chunk in chunks:
                         said = True
                         if deadlines.begun:
-                            attempt.helped()
+                            adapted.helped()
                         yield chunk
                 return
             except RequestRefused as refusal:  # in place of an answer, with a status of success
@@ -74,17 +74,17 @@ class OpenAIModel:
                 cause: BaseException | None = refusal.__cause__
             except WIRE_ERRORS as error:
                 fault, cause = domain_error(error), error
-            if not said and attempt.again(fault):
+            if not said and adapted.again(fault):
                 continue
             if said or not refuses_to_stream(fault):
                 raise fault from cause
             break
-        attempt.stream = False
-        yield chunk_of_completion(await self._completion(attempt, deadlines))
+        adapted.stream = False
+        yield chunk_of_completion(await self._completion(adapted, deadlines))
 
     async def complete(self, request: ModelRequest) -> dict[str, Any]:
-        attempt = Attempt(request, self._known, stream=False)
-        return await self._completion(attempt, Deadlines(attempt.limits))
+        adapted = AdaptedRequest(request, self._known, stream=False)
+        return await self._completion(adapted, Deadlines(adapted.limits))
 
     async def models(self, upstream: str = "default") -> list[str]:
         """Names of the models an upstream offers. Raises DomainErrors."""
@@ -120,26 +120,26 @@ class OpenAIModel:
                 del self._clients[name]
                 await client.close()
 
-    async def _completion(self, attempt: Attempt, deadlines: Deadlines) -> dict[str, Any]:
+    async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
         """One answer in one piece, asked again with what refusals teach."""
         while True:
             try:
-                answer = await self._whole(attempt, deadlines)
+                answer = await self._whole(adapted, deadlines)
             except RequestRefused as refusal:
-                if not attempt.again(refusal):
+                if not adapted.again(refusal):
                     raise
             else:
-                attempt.helped()
+                adapted.helped()
                 return answer
 
-    async def _whole(self, attempt: Attempt, deadlines: Deadlines) -> dict[str, Any]:
+    async def _whole(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
         body = Body()
         # Such an answer begins when it is complete: until then only the total limit holds.
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
         deadlines.begun = False
         try:
             async with (
-                self._opened(attempt, deadlines) as response,
+                self._opened(adapted, deadlines) as response,
                 aclosing(_pieces(response, deadlines)) as pieces,
             ):
                 async for data in pieces:
@@ -150,20 +150,20 @@ class OpenAIModel:
             raise domain_error(error) from error
 
     @asynccontextmanager
-    async def _opened(self, attempt: Attempt, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
+    async def _opened(self, adapted: AdaptedRequest, deadlines: Deadlines) -> AsyncGenerator[httpx2.Response]:
         """The answer to a request, its body not yet read; closed in the end."""
-        client = self._client(attempt.request.upstream)
+        client = self._client(adapted.request.upstream)
         asked = client.post(
             "/chat/completions",
-            body=attempt.body(),
+            body=adapted.body(),
             cast_to=dict,
-            options=_options(client, attempt.dialect, attempt.request.headers()),
+            options=_options(client, adapted.dialect, adapted.request.headers()),
             stream=True,
             stream_cls=_Opened,
         )
         try:
             async with asyncio.timeout_at(deadlines.next()):
-                with attempt.request.span.current():
+                with adapted.request.span.current():
                     response = (await asked).response
         except TimeoutError:
             raise deadlines.fault() from None

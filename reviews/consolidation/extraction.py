@@ -11,9 +11,10 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from gateway.agents.model_choice import BackgroundModels, ModelTarget
+from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
 from gateway.jobs import rest_after
+from gateway.upstream import ModelTarget
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited

@@ -8,7 +8,8 @@ from uuid import UUID
 from django.db import transaction
 
 from gateway import model_call
-from gateway.agents.model_choice import ModelTarget, UpstreamUndecided
+from gateway.agents.model_choice import UpstreamUndecided
+from gateway.upstream import ModelTarget
 from memories.database import in_thread
 from memories.errors import DomainError, UpstreamError
 from memories.tokens import text_tokens
@@ -45,7 +46,11 @@ async def ask(
     taken = 0
     try:
         result = await model_call.ask(
-            target, messages, seconds=claim.limits.request_seconds, request_id=str(claim.run.pk)
+            target,
+            messages,
+            seconds=claim.limits.request_seconds,
+            owner=str(claim.run.owner_id),
+            request_id=str(claim.run.pk),
         )
         taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:

@@ -12,7 +12,8 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 import scanning
-from gateway.agents.model_choice import BackgroundModels, ModelTarget
+from gateway.agents.model_choice import BackgroundModels
+from gateway.upstream import ModelTarget
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, skill_path
 from memories.artifacts import (
     Replaced,

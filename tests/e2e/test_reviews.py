@@ -197,7 +197,8 @@ def test_each_socket_is_told_once_also_after_a_reconnect_and_nobody_else_is(stag
 
 def test_a_model_server_that_is_asked_too_much_is_asked_again(stage: Stage) -> None:
     user, upstream = stage.logged_in("asked-again"), stage.upstream
-    upstream.script({"model": REVIEWER, "status": 429, "headers": {"Retry-After": "4"}}, add("Is vegetarian."))
+    limited = {"model": REVIEWER, "status": 429}
+    upstream.script(limited, limited, limited, add("Is vegetarian."))  # one attempt of a review asks three times
     turn(user, new_session(user, "each"), "I'm vegetarian.")
     waiting = eventually(lambda: [r for r in reviews(user) if r["attempts"] and r["state"] == "scheduled"], within=20)
     assert waiting[0]["error"]["code"] == "rate_limited"

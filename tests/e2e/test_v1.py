@@ -156,7 +156,7 @@ def test_our_tools_and_the_clients_in_one_conversation(stage: Stage) -> None:
 
 
 def test_an_upstream_that_does_not_begin_its_stream_is_a_time_out(stage: Stage) -> None:
-    stage.upstream.script({"hang": "before"})
+    stage.upstream.script({"hang": "before"}, {"hang": "before"})
     said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
     with pytest.raises(openai.InternalServerError) as raised:
         stage.client().chat.completions.create(model="plain", messages=[said], stream=True)
@@ -165,20 +165,20 @@ def test_an_upstream_that_does_not_begin_its_stream_is_a_time_out(stage: Stage) 
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("step", "kind", "code"),
+    ("step", "asked", "kind", "code"),
     [
-        ({"status": 500}, openai.InternalServerError, "upstream_error"),
-        ({"status": 429, "headers": {"Retry-After": "7"}}, openai.RateLimitError, "rate_limited"),
-        ({"status": 400, "error": "too long"}, openai.BadRequestError, "invalid_request"),
-        ({"break_off": "before"}, openai.InternalServerError, "upstream_error"),
+        ({"status": 500}, 3, openai.InternalServerError, "upstream_error"),
+        ({"status": 429, "headers": {"Retry-After": "70"}}, 1, openai.RateLimitError, "rate_limited"),
+        ({"status": 400, "error": "too long"}, 1, openai.BadRequestError, "invalid_request"),
+        ({"break_off": "before"}, 3, openai.InternalServerError, "upstream_error"),
     ],
 )
 def test_what_goes_wrong_upstream_is_clear_and_the_conversation_goes_on(
-    stage: Stage, step: dict[str, Any], kind: type[openai.APIStatusError], code: str, stream: bool
+    stage: Stage, step: dict[str, Any], asked: int, kind: type[openai.APIStatusError], code: str, stream: bool
 ) -> None:
     client = stage.client()
     said: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
-    stage.upstream.script(step, "Hello.")
+    stage.upstream.script(*[step] * asked, "Hello.")
     with pytest.raises(kind) as raised:
         client.chat.completions.create(model="plain", messages=[said], stream=stream)
     assert raised.value.code == code
@@ -208,7 +208,8 @@ def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_said(stage: Stage, 
 
 
 def test_a_completion_that_breaks_off_is_an_error(stage: Stage) -> None:
-    stage.upstream.script({"text": "Hello", "break_off": "middle"}, {"text": "Hello", "hang": "middle"})
+    breaks_off = {"text": "Hello", "break_off": "middle"}
+    stage.upstream.script(breaks_off, breaks_off, breaks_off, {"text": "Hello", "hang": "middle"})
     for code in ("upstream_error", "upstream_timeout"):
         with pytest.raises(openai.InternalServerError) as raised:
             stage.client().chat.completions.create(model="plain", messages=[USER])
@@ -243,16 +244,18 @@ def test_a_client_that_hangs_up_stops_the_upstream_at_once(stage: Stage, stream:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize(
-    ("step", "status", "code"),
+    ("step", "asked", "status", "code"),
     [
-        ({"status": 500}, 502, "upstream_error"),
-        ({"text": "Hel", "hang": "middle"}, 504, "upstream_timeout"),
-        ({"text": "Hel", "break_off": "middle"}, 502, "upstream_error"),
+        ({"status": 500}, 3, 502, "upstream_error"),
+        ({"text": "Hel", "hang": "middle"}, 1, 504, "upstream_timeout"),
+        ({"text": "Hel", "break_off": "middle"}, 1, 502, "upstream_error"),
     ],
 )
-def test_the_native_api_says_it_too(stage: Stage, step: dict[str, Any], status: int, code: str, stream: bool) -> None:
+def test_the_native_api_says_it_too(
+    stage: Stage, step: dict[str, Any], asked: int, status: int, code: str, stream: bool
+) -> None:
     session = stage.api("POST", "/api/sessions", {"agent": "plain"})[1]["id"]
-    stage.upstream.script(step, "Fine.")
+    stage.upstream.script(*[step] * asked, "Fine.")
     path = f"/api/sessions/{session}/turns"
     if stream:
         events = raw_stream(stage, path, {"content": "Hi", "stream": True})

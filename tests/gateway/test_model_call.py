@@ -2,8 +2,8 @@
 
 import pytest
 
-from gateway.agents.model_choice import ModelTarget
 from gateway.model_call import ask
+from gateway.upstream import ModelTarget
 from memories.errors import RateLimited, TooLarge, UpstreamTimeout
 from tests.scripted_model import Hangs, Says, ScriptedModel
 

@@ -7,7 +7,6 @@ from pytest_django.fixtures import Settings
 
 from gateway.agents.model_choice import (
     BackgroundModels,
-    ModelTarget,
     UpstreamUndecided,
     agent_target,
     may_embed,
@@ -18,6 +17,7 @@ from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings
 from gateway.models import Agent
 from gateway.services import configuration_save
+from gateway.upstream import ModelTarget
 from memories.errors import InvalidRequest
 from tests.factories import agent_make
 
@@ -142,9 +142,9 @@ def test_a_session_whose_agent_moved_elsewhere_makes_its_book_a_shared_one() -> 
 
 def test_texts_go_to_another_upstreams_embedding_model_only_where_it_was_named(settings: Settings) -> None:
     settings.EMBEDDING_UPSTREAM = ""
-    assert (may_embed("default"), may_embed("local")) == (True, False)
+    assert (may_embed({"default"}), may_embed({"local"})) == (True, False)
     settings.EMBEDDING_UPSTREAM = "default"
-    assert (may_embed("default"), may_embed("local")) == (True, True)
+    assert (may_embed({"default"}), may_embed({"local"})) == (True, True)
 
 
 @pytest.mark.django_db

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.agents.model_choice import ModelTarget
 from gateway.model_call import ask as ask_model
 from gateway.models import Agent, Session
+from gateway.upstream import ModelTarget
 from memories.database import in_thread
 from memories.models import Memory, Owner
 from reviews.frozen import FrozenConversation

@@ -17,7 +17,7 @@ _HIDDEN = "…"
 _NUMBERS = re.compile(r"\b\w*\d\w*")  # servers add ids of requests
 
 
-class Attempt:
+class AdaptedRequest:
     """A request, with what is known of its model and what its refusals have said so far."""
 
     def __init__(self, request: ModelRequest, known: Known, *, stream: bool) -> None:

@@ -1,0 +1,101 @@
+"""How many requests an upstream gets at once from this process. Who waits is served in turn: the owners one after the
+other, the requests of one owner as they came."""
+
+import asyncio
+from collections import OrderedDict, deque
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from threading import Lock
+
+from memories.errors import Overloaded
+
+MOST_WAITING = 1000
+
+
+@dataclass(slots=True)
+class _Ticket:
+    """One request that waits. `served`: it has a place now."""
+
+    woken: asyncio.Future[None]
+    served: bool = False
+
+
+@dataclass(slots=True)
+class AtOnce:
+    """The places of one upstream. A process may have more than one event loop, so tickets are woken in their own."""
+
+    limit: int
+    running: int = 0
+    waiting: int = 0
+    _queues: OrderedDict[str, deque[_Ticket]] = field(default_factory=OrderedDict)
+    _lock: Lock = field(default_factory=Lock)
+
+    @asynccontextmanager
+    async def place(self, owner: str, *, seconds: float) -> AsyncGenerator[None]:
+        """Hold a place. Raises Overloaded after waiting for so many seconds, and at once where too many wait."""
+        await self._enter(owner, seconds)
+        try:
+            yield
+        finally:
+            self._leave()
+
+    async def _enter(self, owner: str, seconds: float) -> None:
+        with self._lock:
+            if self.running < self.limit:  # then nobody waits
+                self.running += 1
+                return
+            if self.waiting >= MOST_WAITING or seconds <= 0:
+                raise _too_many(seconds)
+            ticket = _Ticket(asyncio.get_running_loop().create_future())
+            self._queues.setdefault(owner, deque()).append(ticket)
+            self.waiting += 1
+        try:
+            async with asyncio.timeout(seconds):
+                await ticket.woken
+        except TimeoutError:
+            self._give_up(owner, ticket)
+            raise _too_many(seconds) from None
+        except BaseException:
+            self._give_up(owner, ticket)
+            raise
+
+    def _give_up(self, owner: str, ticket: _Ticket) -> None:
+        with self._lock:
+            if not ticket.served:
+                self.waiting -= 1
+                queue = self._queues[owner]
+                queue.remove(ticket)
+                if not queue:
+                    del self._queues[owner]
+                return
+        self._leave()
+
+    def _leave(self) -> None:
+        """Give the place to the next owner's oldest request."""
+        with self._lock:
+            if not self._queues:
+                self.running -= 1
+                return
+            owner, queue = self._queues.popitem(last=False)
+            ticket = queue.popleft()
+            if queue:
+                self._queues[owner] = queue  # behind the others
+            self.waiting -= 1
+            ticket.served = True
+        try:
+            ticket.woken.get_loop().call_soon_threadsafe(_wake, ticket.woken)
+        except RuntimeError:  # its loop was closed meanwhile: it will never use the place
+            self._leave()
+
+
+def _wake(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _too_many(seconds: float) -> Overloaded:
+    return Overloaded(
+        "The model server is given as many requests as it takes at once. Try again later.",
+        retry_after=max(1, round(seconds)),
+    )

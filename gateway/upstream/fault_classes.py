@@ -1,0 +1,84 @@
+"""What went wrong at a model server, as classes: which faults are safe to repeat, which another server may not have,
+and which say that a server is ill. gateway.upstream.attempts acts on them."""
+
+from dataclasses import dataclass
+
+import aiohttp
+import httpx2
+
+from gateway.errors import RequestRefused, UpstreamRefused, UpstreamUnreachable
+from memories.errors import DomainError, InvalidRequest, Overloaded, RateLimited, UpstreamTimeout
+
+_CONTEXT = "context_length_exceeded"
+_BOTCHED = "tool_use_failed"  # Groq: the model wrote a call that its server could not read
+_PASSING = frozenset({408, 409, 425})
+_LOCKED = frozenset({401, 402, 403, 404, 429})  # 429 where no credit is left
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultClass:
+    """A class of faults. `repeats` is how often the same request may be sent to the same model again, `elsewhere`
+    whether another one may answer it, `counts` whether it speaks against the server, `rests` for how many seconds the
+    model is left alone at once where another one can answer. `told`: the server was asked and told us."""
+
+    name: str
+    repeats: int = 0
+    elsewhere: bool = True
+    counts: bool = False
+    rests: float = 0.0
+    told: bool = True
+
+
+RATE = FaultClass(name="rate", repeats=2, counts=True)
+OVERLOAD = FaultClass(name="overload", repeats=2, counts=True)
+NETWORK = FaultClass(name="network", repeats=2, counts=True)
+CONNECT = FaultClass(name="connect", repeats=2, counts=True)
+SILENCE = FaultClass(name="silence", repeats=1, counts=True)
+LOCKED = FaultClass(name="locked", counts=True, rests=60.0)  # key, money, a model that is not there
+UNKNOWN = FaultClass(name="unknown", told=False)  # an upstream that is not configured, a status that says nothing
+CONTEXT = FaultClass(name="context")  # another model may read more
+QUEUE = FaultClass(name="queue", told=False)  # our own limit of requests at once
+CALL = FaultClass(name="call", repeats=1, elsewhere=False)
+REFUSAL = FaultClass(name="refusal", elsewhere=False)  # the client's business, a filter's too
+FINAL = FaultClass(name="final", elsewhere=False, told=False)
+
+
+def fault_class(error: DomainError) -> FaultClass:
+    """Return the class of an error that an upstream, or the way to it, ended in."""
+    match error:
+        case RateLimited():
+            return RATE
+        case UpstreamTimeout():
+            return CONNECT if error.details.get("limit") == "connect" else SILENCE
+        case UpstreamUnreachable():
+            return CONNECT if _never_connected(error) else NETWORK
+        case UpstreamRefused():
+            return _of_status(int(error.details.get("status", 0)))
+        case RequestRefused():
+            return _of_refusal(error)
+        case InvalidRequest():
+            return UNKNOWN
+        case Overloaded():
+            return QUEUE
+    return FINAL
+
+
+def _of_status(status: int) -> FaultClass:
+    if status >= 500 or status in _PASSING:
+        return OVERLOAD
+    return LOCKED if status in _LOCKED else UNKNOWN
+
+
+def _of_refusal(error: RequestRefused) -> FaultClass:
+    if error.upstream_code == _CONTEXT or error.details.get("status") == 413:
+        return CONTEXT
+    return CALL if error.upstream_code == _BOTCHED else REFUSAL
+
+
+def _never_connected(error: BaseException | None) -> bool:
+    """Return True if no connection was made, so that nothing of the request can have arrived."""
+    while error is not None:
+        if isinstance(error, aiohttp.ClientConnectorError | httpx2.ConnectError):
+            return True
+        error = error.__cause__
+    return False

@@ -1,0 +1,150 @@
+"""Agents with several models: how the settings read, in the agents file and in the admin, and what may be given what"""
+
+import json
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from pytest_django.fixtures import Settings
+
+from gateway.admin.schema_form import schema_initial
+from gateway.agents.file import export, parse
+from gateway.agents.model_choice import (
+    BackgroundModels,
+    UpstreamUndecided,
+    agent_target,
+    agent_upstreams,
+    may_embed,
+    review_target,
+)
+from gateway.agents.settings import AgentSettings, agents_file_schema
+from gateway.models import Agent
+from gateway.services import configuration_save
+from gateway.upstream import ModelTarget
+from memories.errors import InvalidRequest
+from reviews.schedule import kept_settings
+from tests.factories import agent_make
+
+ADDRESS = {"url": "http://127.0.0.1:9/v1", "key": ""}
+
+
+@pytest.fixture(autouse=True)
+def _three_upstreams(settings: Settings) -> None:
+    settings.DAYBOOK_UPSTREAMS = {"default": ADDRESS, "local": ADDRESS, "spare": ADDRESS}
+    settings.DAYBOOK_MODEL = "house-model"
+
+
+def pairs(target: ModelTarget) -> list[tuple[str, str]]:
+    return [(each.upstream, each.model) for each in target.all]
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"model": ["a", "b"]}, ["default a", "default b"]),
+        ({"upstream": ["local", "spare"]}, ["local house-model", "spare house-model"]),
+        ({"upstream": ["local", "spare"], "model": "a"}, ["local a", "spare a"]),
+        ({"upstream": "local", "model": ["a", "b"]}, ["local a", "local b"]),
+        ({"upstream": ["local", "spare"], "model": ["a", "b"]}, ["local a", "spare b"]),
+        ({"model": ["a", "local/b", "meta-llama/c"]}, ["default a", "local b", "default meta-llama/c"]),
+        ({"model": ["a", "a"]}, ["default a"]),
+        ({"model": "local/b"}, ["local b"]),
+        ({"upstream": "spare", "model": "local/b"}, ["spare local/b"]),
+    ],
+)
+def test_models_and_upstreams_make_pairs_in_their_order(given: dict[str, Any], wanted: list[str]) -> None:
+    assert [" ".join(pair) for pair in pairs(agent_target(AgentSettings(**given)))] == wanted
+
+
+@pytest.mark.parametrize(
+    ("yaml", "complaint"),
+    [
+        ("{model: [a, b, c], upstream: [default, local]}", "3 models and 2 upstreams make no pairs"),
+        ("{model: []}", r"agents.a.model: .* at least 1 item"),
+        ("{upstream: [local, local, local, local, local, local]}", r"agents.a.upstream: .* at most 5 items"),
+        ("{model: [a, '']}", r"agents.a.model.1: .* at least 1 character"),
+        ("{upstream: [local, 'a b']}", r"agents.a.upstream.1: "),
+        ("{parameters: {messages: []}}", "messages can't be a default"),
+        ("{parameters: {stop: .nan}}", "agents.a.parameters"),
+        (f"{{parameters: {{stop: {'x' * 4001}}}}}", "at most 4000 characters"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_place(yaml: str, complaint: str) -> None:
+    with pytest.raises(InvalidRequest, match=complaint):
+        parse(f"agents: {{a: {yaml}}}")
+
+
+@pytest.mark.django_db
+def test_lists_and_parameters_survive_the_store_and_the_export() -> None:
+    given = {"model": ["a", "b"], "upstream": ["default", "local"], "parameters": {"temperature": 0.2, "stop": ["x"]}}
+    agent_make("assistant", **given)
+    exported = parse(export()).agents["assistant"]
+    assert (exported.model, exported.upstream) == (("a", "b"), ("default", "local"))
+    assert exported.parameters == given["parameters"]
+    assert {name: Agent.objects.get().settings[name] for name in given} == given
+
+
+def test_the_schema_takes_a_text_or_a_list() -> None:
+    model = agents_file_schema()["$defs"]["AgentSettings"]["properties"]["model"]
+    assert [form["type"] for form in model["oneOf"]] == ["string", "array"]
+    assert model["oneOf"][1]["maxItems"] == 5
+
+
+@pytest.mark.django_db
+def test_the_form_takes_several_separated_by_commas_and_parameters_as_json(client: Client) -> None:
+    client.force_login(User.objects.create_superuser("root"))
+    agent = agent_make("assistant", model=["a", "b"], upstream="local", parameters={"temperature": 0.2})
+    path = f"/admin/gateway/agent/{agent.pk}/change/"
+    form = client.get(path).context["adminform"].form
+    assert (form.initial["model"], form.initial["upstream"]) == ("a, b", "local")
+    typed = {name: value for name, value in schema_initial(AgentSettings, {}).items() if value is not False}
+    fields = typed | {
+        "model": "b, c",
+        "upstream": "local, spare",
+        "parameters": json.dumps({"top_p": 0.5}),
+    }
+    assert client.post(path, fields).status_code == 302
+    agent.refresh_from_db()
+    assert agent.settings["model"] == ["b", "c"]
+    assert agent.settings["upstream"] == ["local", "spare"]
+    assert agent.settings["parameters"] == {"top_p": 0.5}
+    refused = client.post(path, fields | {"model": "b, c, d"})
+    assert "make no pairs" in refused.content.decode()
+
+
+def test_a_review_has_the_agents_fall_backs() -> None:
+    agent = AgentSettings(model=("a", "b"), upstream=("local", "spare"))
+    kept = json.loads(json.dumps(kept_settings(agent)))
+    assert pairs(review_target(kept)) == [("local", "a"), ("spare", "b")]
+    kept["memory_review_model"] = "small"
+    assert pairs(review_target(kept)) == [("local", "small"), ("local", "a"), ("spare", "b")]
+
+
+@pytest.mark.django_db
+def test_background_work_stays_on_the_upstreams_that_the_agent_names() -> None:
+    agent = AgentSettings(model=("a", "b"), upstream=("local", "spare"))
+    configuration_save("model_roles", {"default": "default/big", "smol": "spare/small"})
+    models = BackgroundModels.now()
+    assert pairs(models.of_agent(agent, "default")) == [("local", "a"), ("spare", "b")]
+    assert pairs(models.of_agent(agent, "smol")) == [("spare", "small"), ("local", "a"), ("spare", "b")]
+    at_home = AgentSettings(model=("a", "b"))
+    assert pairs(models.of_agent(at_home, "default")) == [("default", "big"), ("default", "a"), ("default", "b")]
+    assert pairs(models.of_agent(AgentSettings(model="a"), "default")) == [("default", "big")]
+
+
+@pytest.mark.django_db
+def test_a_book_is_shared_where_its_agents_name_other_upstreams() -> None:
+    agent_make("one", upstream=["local", "spare"], model="a")
+    agent_make("two", upstream=["spare", "local"], model="b")
+    assert pairs(BackgroundModels.now().of_book("main", "smol")) == [("local", "a"), ("spare", "a")]
+    agent_make("three", upstream="local", model="c")
+    with pytest.raises(UpstreamUndecided, match=r"different upstreams \(local, spare\)"):
+        BackgroundModels.now().of_book("main", "smol")
+    configuration_save("memories", {"upstream": "local"})
+    assert pairs(BackgroundModels.now().of_book("main", "smol")) == [("local", "a")], "and on no other"
+
+
+def test_texts_are_embedded_where_the_agent_names_that_upstream() -> None:
+    assert may_embed(agent_upstreams(AgentSettings(model=("local/a", "b"))))
+    assert not may_embed(agent_upstreams(AgentSettings(model="a", upstream=("local", "spare"))))

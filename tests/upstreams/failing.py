@@ -1,0 +1,139 @@
+"""Model servers that fail as they are told, in this process: one for each upstream, told apart by their ports. And a
+clock that only moves when somebody sleeps."""
+
+import asyncio
+import json
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx2
+
+USAGE = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+URL = "http://127.0.0.1:{port}/v1"
+UPSTREAMS = {"a": 1, "b": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What a server does with one request: answers (`text`, `calls`, `thought`), refuses the connection, hangs, answers
+    with an error, or breaks off after its text."""
+
+    text: str = ""
+    calls: tuple[tuple[str, dict[str, Any]], ...] = ()
+    thought: str = ""
+    refuses: bool = False
+    hangs: bool = False
+    breaks_off: bool = False
+    status: int = 200
+    code: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+REFUSES = Step(refuses=True)
+HANGS = Step(hangs=True)
+CUT = Step(breaks_off=True)
+OVERLOADED = Step(status=503)
+
+
+def says(text: str, **fields: Any) -> Step:
+    return Step(text=text, **fields)
+
+
+def limited(after: str = "", **headers: str) -> Step:
+    """429, with a Retry-After where one is given."""
+    return Step(status=429, headers={"Retry-After": after, **headers} if after else headers)
+
+
+class Clock:
+    """Seconds that pass while somebody sleeps."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.slept: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(round(seconds, 3))
+        self.now += seconds
+
+
+class Servers(httpx2.AsyncBaseTransport):
+    """The transport to all of them. A request without a step fails the test."""
+
+    def __init__(self) -> None:
+        self.steps: dict[str, deque[Step]] = defaultdict(deque)
+        self.asked: list[tuple[str, dict[str, Any]]] = []
+        self.running = 0
+        self.most_running = 0
+        self.let_go: asyncio.Event | None = None  # where it is set, answers wait for it
+
+    def script(self, upstream: str, *steps: Step) -> None:
+        """Append steps."""
+        self.steps[upstream].extend(steps)
+
+    @property
+    def order(self) -> str:
+        """Who was asked, in order."""
+        return "".join(upstream for upstream, _ in self.asked)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        upstream = next(name for name, port in UPSTREAMS.items() if port == request.url.port)
+        body = json.loads(await request.aread())
+        self.asked.append((upstream, body))
+        assert self.steps[upstream], f"{upstream} was asked once too often"
+        step = self.steps[upstream].popleft()
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            if self.let_go is not None:
+                await self.let_go.wait()
+            return await _answer(step, body)
+        finally:
+            self.running -= 1
+
+
+async def _answer(step: Step, body: dict[str, Any]) -> httpx2.Response:
+    if step.refuses:
+        raise httpx2.ConnectError("refused")
+    if step.hangs:
+        await asyncio.Event().wait()
+    if step.status != 200:
+        error = {"error": {"message": "Scripted.", "code": step.code}}
+        return httpx2.Response(step.status, json=error, headers=step.headers)
+    calls = [
+        {"index": at, "id": f"c{at}", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for at, (name, given) in enumerate(step.calls)
+    ]
+    message = {"role": "assistant", "content": step.text or None}
+    message |= {"reasoning_content": step.thought} if step.thought else {}
+    message |= {"tool_calls": calls} if calls else {}
+    head = {"id": "up", "model": body["model"]}
+    finish = "tool_calls" if calls else "stop"
+    if not body.get("stream"):
+        choice = {"index": 0, "message": message, "finish_reason": finish}
+        whole = json.dumps({**head, "choices": [choice], "usage": USAGE}).encode()
+        return httpx2.Response(200, stream=_Pieces([whole[: len(whole) // 2]] if step.breaks_off else [whole], step))
+    deltas: list[tuple[dict[str, Any], str | None]] = [({"role": "assistant", "content": ""}, None)]
+    deltas += [(message, None)] if message.keys() - {"role", "content"} or step.text else []
+    deltas += [] if step.breaks_off else [({}, finish)]
+    lines = [
+        json.dumps({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]}) for delta, end in deltas
+    ]
+    lines += [] if step.breaks_off else [json.dumps({**head, "choices": [], "usage": USAGE}), "[DONE]"]
+    return httpx2.Response(200, stream=_Pieces([f"data: {line}\n\n".encode() for line in lines], step))
+
+
+@dataclass(slots=True)
+class _Pieces(httpx2.AsyncByteStream):
+    pieces: list[bytes]
+    step: Step
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces:
+            yield piece
+        if self.step.breaks_off:
+            raise httpx2.ReadError("reset")
