@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.batches import BatchSize, Slices, finish, in_turns_within
+from memories.batches import BatchSize, Slices, in_turns_within
 from memories.erasing import ErasureStep, deleting, owner_steps, updating
 from memories.models import (
     ArtifactRevision,
@@ -78,19 +78,10 @@ class Receipt:
         return {"object": "receipt", "erased": self.erased, "books": list(self.books), "at": self.at}
 
 
-def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Receipt:
-    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay."""
-    return finish(forget_slices(owner_id, book=book, by=by))
-
-
 def forget_slices(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Slices[Receipt]:
-    """Erase what is remembered in slices, each a short transaction."""
+    """Erase everything that is remembered about an owner, or one book of it, in slices. Sessions and
+    their transcripts stay."""
     return (yield from erasure_slices(erasure_begin(owner_id, Scope.MEMORIES, book=book or "", by=by)))
-
-
-def forget_owner(owner: Owner, *, by: Actor = SYSTEM) -> Receipt:
-    """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
-    return finish(erasure_slices(erasure_begin(owner.pk, Scope.OWNER, by=by)))
 
 
 @transaction.atomic

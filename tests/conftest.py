@@ -13,7 +13,7 @@ from django.db import connection
 from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 
-from gateway import authentication, live, upstream
+from gateway import authentication, upstream
 from gateway.models import Agent, Session
 from memories import counters
 from memories.audit_triggers import triggers_drop
@@ -21,6 +21,7 @@ from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
 from tests.empty_tables import empty_tables
+from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
@@ -80,7 +81,7 @@ def fresh_process() -> Generator[None]:
 async def no_turn_left_running() -> AsyncGenerator[None]:
     """Native turns outlive their request; none may outlive its test."""
     yield
-    await live.end_all()
+    await end_all()
 
 
 @pytest.fixture

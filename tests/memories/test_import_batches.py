@@ -10,10 +10,9 @@ from django.test.utils import CaptureQueriesContext
 
 from memories import batches, importing
 from memories.batches import BatchSize, finish, in_slices
-from memories.changes import change_set_get, undo_changes
+from memories.changes import change_set_get
 from memories.database import in_thread
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
-from memories.forgetting import forget_memories
 from memories.ids import parse_uuid
 from memories.importing import import_slices, import_text
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
@@ -22,6 +21,7 @@ from memories.portability import PAGE, export_lines, in_chunks
 from memories.services import Source, book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.in_one_go import forget_memories, undo_changes
 
 
 def lines(count: int, **fields: Any) -> str:

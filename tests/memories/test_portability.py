@@ -6,13 +6,13 @@ import pytest
 
 from memories.database import in_thread
 from memories.errors import InvalidRequest
-from memories.forgetting import forget_memories, forget_owner
 from memories.importing import import_text
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
 from memories.portability import export_lines
 from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.in_one_go import forget_memories, forget_owner
 
 
 def lines(owner: Owner, kind: str) -> list[dict[str, object]]:
