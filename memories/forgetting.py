@@ -20,7 +20,6 @@ from django.utils import timezone
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
 from memories.batches import BatchSize, Slices, in_turns_within
-from memories.erasing import ErasureStep, deleting, owner_steps, updating
 from memories.models import (
     ArtifactRevision,
     Book,
@@ -35,7 +34,8 @@ from memories.models import (
 )
 from memories.models.erasures import LEASE_SECONDS
 from memories.outbox import notify
-from memories.services import books_lock, generations_raise, is_only_administrator
+from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
+from memories.services.erasing import ErasureStep, deleting, owner_steps, updating
 
 Scope = Erasure.Scope
 SWEEP_SECONDS = 5.0
@@ -230,8 +230,7 @@ def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
     audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
     invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)
     # What others wrote since its table was emptied goes too.
-    for label, count in owner.delete()[1].items():
-        name = label.rpartition(".")[2].lower()
+    for name, count in owner_delete(owner).items():
         erasure.erased[name] = erasure.erased.get(name, 0) + count
     if erasure.scope == Scope.ACCOUNT and user is not None:
         if is_only_administrator(user):

@@ -23,6 +23,7 @@ from memories.threads import thread_cache
 from tests.empty_tables import empty_tables
 from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make
+from tests.one_writer import Watch
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
 
@@ -75,6 +76,15 @@ def fresh_process() -> Generator[None]:
     thread_cache.clear()
     counters.unstored_take()
     forget_searches()
+
+
+@pytest.fixture(autouse=True)
+def one_writer() -> Generator[None]:
+    """No test may find another writer of memories, revisions and books."""
+    watch = Watch()
+    with connection.execute_wrapper(watch):
+        yield
+    assert watch.others == []
 
 
 @pytest_asyncio.fixture(autouse=True)

@@ -17,9 +17,9 @@ from gateway.chat import account
 from memories import forgetting
 from memories.batches import BatchSize, finish
 from memories.database import in_thread
-from memories.erasing import owner_tables
 from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
+from memories.services.erasing import owner_tables
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.in_one_go import forget_memories, forget_owner
