@@ -1,5 +1,5 @@
 """Artifacts, write and read side: the documents of a book, their revisions and their readers.
-Called by memories.artifacts_api, memories.tools.documents, memories.changes and reviews.consolidation. Writes go
+Called by memories.api.artifacts, memories.tools.documents, memories.changes and reviews.consolidation. Writes go
 through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
 
 What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
@@ -49,18 +49,6 @@ def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
     if artifact is None:
         raise NotFound("There is no such document in this book.")
     return artifact
-
-
-def artifact_json(artifact: Artifact) -> dict[str, Any]:
-    """Return a document as the API shows it."""
-    return {
-        "path": artifact.path,
-        "content": artifact.content,
-        "version": artifact.version,
-        "write_origin": artifact.write_origin,
-        "kept": artifact.kept,
-        "updated_at": artifact.updated_at,
-    }
 
 
 @refusals_stored()

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from django.db.models import Model, Q, QuerySet
 
+from memories.api.forms import memory_json, revision_json
 from memories.models import Memory, Revision
-from memories.selectors import memory_json, revision_json
 
 FORMAT = "daybook-export"
 PAGE = 500

@@ -10,7 +10,8 @@ from unfold.decorators import action
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
-from memories.audit import KIND, Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
+from memories.api.audit import audit_lines
+from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.database import in_read_thread
 from memories.models import AuditEntry
 from memories.portability import in_chunks

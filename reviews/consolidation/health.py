@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
-from memories.artifacts import artifact_json
+from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.portability import paged
