@@ -40,6 +40,8 @@ from memories.services.erasing import ErasureStep, deleting, owner_steps, updati
 Scope = Erasure.Scope
 SWEEP_SECONDS = 5.0
 """How long a sweep goes on with what was interrupted, before other sweeps have their turn."""
+DELETE_SECONDS = 3.0
+"""How long a page goes on with a deletion; the sweep does the rest."""
 KEPT = timedelta(days=1)
 """How long the numbers of a finished forgetting can be seen."""
 
