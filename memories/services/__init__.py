@@ -22,6 +22,7 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
+from memories.services.rows import memory_changes, memory_state
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -30,8 +31,6 @@ from memories.services.writing import (
     book_touch,
     book_writing,
     characters_used,
-    memory_changes,
-    memory_state,
     session_unlink,
 )
 
