@@ -13,9 +13,8 @@ from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
 from memories.admin.filters import choice_filter
 from reviews.admin.session_titles import title_of
-from reviews.consolidation.health import progress_words
+from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
-from reviews.consolidation.runs import finished_text
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State

@@ -55,6 +55,15 @@ def obstacle_of(book: Book) -> str:
     return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
 
 
+def finished_text(run: ConsolidationRun) -> str:
+    """Return the sentence of a finished run."""
+    read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
+    count = len(run.written)
+    if count:
+        return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
+    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
+
+
 def progress_words(run: ConsolidationRun) -> str:
     """One sentence about an open run, or about one that failed; "" for one that ended well."""
     if run.state == ConsolidationRun.State.FAILED:
