@@ -16,9 +16,9 @@ from django.utils import timezone
 
 import scanning
 from memories.artifact_paths import clean_path, skill_name
-from memories.counters import scan_refused
 from memories.documents import MAX_DOCUMENT
-from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
+from memories.entry_rules import refuse_blocked
+from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
 from memories.verdicts import is_of_words, older_rules, verdict_of_document
@@ -59,7 +59,7 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)
     content = clean_document(content)
-    _check(content)
+    refuse_blocked(verdict_of_document(content))
     if not content and not live_artifacts(book.owner_id, book.pk).filter(path=path).exists():
         raise InvalidRequest("A document needs some words.", param="content")
     with book_writing(book, source) as writer:
@@ -225,17 +225,6 @@ def _said(content: str) -> list[str]:
     """Lines that say something, each once; rules and blank lines belong to nobody."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
-
-
-def _check(content: str) -> None:
-    verdict = verdict_of_document(content)
-    if verdict.rule:
-        scan_refused(verdict.rule, verdict.kind)
-        raise BlockedByScan(
-            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
-            rule=verdict.rule,
-            kind=verdict.kind,
-        )
 
 
 def _rule(content: str) -> str:

@@ -1,29 +1,27 @@
 """/api/audit: the audit log, for staff that may view it."""
 
 import json
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db.models import QuerySet
-from django.http import StreamingHttpResponse
 from ninja import Router
 
 from memories.audit import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_thread
 from memories.errors import Forbidden
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
-from memories.portability import in_chunks, paged
+from memories.portability import CONTENT_TYPE, download, paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
-_LINES = "application/x-ndjson"
-_AS_LINES: dict[str, Any] = {"responses": {200: {"content": {_LINES: {"schema": {"type": "string"}}}}}}
+_AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
 @router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
@@ -39,18 +37,10 @@ async def audit_list(
     these; `after` is the id of the last entry of the page before. With `Accept: application/x-ndjson` all entries come
     as JSON Lines, oldest first, and `limit` and `after` count for nothing. Reading is recorded."""
     named = {"actor": actor, "owner": owner, "action": action}
-    if _LINES not in request.headers.get("accept", ""):
+    if CONTENT_TYPE not in request.headers.get("accept", ""):
         return await in_thread(_list, request.auth, named, limit, after)
     await in_thread(_export_record, request.auth)
-    chunks = in_chunks(audit_lines(audit_entries(**named)))
-
-    async def stream() -> AsyncGenerator[bytes]:
-        while (chunk := await in_read_thread(next, chunks, "")) != "":
-            yield chunk.encode()
-
-    response = StreamingHttpResponse(stream(), content_type=_LINES)
-    response["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
-    return response
+    return download(audit_lines(audit_entries(**named)), "audit.jsonl")
 
 
 def require_right(caller: Caller) -> None:

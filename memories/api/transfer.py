@@ -1,10 +1,9 @@
 """/api/export, /api/import, and forgetting: all that is remembered, out, in and away."""
 
-from collections.abc import AsyncGenerator
 from typing import Any
 
 from django.conf import settings
-from django.http import HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponseBase
 from ninja import Router
 
 from memories.audit import Action, Actor, actor_of_caller, audit_record
@@ -16,11 +15,11 @@ from memories.forgetting import forget_slices
 from memories.importing import import_slices
 from memories.limits import ShortText
 from memories.models import Owner
-from memories.portability import export_lines, in_chunks
+from memories.portability import CONTENT_TYPE, download, export_lines
 
 router = Router()
 # JSON Lines in the OpenAPI document.
-LINES: dict[str, Any] = {"application/x-ndjson": {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
+LINES: dict[str, Any] = {CONTENT_TYPE: {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 
 
 @router.get("/export", openapi_extra={"responses": {200: {"content": LINES}}})
@@ -31,15 +30,7 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     else:
         request.auth.limits.require_books([book])
     await in_thread(_export_record, request.auth)
-    chunks = in_chunks(export_lines(request.auth.owner_id, book=book))
-
-    async def stream() -> AsyncGenerator[bytes]:
-        while (chunk := await in_read_thread(next, chunks, "")) != "":
-            yield chunk.encode()
-
-    response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
-    response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
-    return response
+    return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
 
 @router.post("/import", openapi_extra={"requestBody": {"content": LINES, "required": True}})

@@ -220,27 +220,17 @@ def _pass_over(book: Book, change_set: UUID, now: datetime, positions: ReviewPos
     """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
     sessions = {session.pk: session for session in _sessions(book)}
     rows = list(_extractions(book).filter(session__in=sessions))
-    for row in rows:
+    known = {row.session_id for row in rows}
+    made = [
+        Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
+        for session in sessions.values()
+        if session.pk not in known
+    ]
+    for row in (*rows, *made):
         row.before_clear = _before(row, positions)
         row.cleared_at, row.cleared_by = now, change_set
         _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
-    known = {row.session_id for row in rows}
-    made = [
-        Extraction(
-            owner_id=book.owner_id,
-            book=book,
-            session=session,
-            cleared_at=now,
-            cleared_by=change_set,
-            said_at=session.last_active_at,
-        )
-        for session in sessions.values()
-        if session.pk not in known
-    ]
-    for row in made:
-        row.before_clear = _before(row, positions)
-        _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_create(made, batch_size=500)
 
 
