@@ -5,7 +5,7 @@ undone, and is told."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from memories.batches import SLICE_SECONDS, BatchSize, Slices, finish
 from memories.caller import UNLIMITED, KeyLimits
-from memories.entry_rules import check_scan, clean_category, clean_content, clean_expiry, clean_keywords, clean_target
+from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, Overloaded, TooLarge
 from memories.import_lines import ImportLine, lines_of
@@ -31,6 +31,7 @@ from memories.services import (
     book_get_or_create,
     book_writing,
     check_new_books,
+    fields_cleaned,
     known_keys,
     live_rows,
     refusals_stored,
@@ -204,7 +205,7 @@ def _checked(
     clean: list[tuple[ImportLine, MemoryFields, str]] = []
     for line in batch:
         try:
-            fields = _clean(line.fields)
+            fields = fields_cleaned(line.fields)
             clean.append((line, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
             report.refuse(line, error)
@@ -225,17 +226,6 @@ def _checked(
             yield
             began = time.monotonic()
     return found
-
-
-def _clean(fields: MemoryFields) -> MemoryFields:
-    return replace(
-        fields,
-        content=clean_content(fields.content or ""),
-        target=clean_target(fields.target or ""),
-        category=clean_category(fields.category or ""),
-        keywords=clean_keywords(fields.keywords or ()),
-        expires_at=clean_expiry(fields.expires_at),
-    )
 
 
 def _write(writer: BookWriter, checked: Sequence[_Checked], report: ImportReport) -> None:

@@ -12,14 +12,7 @@ from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.models import Memory, Target
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
-from memories.tools.writing import (
-    ADD_MEMORY,
-    DELETE_MEMORY,
-    UPDATE_MEMORY,
-    AddMemory,
-    DeleteMemory,
-    UpdateMemory,
-)
+from memories.tools.writing import ADD_MEMORY, DELETE_MEMORY, UPDATE_MEMORY, AddMemory, DeleteMemory, UpdateMemory
 from reviews.writes import ReviewWrite, WriteState
 
 _MOST_REFUSED = 50

@@ -22,7 +22,7 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.rows import memory_changes, memory_state
+from memories.services.rows import fields_cleaned, memory_changes, memory_state
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -54,6 +54,7 @@ __all__ = [
     "books_lock",
     "characters_used",
     "check_new_books",
+    "fields_cleaned",
     "generations_raise",
     "is_only_administrator",
     "keywords_claim",

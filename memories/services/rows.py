@@ -4,19 +4,24 @@ from typing import Any
 
 from django.utils import timezone
 
-from memories.entry_rules import (
-    clean_category,
-    clean_content,
-    clean_expiry,
-    clean_keywords,
-    clean_target,
-    content_key,
-)
+from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target, content_key
 from memories.errors import OverBudget
 from memories.models import Book, ChangeSet, Memory, Revision, Target
 from memories.services.values import MemoryFields, Source
 
 _STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
+
+
+def fields_cleaned(fields: MemoryFields) -> MemoryFields:
+    """Return the fields of a new memory as they are stored. Raises InvalidRequest, TooLarge."""
+    return MemoryFields(
+        content=clean_content(fields.content or ""),
+        target=clean_target(fields.target or Target.MEMORY),
+        category=clean_category(fields.category or "general"),
+        keywords=clean_keywords(fields.keywords or ()),
+        pinned=fields.pinned,
+        expires_at=clean_expiry(fields.expires_at),
+    )
 
 
 def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:

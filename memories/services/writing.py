@@ -16,22 +16,14 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import invalidation
-from memories.entry_rules import (
-    check_scan,
-    clean_category,
-    clean_content,
-    clean_expiry,
-    clean_keywords,
-    clean_target,
-    content_key,
-    store_verdict,
-)
+from memories.entry_rules import check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
 from memories.models import Book, ChangeSet, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
+    fields_cleaned,
     memory_advance,
     memory_change,
     memory_changes,
@@ -61,14 +53,7 @@ class BookWriter:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
 
         Raises InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
-        cleaned = MemoryFields(
-            content=clean_content(fields.content or ""),
-            target=clean_target(fields.target or Target.MEMORY),
-            category=clean_category(fields.category or "general"),
-            keywords=clean_keywords(fields.keywords or ()),
-            pinned=fields.pinned,
-            expires_at=clean_expiry(fields.expires_at),
-        )
+        cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
         same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
         known = next(iter(same.order_by()[:1]), None)
@@ -85,12 +70,7 @@ class BookWriter:
         """Change a live memory. `version` guards against lost updates.
 
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
-        memory = self.memory(number)
-        if version is not None and version != memory.version:
-            raise Conflict(
-                f"Memory {number} was changed in the meantime. Read it again and repeat your change.",
-                version=memory.version,
-            )
+        memory = self._as_read(number, version, "and repeat your change")
         before = memory_state(memory)
         changes = memory_changes(memory, fields)
         if not changes:
@@ -104,12 +84,7 @@ class BookWriter:
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
-        memory = self.memory(number)
-        if version is not None and version != memory.version:
-            raise Conflict(
-                f"Memory {number} was changed in the meantime. Read it again before you delete it.",
-                version=memory.version,
-            )
+        memory = self._as_read(number, version, "before you delete it")
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
         return WriteResult(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
@@ -141,6 +116,13 @@ class BookWriter:
         memory = self._live().filter(number=number).first()
         if memory is None:
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
+        return memory
+
+    def _as_read(self, number: int, version: int | None, then: str) -> Memory:
+        memory = self.memory(number)
+        if version is not None and version != memory.version:
+            text = f"Memory {number} was changed in the meantime. Read it again {then}."
+            raise Conflict(text, version=memory.version)
         return memory
 
     def used(self, target: str, *, without: Memory | None = None) -> int:
