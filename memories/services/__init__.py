@@ -22,7 +22,7 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.rows import fields_cleaned, memory_changes, memory_state
+from memories.services.rows import fields_cleaned, memory_changes, memory_state, over_budget
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -64,6 +64,7 @@ __all__ = [
     "live_rows",
     "memory_changes",
     "memory_state",
+    "over_budget",
     "owner_delete",
     "owner_for_end_user",
     "owner_for_user",
