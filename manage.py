@@ -1,19 +1,19 @@
 #!/usr/bin/env python
 """Daybook's command line: `python manage.py help` lists what it can do."""
 
-import gc
 import os
 import sys
 
 from django.core.management import execute_from_command_line
 from django.db import DatabaseError, connection
 
+from config import collector
 from config.environment import ConfigurationError
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-    gc.disable()  # importing makes only objects that stay; config.apps turns it on again
+    collector.pause()  # config.apps lets it go on
     try:
         execute_from_command_line(sys.argv)
     except ConfigurationError as error:

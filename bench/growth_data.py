@@ -18,7 +18,7 @@ from gateway.runs.closing import RunOutput, close
 from gateway.runs.context import TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
-from memories.api import SearchIn, _search
+from memories.api.memories import SearchIn, _search
 from memories.caller import Caller
 from memories.entry_rules import content_key
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin

@@ -7,11 +7,8 @@ from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
-from memories.api import router as memories_router
-from memories.artifacts_api import router as artifacts_router
-from memories.audit_api import router as audit_router
-from reviews.api import router as reviews_router
-from reviews.consolidation.api import router as consolidation_router
+from memories.api import artifacts, audit, memories, transfer
+from reviews.api import consolidations, reviews
 
 api = DocumentedAPI(
     title="Daybook",
@@ -25,9 +22,9 @@ api = DocumentedAPI(
 )
 api.add_router("", sessions.router)
 api.add_router("", keys.router)
-api.add_router("", audit_router)
-for router in (memories_router, artifacts_router, reviews_router, consolidation_router):
-    api.add_router("", router, auth=MemoryAuth())
+api.add_router("", audit.router)
+for part in (memories, transfer, artifacts, reviews, consolidations):
+    api.add_router("", part.router, auth=MemoryAuth())
 v1 = NinjaAPI(
     title="OpenAI-compatible API",
     version="1",

@@ -1,9 +1,8 @@
-import gc
-
 from django.apps import AppConfig
 from django.conf import settings
 from django.core import checks
 
+from config import collector
 from config.environment import ConfigurationError
 from config.prompt_checks import prompt_warnings
 from memories.providers import ProviderUnusable, providers
@@ -29,6 +28,4 @@ class ConfigConfig(AppConfig):
             raise ConfigurationError(
                 f"DAYBOOK_MEMORY_PROVIDERS is {error}; allowed are dotted paths of provider classes."
             ) from error
-        # What was imported stays: the collector need not look at it, and forks can share it.
-        gc.freeze()
-        gc.enable()
+        collector.resume()

@@ -68,11 +68,6 @@ class _Budget:
 _budget = _Budget()
 
 
-def bodies_held() -> int:
-    """Return how many bytes of large bodies this process holds now."""
-    return _budget.held
-
-
 def has_body(scope: Scope) -> bool:
     """Return True if a request comes with a body, by its headers."""
     return any(

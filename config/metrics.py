@@ -51,12 +51,6 @@ async def metrics(request: HttpRequest) -> HttpResponse:
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})
 
 
-def forget_facts() -> None:
-    """Ask the database again at the next scrape (tests)."""
-    global _last
-    _last = None
-
-
 async def _facts() -> list[Metric]:
     global _last
     if _last is not None and time.monotonic() - _last[0] < KEPT_SECONDS:

@@ -2,7 +2,6 @@
 The socket is made before anything is started: a busy port is known at once, a free one stays ours."""
 
 import errno
-import gc
 import os
 import socket
 import sys
@@ -10,6 +9,7 @@ from collections.abc import Callable
 
 from django.utils.module_loading import import_string
 
+from config import collector
 from config.environment import ConfigurationError
 
 # By name: each server brings an event loop library of its own, and a process needs one of them.
@@ -65,12 +65,8 @@ def address(listener: socket.socket) -> str:
 
 
 def serve(name: str, listener: socket.socket) -> None:
-    """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM.
-
-    What is loaded by now stays until the process ends. The garbage collector no longer looks at it: a full pass over
-    200,000 objects holds up every thread for a fifth of a second, in the middle of somebody's request."""
+    """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])
-    gc.collect()
-    gc.freeze()
+    collector.resume(collect=True)
     sys.setswitchinterval(_SWITCH_SECONDS)
     run(listener)

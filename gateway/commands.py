@@ -100,11 +100,6 @@ def register_handler(verb: str, handler: Handler) -> None:
     _handlers[verb] = handler
 
 
-def verbs_without_handler() -> list[str]:
-    """Verbs of the table that nothing carries out."""
-    return [verb for verb in VERBS if verb not in _handlers]
-
-
 def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
     """Return the command that a request's last user message is, if nobody has answered it yet."""
     return parse_command(_last_said(messages))

@@ -183,11 +183,3 @@ async def watch_elsewhere(
         if held.is_ending():
             return  # watchers come back to another process
         await asyncio.sleep(held.FLUSH_SECONDS)
-
-
-async def end_all() -> None:
-    """Stop every run of this process and wait until they are closed (tests)."""
-    turns = [live._task for live in _live.values() if live._task is not None]
-    await held.stop_all(StoppedBy.REQUEST)
-    if turns:
-        await asyncio.wait(turns)

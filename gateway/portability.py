@@ -7,8 +7,8 @@ from uuid import UUID
 from django.db.models import Q
 
 from gateway.models import Message, Run, Session
-from memories.erasing import ErasureStep, updating
 from memories.portability import paged
+from memories.services.erasing import ErasureStep, updating
 
 
 def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:

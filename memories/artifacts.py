@@ -1,5 +1,5 @@
 """Artifacts, write and read side: the documents of a book, their revisions and their readers.
-Called by memories.artifacts_api, memories.tools.documents, memories.changes and reviews.consolidation. Writes go
+Called by memories.api.artifacts, memories.tools.documents, memories.changes and reviews.consolidation. Writes go
 through the BookWriter of memories.services: one transaction under the book's lock, one change set, a new generation.
 
 What a person wrote stays: each document keeps the lines that people added and those that they took out, and a
@@ -16,9 +16,9 @@ from django.utils import timezone
 
 import scanning
 from memories.artifact_paths import clean_path, skill_name
-from memories.counters import scan_refused
 from memories.documents import MAX_DOCUMENT
-from memories.errors import BlockedByScan, Conflict, InvalidRequest, NotFound, TooLarge
+from memories.entry_rules import refuse_blocked
+from memories.errors import Conflict, InvalidRequest, NotFound, TooLarge
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book, ChangeSet, WriteOrigin
 from memories.services import BookWriter, Source, book_writing, refusals_stored
 from memories.verdicts import is_of_words, older_rules, verdict_of_document
@@ -51,18 +51,6 @@ def artifact_get(owner_id: UUID, book_id: UUID, path: str) -> Artifact:
     return artifact
 
 
-def artifact_json(artifact: Artifact) -> dict[str, Any]:
-    """Return a document as the API shows it."""
-    return {
-        "path": artifact.path,
-        "content": artifact.content,
-        "version": artifact.version,
-        "write_origin": artifact.write_origin,
-        "kept": artifact.kept,
-        "updated_at": artifact.updated_at,
-    }
-
-
 @refusals_stored()
 def artifact_put(book: Book, path: str, content: str, source: Source, *, version: int | None = None) -> Artifact:
     """Store a person's edit of a document; empty content removes it. `version` guards against lost updates (0: not
@@ -71,7 +59,7 @@ def artifact_put(book: Book, path: str, content: str, source: Source, *, version
     Raises InvalidRequest (path), TooLarge, BlockedByScan, Conflict."""
     path = clean_path(path)
     content = clean_document(content)
-    _check(content)
+    refuse_blocked(verdict_of_document(content))
     if not content and not live_artifacts(book.owner_id, book.pk).filter(path=path).exists():
         raise InvalidRequest("A document needs some words.", param="content")
     with book_writing(book, source) as writer:
@@ -237,17 +225,6 @@ def _said(content: str) -> list[str]:
     """Lines that say something, each once; rules and blank lines belong to nobody."""
     lines = [line.rstrip() for line in content.splitlines() if any(c.isalnum() for c in line)]
     return list(dict.fromkeys(line for line in lines if line.strip() != KEPT_HEADING))
-
-
-def _check(content: str) -> None:
-    verdict = verdict_of_document(content)
-    if verdict.rule:
-        scan_refused(verdict.rule, verdict.kind)
-        raise BlockedByScan(
-            f"Not saved. Rule `{verdict.rule}` found something that {verdict.reason}. Change the text and save again.",
-            rule=verdict.rule,
-            kind=verdict.kind,
-        )
 
 
 def _rule(content: str) -> str:

@@ -3,16 +3,14 @@ the only way to delete entries, old ones.
 An entry names accounts and objects by name, kind and id, and never holds a word of anybody's text: no title, no memory,
 nothing that was typed. Where a request came from is set by the outermost middleware."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypedDict, Unpack
+from typing import TypedDict, Unpack
 from uuid import UUID
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser
-from django.core.serializers.json import DjangoJSONEncoder
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
@@ -20,7 +18,6 @@ from django.utils import timezone
 from memories.audit_triggers import create_statements, drop_statements
 from memories.errors import InvalidRequest
 from memories.models import AuditEntry, Owner
-from memories.portability import paged
 
 Action = AuditEntry.Action
 KIND = "audit entry"  # how the log names its own entries
@@ -115,36 +112,10 @@ def audit_sentence(entry: AuditEntry) -> str:
     return " ".join(part for part in parts if part) + "." + (f" {entry.note}" if entry.note else "")
 
 
-def audit_json(entry: AuditEntry) -> dict[str, Any]:
-    """Return an entry as API and export show it."""
-    return {
-        "id": str(entry.pk),
-        "object": "audit_entry",
-        "at": entry.at,
-        "actor": entry.actor or None,
-        "actor_id": entry.actor_id or None,
-        "action": entry.action,
-        "kind": entry.kind or None,
-        "object_id": entry.object_id or None,
-        "owner": entry.owner or None,
-        "owner_id": entry.owner_id or None,
-        "count": entry.count,
-        "note": entry.note or None,
-        "address": entry.address or None,
-        "request_id": entry.request_id or None,
-    }
-
-
 def audit_entries(*, actor: str = "", owner: str = "", action: str = "") -> "QuerySet[AuditEntry]":
     """Entries with these names, in no order yet."""
     given = {"actor": actor, "owner": owner, "action": action}
     return AuditEntry.objects.filter(**{name: value for name, value in given.items() if value})
-
-
-def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
-    """The entries as JSON Lines, oldest first, read in pages."""
-    for entry in paged(entries, "pk"):
-        yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"
 
 
 def audit_purgeable(before: datetime) -> "QuerySet[AuditEntry]":

@@ -38,6 +38,13 @@ class BookState:
     generation: int
     epoch: int
 
+    @classmethod
+    def of(cls, book: Book) -> "BookState":
+        """Return the state of a row that was just read."""
+        return cls(
+            book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
+        )
+
 
 class BookView:
     """The entries of a book that may be injected, and the index over them. Immutable; the index is made when the
@@ -107,13 +114,10 @@ def load_view(state: BookState) -> BookView:
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     older = older_rules()
     rows = [_with_verdict(row, older) for row in rows]
-    now_state = BookState(
-        book_id=book.pk, owner_id=state.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
-    )
     readable = summary.content if summary and not blocking_rule(summary) else ""
     expires_at = min((row.expires_at for row in rows if row.expires_at), default=None)
     entries = tuple(_view_entry(row) for row in rows if not row.blocked)
-    return BookView(now_state, entries, readable, vectors, expires_at)
+    return BookView(BookState.of(book), entries, readable, vectors, expires_at)
 
 
 @contextmanager

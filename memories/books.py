@@ -15,20 +15,14 @@ def book_state(owner_id: UUID, name: str) -> BookState:
     book = _book(owner_id, name)
     if book.next_expiry_at and book.next_expiry_at <= timezone.now():
         book = book_expire(book)
-    return _state(book)
+    return BookState.of(book)
 
 
 def book_state_to_read(owner_id: UUID, name: str) -> BookState:
     """Return the state of a book that is only read. What has expired is left out by its view, so nothing is written; a
     book that does not exist yet is made."""
-    return _state(_book(owner_id, name))
+    return BookState.of(_book(owner_id, name))
 
 
 def _book(owner_id: UUID, name: str) -> Book:
     return only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
-
-
-def _state(book: Book) -> BookState:
-    return BookState(
-        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
-    )

@@ -19,7 +19,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from memories.artifacts import artifacts_undo
-from memories.batches import BatchSize, Slices, finish
+from memories.batches import BatchSize, Slices
 from memories.errors import NotFound
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state
@@ -82,14 +82,9 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
     return found
 
 
-def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:
-    """Take back a change set, or only what it did to some memories (by number). What is taken back already is neither
-    undone again nor listed."""
-    return finish(undo_slices(change_set, source, only=only))
-
-
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
-    """Take back a change set in slices, each a short transaction under the book's lock."""
+    """Take back a change set, or only what it did to some memories (by number), in slices: short transactions under the
+    book's lock. What is taken back already is neither undone again nor listed."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)

@@ -146,13 +146,6 @@ def only_row(rows: "QuerySet[M]") -> M | None:
     return next(iter(rows), None)
 
 
-def close_lanes() -> None:
-    """End the database threads and close their connections; the next call makes new ones. Not from a coroutine: Django
-    closes no connection there."""
-    for lane in (_write_lane, _read_lane, _spare_lane):
-        lane.close()
-
-
 def settle_worker() -> None:
     """Make this process and those forked from it workers: no connection and no pool is shared with a fork, and their
     work waits PATIENT_SECONDS for the database. A worker's processes have one thread and one connection each,

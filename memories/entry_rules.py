@@ -14,7 +14,7 @@ from memories.errors import BlockedByScan, InvalidRequest, TooLarge
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Memory, Target
 from memories.storable import storable_text
-from memories.verdicts import verdict_of
+from memories.verdicts import Judged, verdict_of
 from prompts.copies import is_prompt_copy
 
 MAX_CATEGORY = 40
@@ -105,6 +105,12 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
             kind="prompt",
         )
     verdict = verdict_of(content, keywords)
+    refuse_blocked(verdict)
+    return verdict.scan_hash
+
+
+def refuse_blocked(verdict: Judged) -> None:
+    """Raises BlockedByScan where a rule matched, and counts that."""
     if verdict.rule:
         scan_refused(verdict.rule, verdict.kind)
         raise BlockedByScan(
@@ -112,7 +118,6 @@ def check_scan(content: str, keywords: Sequence[str]) -> str:
             rule=verdict.rule,
             kind=verdict.kind,
         )
-    return verdict.scan_hash
 
 
 def store_verdict(memory: Memory) -> None:

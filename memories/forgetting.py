@@ -19,8 +19,7 @@ from django.utils import timezone
 
 from memories import invalidation
 from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.batches import BatchSize, Slices, finish, in_turns_within
-from memories.erasing import ErasureStep, deleting, owner_steps, updating
+from memories.batches import BatchSize, Slices, in_turns_within
 from memories.models import (
     ArtifactRevision,
     Book,
@@ -35,11 +34,14 @@ from memories.models import (
 )
 from memories.models.erasures import LEASE_SECONDS
 from memories.outbox import notify
-from memories.services import books_lock, generations_raise, is_only_administrator
+from memories.services import books_lock, generations_raise, is_only_administrator, owner_delete
+from memories.services.erasing import ErasureStep, deleting, owner_steps, updating
 
 Scope = Erasure.Scope
 SWEEP_SECONDS = 5.0
 """How long a sweep goes on with what was interrupted, before other sweeps have their turn."""
+DELETE_SECONDS = 3.0
+"""How long a page goes on with a deletion; the sweep does the rest."""
 KEPT = timedelta(days=1)
 """How long the numbers of a finished forgetting can be seen."""
 
@@ -78,19 +80,10 @@ class Receipt:
         return {"object": "receipt", "erased": self.erased, "books": list(self.books), "at": self.at}
 
 
-def forget_memories(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Receipt:
-    """Erase everything that is remembered about an owner, or one book of it. Sessions and their transcripts stay."""
-    return finish(forget_slices(owner_id, book=book, by=by))
-
-
 def forget_slices(owner_id: UUID, *, book: str | None = None, by: Actor = SYSTEM) -> Slices[Receipt]:
-    """Erase what is remembered in slices, each a short transaction."""
+    """Erase everything that is remembered about an owner, or one book of it, in slices. Sessions and
+    their transcripts stay."""
     return (yield from erasure_slices(erasure_begin(owner_id, Scope.MEMORIES, book=book or "", by=by)))
-
-
-def forget_owner(owner: Owner, *, by: Actor = SYSTEM) -> Receipt:
-    """Erase an owner with everything that hangs off it, sessions, keys and end users too; not the login."""
-    return finish(erasure_slices(erasure_begin(owner.pk, Scope.OWNER, by=by)))
 
 
 @transaction.atomic
@@ -239,8 +232,7 @@ def _end_owner(erasure: Erasure, owner_id: UUID) -> Receipt:
     audit_record(Action.FORGET, actor=_actor(erasure), kind="owner", object_id=owner.pk, owner=owner)
     invalidation.publish(invalidation.Kind.OWNER, owner_id=owner.pk)
     # What others wrote since its table was emptied goes too.
-    for label, count in owner.delete()[1].items():
-        name = label.rpartition(".")[2].lower()
+    for name, count in owner_delete(owner).items():
         erasure.erased[name] = erasure.erased.get(name, 0) + count
     if erasure.scope == Scope.ACCOUNT and user is not None:
         if is_only_administrator(user):

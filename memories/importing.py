@@ -5,25 +5,21 @@ undone, and is told."""
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
 from django.db import Error as DatabaseError
 from django.utils import timezone
-from django.utils.dateparse import parse_datetime
 
 from memories.batches import SLICE_SECONDS, BatchSize, Slices, finish
 from memories.caller import UNLIMITED, KeyLimits
-from memories.entry_rules import check_scan, clean_category, clean_content, clean_expiry, clean_keywords, clean_target
+from memories.entry_rules import check_scan
 from memories.entry_rules import content_key as key_of
 from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, Overloaded, TooLarge
-from memories.json_input import read_json
-from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
+from memories.import_lines import ImportLine, lines_of
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
-from memories.pagination import number as parse_number
 from memories.services import (
     BookWriter,
     Budgets,
@@ -35,13 +31,12 @@ from memories.services import (
     book_get_or_create,
     book_writing,
     check_new_books,
+    fields_cleaned,
     known_keys,
     live_rows,
     refusals_stored,
 )
 
-_TEXT_KEYS = ("content", "memory", "text", "fact")
-_PARSED_AT_ONCE = 1_000
 MOST_PROBLEMS = 1_000
 """Problems that a report lists; all are counted."""
 
@@ -95,16 +90,6 @@ class ImportReport:
             self.problems.append(problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImportLine:
-    """One memory to import."""
-
-    line: int
-    number: int | None
-    book: str
-    fields: MemoryFields
-
-
 def import_text(owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool) -> ImportReport:
     """Import JSON Lines at once, in a command. Raises what `import_slices` raises."""
     return finish(import_slices(owner_id, text, actor=actor, book=book, preview=preview))
@@ -118,7 +103,7 @@ def import_slices(
 
     Raises InvalidRequest, TooLarge, Conflict (more books than there can be), NotFound where a line names a book that
     the key may not use; Overloaded when the database fails."""
-    lines = yield from _parsed(text, book)
+    lines = yield from lines_of(text, book)
     names = sorted({line.book for line in lines})
     limits.require_books(names)
     check_new_books(owner_id, names)
@@ -133,41 +118,6 @@ def import_slices(
     report.problems.sort(key=itemgetter("line"))
     report.written = not preview
     return report
-
-
-def parse_lines(text: str, *, default_book: str) -> list[ImportLine]:
-    """Return the memories of an import: our own export (other lines of it are passed over), or objects that hold their
-    text as `content`, `memory`, `text` or `fact`. Raises InvalidRequest with the number of the line, TooLarge."""
-    return finish(_parsed(text, default_book))
-
-
-def _parsed(text: str, default_book: str) -> Slices[list[ImportLine]]:
-    rows = text.split("\n")
-    if len(rows) > IMPORT_LINES + 1:
-        raise TooLarge(f"An import has at most {IMPORT_LINES} lines. Split it.", limit=IMPORT_LINES)
-    found: list[ImportLine] = []
-    for number, raw in enumerate(rows, start=1):
-        if raw.strip() and (line := _parse_line(number, raw, default_book)):
-            found.append(line)
-        if number % _PARSED_AT_ONCE == 0:
-            yield
-    return found
-
-
-def _parse_line(number: int, raw: str, default_book: str) -> ImportLine | None:
-    if len(raw) > IMPORT_LINE_LENGTH:
-        raise InvalidRequest(
-            f"Line {number} has more than {IMPORT_LINE_LENGTH} characters. Nothing was imported.", line=number
-        )
-    try:
-        data = read_json(raw, what=f"Line {number}", repair=True)
-    except InvalidRequest as error:
-        raise InvalidRequest(f"{error} Nothing was imported.", line=number) from None
-    if not isinstance(data, dict):
-        raise InvalidRequest(f"Line {number} is no JSON object. Nothing was imported.", line=number)
-    if data.get("type", "memory") != "memory" or data.get("deleted_at"):
-        return None
-    return _parse_memory(number, data, default_book)
 
 
 def _preview_book(owner_id: UUID, name: str, lines: Sequence[ImportLine], report: ImportReport) -> Slices[None]:
@@ -255,7 +205,7 @@ def _checked(
     clean: list[tuple[ImportLine, MemoryFields, str]] = []
     for line in batch:
         try:
-            fields = _clean(line.fields)
+            fields = fields_cleaned(line.fields)
             clean.append((line, fields, key_of(fields.content or "")))
         except (InvalidRequest, TooLarge) as error:
             report.refuse(line, error)
@@ -276,17 +226,6 @@ def _checked(
             yield
             began = time.monotonic()
     return found
-
-
-def _clean(fields: MemoryFields) -> MemoryFields:
-    return replace(
-        fields,
-        content=clean_content(fields.content or ""),
-        target=clean_target(fields.target or ""),
-        category=clean_category(fields.category or ""),
-        keywords=clean_keywords(fields.keywords or ()),
-        expires_at=clean_expiry(fields.expires_at),
-    )
 
 
 def _write(writer: BookWriter, checked: Sequence[_Checked], report: ImportReport) -> None:
@@ -322,39 +261,3 @@ def _apply(row: _Checked, standing: _Standing, report: ImportReport, bulk: BulkW
         report.refuse(row.line, error)
         return
     standing.keys.add(key)
-
-
-def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> ImportLine:
-    content = next((data[key] for key in _TEXT_KEYS if isinstance(data.get(key), str)), None)
-    if content is None:
-        raise InvalidRequest(f"Line {line} has no text as `content`. Nothing was imported.", line=line)
-    keywords = data.get("keywords") or ()
-    if not isinstance(keywords, list | tuple):
-        raise InvalidRequest(f"Line {line}: keywords is a list. Nothing was imported.", line=line)
-    return ImportLine(
-        line=line,
-        number=parse_number(str(data.get("id", ""))),
-        book=str(data.get("book") or default_book),
-        fields=MemoryFields(
-            content=content,
-            target=str(data.get("target") or "user"),
-            category=str(data.get("category") or "general"),
-            keywords=[str(keyword) for keyword in keywords],
-            pinned=bool(data.get("pinned", False)),
-            expires_at=_time(line, data.get("expires_at")),
-        ),
-    )
-
-
-def _time(line: int, value: Any) -> datetime | None:
-    if not value:
-        return None
-    try:
-        parsed = parse_datetime(str(value))
-    except ValueError:  # it looks like a time, of a day that is in no calendar
-        parsed = None
-    if parsed is None or parsed.tzinfo is None:
-        raise InvalidRequest(
-            f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line
-        )
-    return parsed

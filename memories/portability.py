@@ -2,18 +2,21 @@
 the words of a line's `type` are public. Rows are read in pages, so that no database thread is held for long."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import Model, Q, QuerySet
+from django.http import StreamingHttpResponse
 
+from memories.api.forms import memory_json, revision_json
+from memories.database import in_read_thread
 from memories.models import Memory, Revision
-from memories.selectors import memory_json, revision_json
 
 FORMAT = "daybook-export"
+CONTENT_TYPE = "application/x-ndjson"
 PAGE = 500
 M = TypeVar("M", bound=Model)
 
@@ -68,6 +71,18 @@ def in_chunks(lines: Iterator[str]) -> Iterator[str]:
     """The lines of an export joined to pieces, each of about one page of rows."""
     while chunk := "".join(islice(lines, PAGE)):
         yield chunk
+
+
+def download(lines: Iterator[str], name: str) -> StreamingHttpResponse:
+    """Return the lines as a file, read in pages while they are sent."""
+    chunks = in_chunks(lines)
+
+    async def stream() -> AsyncGenerator[bytes]:
+        while (chunk := await in_read_thread(next, chunks, "")) != "":
+            yield chunk.encode()
+
+    disposition = f'attachment; filename="{name}"'
+    return StreamingHttpResponse(stream(), content_type=CONTENT_TYPE, headers={"Content-Disposition": disposition})
 
 
 def _line(data: dict[str, Any]) -> str:

@@ -4,17 +4,15 @@ Until then a text keeps the verdict that it has; what has none is scanned before
 a verdict changes, the book's generation is raised, so that every process reads it anew."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
-from django.db import transaction
 from django.db.models import Model
 
 import scanning
 from memories.models import Artifact, Memory, ScanRenewal
-from memories.services import books_lock, generations_raise
+from memories.services import verdicts_store
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 
 SWEEP_SECONDS = 1.0
@@ -26,12 +24,11 @@ _ROWS = 50
 class _Kind:
     model: type[Model]
     judge: Callable[[Any], Judged]
-    reasons: bool
 
 
 _KINDS = (
-    _Kind(Memory, lambda row: verdict_of(row.content, row.keywords), reasons=True),
-    _Kind(Artifact, lambda row: verdict_of_document(row.content), reasons=False),
+    _Kind(Memory, lambda row: verdict_of(row.content, row.keywords)),
+    _Kind(Artifact, lambda row: verdict_of_document(row.content)),
 )
 
 
@@ -53,23 +50,9 @@ def _renew_some(kind: _Kind, renewal: ScanRenewal) -> int:
     rows: list[Any] = list(kind.model._default_manager.filter(pk__gt=renewal.reached).order_by("pk")[:_ROWS])
     # Scanning is most of the work, and is done without a lock.
     judged = [(row, kind.judge(row)) for row in rows]
-    _store(kind, [(row, verdict) for row, verdict in judged if row.scan_hash != verdict.scan_hash])
+    verdicts_store([(row, verdict) for row, verdict in judged if row.scan_hash != verdict.scan_hash])
     reached = rows[-1].pk if rows else renewal.reached
     renewal.over = len(rows) < _ROWS
     ScanRenewal.objects.filter(pk=renewal.pk, reached=renewal.reached).update(reached=reached, over=renewal.over)
     renewal.reached = reached
     return len(rows)
-
-
-@transaction.atomic
-def _store(kind: _Kind, renewed: Sequence[tuple[Any, Judged]]) -> None:
-    """Store verdicts of rows that nobody changed meanwhile. Books come first, as everywhere."""
-    if not renewed:
-        return
-    changed: set[UUID] = {row.book_id for row, verdict in renewed if row.scan_rule != verdict.rule or row.scan_rule}
-    books_lock(changed)
-    for row, verdict in renewed:
-        reason = {"scan_reason": verdict.reason[:200]} if kind.reasons else {}
-        rows = kind.model._default_manager.filter(pk=row.pk, version=row.version)
-        rows.update(scan_hash=verdict.scan_hash, scan_rule=verdict.rule, **reason)
-    generations_raise(changed)

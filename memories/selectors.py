@@ -1,6 +1,5 @@
 """Memories, read side: rows and values, always of one owner. Writers are in memories.services."""
 
-from typing import Any
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -8,7 +7,7 @@ from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
-from memories.models import Book, Memory, Revision
+from memories.models import Book, Memory
 from memories.pagination import number as parse_number
 
 
@@ -31,45 +30,3 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
 def book_named(owner_id: UUID, name: str) -> Book | None:
     """Return the owner's book of that name, or None."""
     return Book.objects.filter(owner_id=owner_id, name=name).first()
-
-
-def memory_json(memory: Memory) -> dict[str, Any]:
-    """Return a memory as the API shows it. The row comes with its book."""
-    return {
-        "id": str(memory.number),
-        "object": "memory",
-        "book": memory.book.name,
-        "target": memory.target,
-        "category": memory.category,
-        "content": memory.content,
-        "keywords": memory.keywords,
-        "write_origin": memory.write_origin,
-        "pinned": memory.pinned,
-        "blocked": memory.blocked,
-        "usage_count": memory.usage_count,
-        "last_used_at": memory.last_used_at,
-        "expires_at": memory.expires_at,
-        "version": memory.version,
-        "session_id": str(memory.session_id) if memory.session_id else None,
-        "review_id": str(memory.review_id) if memory.review_id else None,
-        "created_at": memory.created_at,
-        "updated_at": memory.updated_at,
-    }
-
-
-def revision_json(revision: Revision) -> dict[str, Any]:
-    """Return a revision as the API shows it. The row comes with its change set."""
-    source = revision.change_set
-    return {
-        "id": str(revision.pk),
-        "object": "revision",
-        "action": revision.action,
-        "before": revision.before,
-        "after": revision.after,
-        "actor": revision.actor,
-        "write_origin": revision.write_origin,
-        "change_set": str(revision.change_set_id),
-        "review_id": str(source.review_id) if source.review_id else None,
-        "session_id": str(source.session_id) if source.session_id else None,
-        "created_at": revision.created_at,
-    }

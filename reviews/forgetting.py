@@ -8,9 +8,9 @@ from django.db.models import F, QuerySet
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
-from memories.erasing import ErasureStep, each_page, updating
 from memories.models import Book
 from memories.portability import paged
+from memories.services.erasing import ErasureStep, each_page, updating
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 

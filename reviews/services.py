@@ -33,8 +33,7 @@ from reviews.models import ReviewRun
 from reviews.quotas import day_of
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
-from reviews.undo import review_undo as review_undo  # one door for the edges
-from reviews.undo import review_undo_slices as review_undo_slices
+from reviews.undo import review_undo_slices as review_undo_slices  # one door for the edges
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State

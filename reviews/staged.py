@@ -11,6 +11,7 @@ from django.utils import timezone
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
 from memories.models import Memory, Target
+from memories.services import over_budget
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
 from memories.tools.writing import (
     ADD_MEMORY,
@@ -19,6 +20,7 @@ from memories.tools.writing import (
     AddMemory,
     DeleteMemory,
     UpdateMemory,
+    fullness,
 )
 from reviews.writes import ReviewWrite, WriteState
 
@@ -116,14 +118,8 @@ class StagedBook:
 
     def _add(self, arguments: AddMemory) -> dict[str, Any]:
         content = entry_rules.clean_content(arguments.content)
-        known = next(
-            (
-                e
-                for e in self.entries.values()
-                if entry_rules.content_key(e.content) == entry_rules.content_key(content)
-            ),
-            None,
-        )
+        key_of = entry_rules.content_key
+        known = next((e for e in self.entries.values() if key_of(e.content) == key_of(content)), None)
         if known:
             return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
         keywords = entry_rules.clean_keywords(arguments.keywords)
@@ -188,21 +184,10 @@ class StagedBook:
     def _check_budget(self, target: str, *, needed: int, without: StagedEntry | None = None) -> None:
         limit, used = self.limits.get(target, 0), self._used(target, without=without)
         if limit and used + needed > limit:
-            raise OverBudget(
-                f"No room: this needs {needed} characters and {max(0, limit - used)} are left in {target}. "
-                "Update or delete something first.",
-                target=target,
-                used=used,
-                limit=limit,
-                needed=needed,
-            )
+            raise over_budget(target, used=used, limit=limit, needed=needed)
 
     def _warning(self, target: str) -> dict[str, str]:
-        limit, used = self.limits.get(target, 0), self._used(target)
-        nearly = limit and used >= 0.9 * limit
-        return (
-            {"warning": f"{target} holds {used} of {limit} characters. Merge or drop entries soon."} if nearly else {}
-        )
+        return fullness(target, limit=self.limits.get(target, 0), used=self._used(target))
 
     def _refusal(self, error: DomainError) -> dict[str, Any]:
         result = failure(error.code, str(error), **error.details)

@@ -1,7 +1,7 @@
 """Taking back what a review wrote, and keeping the run's state true whichever way it is taken or put back: from the
 toast, the review's page, the history of a change set, or the admin."""
 
-from memories.batches import Slices, finish
+from memories.batches import Slices
 from memories.changes import Undone, change_set_get, undo_slices
 from memories.errors import Conflict, InvalidRequest
 from memories.models import ChangeSet, Notification, WriteOrigin
@@ -15,17 +15,13 @@ _WRITTEN = (WriteState.APPLIED, WriteState.UNDONE, WriteState.SKIPPED)
 _UNDOABLE = (State.SAVED, State.UNDONE, State.AWAITING_APPROVAL)
 
 
-def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None) -> Undone:
-    """Take back what a review wrote, all or only some writes (by index). What is taken back already is not listed.
-
-    Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
-    return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
-
-
 def review_undo_slices(
     review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None
 ) -> Slices[Undone]:
-    """Erase what is remembered in slices, each a short transaction."""
+    """Take back what a review wrote, all or only some writes (by index), in slices. What is taken back already is not
+    listed.
+
+    Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
     if review.change_set is None or review.state not in _UNDOABLE:
         raise Conflict("This review wrote nothing that could be taken back.")
     change_set = change_set_get(review.owner_id, review.change_set)

@@ -14,7 +14,7 @@ from django.db import connection
 from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 
-from gateway import authentication, live, upstream
+from gateway import authentication, upstream
 from gateway.models import Agent, Session
 from gateway.upstream.known import known
 from memories import counters
@@ -23,7 +23,9 @@ from memories.models import Owner
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
 from tests.empty_tables import empty_tables
+from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make
+from tests.one_writer import Watch
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
 
@@ -93,11 +95,20 @@ def fresh_process() -> Generator[None]:
     forget_searches()
 
 
+@pytest.fixture(autouse=True)
+def one_writer() -> Generator[None]:
+    """No test may find another writer of memories, revisions and books."""
+    watch = Watch()
+    with connection.execute_wrapper(watch):
+        yield
+    assert watch.others == []
+
+
 @pytest_asyncio.fixture(autouse=True)
 async def no_turn_left_running() -> AsyncGenerator[None]:
     """Native turns outlive their request; none may outlive its test."""
     yield
-    await live.end_all()
+    await end_all()
 
 
 @pytest.fixture

@@ -13,10 +13,9 @@ from channels.layers import get_channel_layer
 from django.db import connections
 
 from config.asgi import application
-from gateway import live
 from gateway.agents.file import bootstrap_agents
-from memories.database import close_lanes
 from memories.datagrams import DatagramChannelLayer
+from tests.endings import close_lanes, end_all
 from tests.waiting import eventually
 
 
@@ -63,7 +62,7 @@ def serving(monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServ
     try:
         eventually(lambda: live_server.server.started, within=20, saying="the live server's start")
         yield live_server
-        live_server.do(live.end_all())
+        live_server.do(end_all())
         if isinstance(layer := get_channel_layer(), DatagramChannelLayer):
             live_server.do(layer.close())
     finally:

@@ -14,24 +14,10 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter, BooleanRadioF
 from gateway.admin.snapshot_state import snapshot_lines
 from gateway.admin.transcript import transcript
 from gateway.models import Run, Session
-from memories.admin.badges import badge, moment, seconds, total_tokens, yes_no
+from memories.admin.badges import badge, moment, seconds, state_badge, total_tokens, yes_no
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, IdFilter, choice_filter
 from memories.ids import parse_uuid
-
-_RUN_TONES = {
-    Run.State.RUNNING: ("accent", "play_arrow"),
-    Run.State.COMPLETED: ("ok", "check"),
-    Run.State.FAILED: ("danger", "error"),
-    Run.State.STOPPED: ("warn", "stop"),
-    Run.State.AWAITING_CLIENT_TOOLS: ("accent", "hourglass_empty"),
-}
-
-
-def run_badge(run: Run) -> SafeString:
-    """Return the badge of a run's state."""
-    tone, icon = _RUN_TONES[Run.State(run.state)]
-    return badge(run.get_state_display(), tone, icon)
 
 
 def pretty(value: Any) -> SafeString | str:
@@ -184,7 +170,7 @@ class RunAdmin(ReadOnlyAdmin):
 
     @admin.display(description="State")
     def state_badge(self, run: Run) -> SafeString:
-        return run_badge(run)
+        return state_badge(run)
 
     @admin.display(description="Counted as a user turn")
     def is_counted(self, run: Run) -> str:

@@ -25,15 +25,13 @@ from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
 from memories.batches import in_turns_within
 from memories.errors import Conflict, InvalidRequest, Overloaded, RateLimited
-from memories.forgetting import erasure_begin, erasure_slices
+from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
 from memories.models import Artifact, Erasure, Memory
 from memories.services import is_only_administrator, owner_time_zone_set
 from memories.viewers import Viewer, form_view, page_view
 
 logger = logging.getLogger("daybook.account")
 DELETE_LINE = "delete everything"
-DELETE_SECONDS = 3.0
-"""How long the page itself deletes. What is left then goes in the background, and the page shows how far it is."""
 _DONE = {
     "password": "Your password is changed. Every other browser has to sign in again.",
     "zone": "Times are shown in this zone from now on.",

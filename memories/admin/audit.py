@@ -1,7 +1,5 @@
 """The audit log in the admin: to read, to filter and to export. Nothing of it can be changed here."""
 
-from collections.abc import AsyncGenerator
-
 from django.contrib import admin
 from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, StreamingHttpResponse
@@ -10,10 +8,10 @@ from unfold.decorators import action
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
-from memories.audit import KIND, Action, actor_of, audit_entries, audit_lines, audit_record, audit_sentence
-from memories.database import in_read_thread
+from memories.api.audit import audit_lines
+from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
 from memories.models import AuditEntry
-from memories.portability import in_chunks
+from memories.portability import download
 
 
 class AuditActorFilter(ExactTextFilter):
@@ -55,12 +53,4 @@ class AuditEntryAdmin(ReadOnlyAdmin):
         if not self.has_view_permission(request):
             raise PermissionDenied
         audit_record(Action.EXPORT, actor=actor_of(request.user), kind=KIND, note="The whole log.")
-        chunks = in_chunks(audit_lines(audit_entries()))
-
-        async def stream() -> AsyncGenerator[bytes]:
-            while (chunk := await in_read_thread(next, chunks, "")) != "":
-                yield chunk.encode()
-
-        response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
-        response.headers["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
-        return response
+        return download(audit_lines(audit_entries()), "audit.jsonl")

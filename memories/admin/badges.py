@@ -30,6 +30,25 @@ STATES: dict[str, tuple[str, str, str]] = {
     "deleted": ("delete", "Deleted", "muted"),
 }
 
+# What work and its results are called, in every app, by tone and icon.
+_LOOKS = {
+    ("ok", "check"): "applied completed extracted saved",
+    ("accent", "play_arrow"): "running",
+    ("accent", "schedule"): "queued scheduled",
+    ("accent", "hourglass_empty"): "awaiting_client_tools",
+    ("warn", "hourglass_empty"): "awaiting_approval waiting",
+    ("warn", "pause"): "paused",
+    ("warn", "stop"): "stopped",
+    ("warn", "edit"): "left_alone",
+    ("danger", "error"): "failed refused",
+    ("danger", "timer_off"): "timed_out",
+    ("muted", "remove"): "empty known nothing_to_do nothing_to_save",
+    ("muted", "block"): "cancelled passed rejected",
+    ("muted", "undo"): "undone",
+    ("muted", "timer_off"): "expired",
+}
+LOOK_OF = {state: look for look, states in _LOOKS.items() for state in states.split()}
+
 
 def origin_badge(origin: str) -> SafeString:
     """Return the icon and label of a write's origin."""
@@ -45,6 +64,11 @@ def badge(word: str, tone: str = "muted", icon: str = "") -> SafeString:
     """Return a state: `tone` is ok, accent, warn, danger or muted."""
     picture = format_html('<span class="material-symbols-outlined" aria-hidden="true">{}</span>', icon) if icon else ""
     return format_html('<span class="db-badge db-badge--{}">{}{}</span>', tone, picture, word)
+
+
+def state_badge(row: Any) -> SafeString:
+    """Return the badge of a row's `state`, which is one of LOOK_OF."""
+    return badge(row.get_state_display(), *LOOK_OF[row.state])
 
 
 def memory_state_name(memory: Memory, now: datetime | None = None) -> str:

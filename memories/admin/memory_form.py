@@ -4,11 +4,7 @@ comes back as an error beside the field, and a secret is not shown again."""
 from typing import Any
 
 from django import forms
-from unfold.widgets import (
-    UnfoldAdminExpandableTextareaWidget,
-    UnfoldAdminSelectWidget,
-    UnfoldAdminTextInputWidget,
-)
+from unfold.widgets import UnfoldAdminExpandableTextareaWidget, UnfoldAdminSelectWidget, UnfoldAdminTextInputWidget
 
 from memories.admin.badges import TARGETS
 from memories.admin.refusals import RefusableForm

@@ -9,9 +9,9 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
+from memories.api.forms import memory_json
 from memories.errors import DomainError
 from memories.models import Memory, Revision, WriteOrigin
-from memories.selectors import memory_json
 from memories.services import BookWriter, Source, WriteResult, book_writing, memory_state
 
 Write = Callable[[BookWriter, Memory], WriteResult]

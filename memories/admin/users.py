@@ -1,5 +1,6 @@
 """Users and groups. The last administrator cannot be removed, since nobody could look after the installation then."""
 
+from functools import partial
 from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
@@ -9,6 +10,7 @@ from django.contrib.auth.admin import GroupAdmin as DjangoGroupAdmin
 from django.contrib.auth.admin import UserAdmin as DjangoUserAdmin
 from django.contrib.auth.models import Group, User
 from django.core.exceptions import PermissionDenied
+from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.forms import AdminPasswordChangeForm, UserChangeForm, UserCreationForm
@@ -16,7 +18,10 @@ from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
 
 from memories.admin.access import action_record
 from memories.admin.base import DaybookAdmin
-from memories.audit import Action
+from memories.audit import Action, actor_of
+from memories.batches import in_turns_within
+from memories.forgetting import DELETE_SECONDS, erasure_begin, erasure_slices
+from memories.models import Erasure, Owner
 from memories.services import is_only_administrator
 
 # The audit log takes the place of the admin's own log (memories.admin.audit).
@@ -76,12 +81,34 @@ class UserAdmin(TickedChoices, DjangoUserAdmin, DaybookAdmin):  # type: ignore[m
         only = obj is not None and is_only_administrator(obj)
         return not only and bool(super().has_delete_permission(request, obj))
 
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """Return what the page that asks lists: also what is erased of each user."""
+        deleted, *others = super().get_deleted_objects(objs, request)
+        what = [f"everything of {user}: conversations, memories, keys and all history, for good" for user in objs]
+        return [*deleted, *what], *others
+
+    def delete_model(self, request: HttpRequest, obj: User) -> None:
+        """Delete a user as “Delete everything” on the person's own page does. The login ends at once; what takes longer
+        than a page may is finished by the sweep."""
+        self._delete(request, obj, DELETE_SECONDS)
+
     def delete_queryset(self, request: HttpRequest, queryset: "QuerySet[User]") -> None:
         """Delete what was ticked, unless no administrator were left. Raises PermissionDenied."""
         left = User.objects.filter(is_superuser=True, is_active=True).exclude(pk__in=queryset.values("pk"))
         if not left.exists():
             raise PermissionDenied(ONLY_ADMINISTRATOR)
-        super().delete_queryset(request, queryset)
+        users = list(queryset)
+        for user in users:
+            self._delete(request, user, DELETE_SECONDS / len(users))
+
+    def _delete(self, request: HttpRequest, user: User, seconds: float) -> None:
+        owner = Owner.objects.filter(user=user).first()
+        if owner is None:
+            super().delete_model(request, user)
+            return
+        erasure = erasure_begin(owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(request.user))
+        # Each slice is a transaction of its own, after that of the page.
+        transaction.on_commit(partial(in_turns_within, erasure_slices(erasure), seconds), robust=True)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
         """Save, and record a deactivation beside the change."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from memories.entry_rules import content_key
-from memories.importing import ImportLine, parse_lines
+from memories.import_lines import ImportLine, parse_lines
 from memories.models import Memory
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff

@@ -8,7 +8,7 @@ from django.db.models import F, Q, QuerySet
 from django.http import QueryDict
 from django.utils import timezone
 
-from memories.api import book_state_of
+from memories.book_views import BookState
 from memories.models import Book, Memory, Target, WriteOrigin
 from memories.page.rows import EXPIRES_SOON, Row, rows_of, with_changes
 from memories.snapshot import snapshots
@@ -136,5 +136,5 @@ def _found(viewer: Viewer, chosen: "QuerySet[Memory]", book: Book, query: str) -
 
 def search_book(book: Book, query: str) -> Sequence[Hit]:
     """Return the ranked search, as answers and the API use it. Blocked and expired memories are in no index."""
-    index = snapshots.view(book_state_of(book)).index
+    index = snapshots.view(BookState.of(book)).index
     return index.search(query, limit=MOST_HITS, keywords=extract_keywords(query))

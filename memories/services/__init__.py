@@ -1,7 +1,7 @@
 """Memories, write side: the only modules that save Owner, Book, Memory, ChangeSet, Revision and ScanDay rows. Called by
 memories.tools, api, views, admin and changes, and by the apps above; memories.selectors reads."""
 
-from memories.services.annotations import keywords_claim, keywords_release, usage_add
+from memories.services.annotations import keywords_claim, keywords_release, usage_add, verdicts_store
 from memories.services.books import (
     DEFAULT_LIMITS,
     book_get_or_create,
@@ -11,15 +11,18 @@ from memories.services.books import (
     limits_of_books,
 )
 from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
+from memories.services.erasing import tombstones_purge
 from memories.services.generations import books_lock, generations_raise
 from memories.services.owners import (
     FirstSight,
     is_only_administrator,
+    owner_delete,
     owner_for_end_user,
     owner_for_user,
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
+from memories.services.rows import fields_cleaned, memory_changes, memory_state, over_budget
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -28,8 +31,6 @@ from memories.services.writing import (
     book_touch,
     book_writing,
     characters_used,
-    memory_changes,
-    memory_state,
     session_unlink,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "books_lock",
     "characters_used",
     "check_new_books",
+    "fields_cleaned",
     "generations_raise",
     "is_only_administrator",
     "keywords_claim",
@@ -62,11 +64,15 @@ __all__ = [
     "live_rows",
     "memory_changes",
     "memory_state",
+    "over_budget",
+    "owner_delete",
     "owner_for_end_user",
     "owner_for_user",
     "owner_time_zone_set",
     "refusals_stored",
     "scan_days_purge",
     "session_unlink",
+    "tombstones_purge",
     "usage_add",
+    "verdicts_store",
 ]

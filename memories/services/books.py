@@ -7,12 +7,7 @@ from django.conf import settings
 from django.db import transaction
 
 from memories.errors import Conflict, InvalidRequest
-from memories.models import (
-    Book,
-    BookLimits,
-    Owner,
-    Target,
-)
+from memories.models import Book, BookLimits, Owner, Target
 
 # What an agent's settings say when nobody changed them; a book that no agent names has these limits.
 DEFAULT_LIMITS = {Target.USER: 1375, Target.MEMORY: 2200}

@@ -14,8 +14,17 @@ from django.utils import timezone
 from memories.models import Book, Memory, Revision, Target
 from memories.outbox import next_numbers
 from memories.services.books import book_limits
+from memories.services.rows import (
+    memory_advance,
+    memory_change,
+    memory_changes,
+    memory_new,
+    memory_state,
+    over_budget,
+    revision_new,
+)
 from memories.services.values import MemoryFields
-from memories.services.writing import BookWriter, memory_changes, memory_state, over_budget
+from memories.services.writing import BookWriter
 
 _CHANGING = (
     "target", "category", "content", "content_key", "keywords", "pinned", "expires_at", "version", "scan_hash",
@@ -72,51 +81,24 @@ class BulkWriter:
 
     def add(self, checked: CheckedMemory) -> None:
         """Add a memory. The caller has looked for a repetition and at the budget."""
-        now = timezone.now()
-        source, fields = self.writer.source, checked.fields
-        memory = Memory(
-            owner_id=self.writer.book.owner_id,
-            book=self.writer.book,
-            target=str(fields.target),
-            category=str(fields.category),
-            content=str(fields.content),
-            content_key=checked.content_key,
-            keywords=list(fields.keywords or ()),
-            write_origin=source.origin,
-            pinned=bool(fields.pinned),
-            expires_at=fields.expires_at,
-            session_id=source.session_id,
-            run_id=source.run_id,
-            review_id=source.review_id,
-            scan_hash=checked.scan_hash,
-            content_changed_at=now,
-            created_at=now,
-            updated_at=now,
-        )
+        memory = memory_new(self.writer.book, self.writer.source, checked.fields, scan_hash=checked.scan_hash)
         self._added.append(memory)
-        self._revise(memory, Revision.Action.ADD, None, now)
+        self._revise(memory, Revision.Action.ADD, None)
 
     def update(self, memory: Memory, checked: CheckedMemory) -> bool:
         """Change a memory of the book, read under its lock. Returns False if nothing is different."""
-        before, now = memory_state(memory), timezone.now()
-        changes = memory_changes(memory, checked.fields)
-        for name, value in changes.items():
-            setattr(memory, name, value)
+        before, changes = memory_state(memory), memory_changes(memory, checked.fields)
         if not changes:
             return False
-        if {"content", "keywords"} & changes.keys():
-            memory.scan_hash = checked.scan_hash
-            memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
-        if "content" in changes:
-            memory.content_key, memory.content_changed_at = checked.content_key, now
-        self._change(memory, Revision.Action.UPDATE, before, now)
+        memory_change(memory, changes, scan_hash=checked.scan_hash)
+        self._change(memory, Revision.Action.UPDATE, before)
         return True
 
     def delete(self, memory: Memory) -> Revision:
         """Turn a live memory of the book, read under its lock, into a tombstone. Returns the revision to be stored."""
-        before, now = memory_state(memory), timezone.now()
-        memory.deleted_at = now
-        return self._change(memory, Revision.Action.DELETE, before, now)
+        before = memory_state(memory)
+        memory.deleted_at = timezone.now()
+        return self._change(memory, Revision.Action.DELETE, before)
 
     def store(self) -> None:
         """Write what was gathered."""
@@ -133,27 +115,14 @@ class BulkWriter:
         self.writer.numbers += [memory.number for memory in (*self._added, *self._changed.values())]
         self._added, self._changed, self._revisions = [], {}, []
 
-    def _change(self, memory: Memory, action: Revision.Action, before: dict[str, Any], now: datetime) -> Revision:
-        memory.version += 1
-        memory.updated_at = now
+    def _change(self, memory: Memory, action: Revision.Action, before: dict[str, Any]) -> Revision:
+        memory_advance(memory)
         self._changed[memory.pk] = memory
-        return self._revise(memory, action, before, now)
+        return self._revise(memory, action, before)
 
-    def _revise(
-        self, memory: Memory, action: Revision.Action, before: dict[str, Any] | None, now: datetime
-    ) -> Revision:
-        revision = Revision(
-            owner_id=memory.owner_id,
-            memory=memory,
-            change_set=self.writer.changes(),
-            version=memory.version,
-            action=action,
-            before=before,
-            after=memory_state(memory),
-            actor=self.writer.source.actor,
-            write_origin=self.writer.source.origin,
-            created_at=now,
-        )
+    def _revise(self, memory: Memory, action: Revision.Action, before: dict[str, Any] | None) -> Revision:
+        writer = self.writer
+        revision = revision_new(memory, action, before=before, change_set=writer.changes(), source=writer.source)
         self._revisions.append(revision)
         return revision
 

@@ -8,9 +8,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractBaseUser
 
 from memories.errors import InvalidRequest
-from memories.models import (
-    Owner,
-)
+from memories.models import Owner
 
 
 class FirstSight(Exception):
@@ -28,6 +26,14 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
         return False
     administrators = get_user_model()._default_manager.filter(is_superuser=True, is_active=True)
     return not administrators.exclude(pk=user.pk).exists()
+
+
+def owner_delete(owner: Owner) -> dict[str, int]:
+    """Delete an owner with what still hangs off it. Returns how many rows of what, by the lower-case model name."""
+    deleted: dict[str, int] = {}
+    for label, count in owner.delete()[1].items():
+        deleted[label.rpartition(".")[2].lower()] = count
+    return deleted
 
 
 def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str, write: bool = True) -> Owner:

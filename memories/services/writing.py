@@ -16,33 +16,27 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import invalidation
-from memories.entry_rules import (
-    check_scan,
-    clean_category,
-    clean_content,
-    clean_expiry,
-    clean_keywords,
-    clean_target,
-    content_key,
-    store_verdict,
-)
-from memories.errors import Conflict, NotFound, OverBudget
-from memories.models import (
-    Book,
-    ChangeSet,
-    Memory,
-    Notification,
-    Revision,
-    Target,
-)
+from memories.entry_rules import check_scan, content_key, store_verdict
+from memories.errors import Conflict, NotFound
+from memories.models import Book, ChangeSet, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
+from memories.services.rows import (
+    fields_cleaned,
+    memory_advance,
+    memory_change,
+    memory_changes,
+    memory_new,
+    memory_state,
+    over_budget,
+    revision_new,
+    words_change,
+)
 from memories.services.values import MemoryFields, Source, WriteResult
 
 MOST_NAMED = 500
 """Memories that one notification names."""
-_STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
 
 
 @dataclass(slots=True)
@@ -59,36 +53,16 @@ class BookWriter:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
 
         Raises InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
-        content = clean_content(fields.content or "")
-        keywords = clean_keywords(fields.keywords or ())
-        target = clean_target(fields.target or Target.MEMORY)
+        cleaned = fields_cleaned(fields)
+        content = str(cleaned.content)
         same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
         known = next(iter(same.order_by()[:1]), None)
         if known:
             return WriteResult(known, None, changed=False)
-        scan_hash = check_scan(content, keywords)
-        self._check_budget(target, needed=len(content))
-        now = timezone.now()
-        memory = Memory(
-            owner_id=self.book.owner_id,
-            book=self.book,
-            number=next_number(self.book.owner_id, "memory_seq"),
-            target=target,
-            category=clean_category(fields.category or "general"),
-            content=content,
-            content_key=content_key(content),
-            keywords=keywords,
-            write_origin=self.source.origin,
-            pinned=bool(fields.pinned),
-            expires_at=clean_expiry(fields.expires_at),
-            session_id=self.source.session_id,
-            run_id=self.source.run_id,
-            review_id=self.source.review_id,
-            scan_hash=scan_hash,
-            content_changed_at=now,
-            created_at=now,
-            updated_at=now,
-        )
+        scan_hash = check_scan(content, cleaned.keywords or ())
+        self._check_budget(str(cleaned.target), needed=len(content))
+        memory = memory_new(self.book, self.source, cleaned, scan_hash=scan_hash)
+        memory.number = next_number(self.book.owner_id, "memory_seq")
         memory.save(force_insert=True)
         return WriteResult(memory, self._revise(memory, Revision.Action.ADD, before=None))
 
@@ -96,37 +70,21 @@ class BookWriter:
         """Change a live memory. `version` guards against lost updates.
 
         Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
-        memory = self.memory(number)
-        if version is not None and version != memory.version:
-            raise Conflict(
-                f"Memory {number} was changed in the meantime. Read it again and repeat your change.",
-                version=memory.version,
-            )
+        memory = self._as_read(number, version, "and repeat your change")
         before = memory_state(memory)
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
-        for name, value in changes.items():
-            setattr(memory, name, value)
-        if {"content", "keywords"} & changes.keys():
-            # Any change of the words drops an administrator's allowance and is scanned anew.
-            memory.scan_hash = check_scan(memory.content, memory.keywords)
-            memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
+        words = {"content": memory.content, "keywords": memory.keywords} | changes
+        scan_hash = check_scan(words["content"], words["keywords"]) if words_change(changes) else ""
+        memory_change(memory, changes, scan_hash=scan_hash)
         if {"content", "target"} & changes.keys():
             self._check_budget(memory.target, needed=len(memory.content), without=memory)
-        if "content" in changes:
-            memory.content_key = content_key(memory.content)
-            memory.content_changed_at = timezone.now()
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
 
     def delete(self, number: int, *, version: int | None = None) -> WriteResult:
         """Turn a live memory into a tombstone, undoable until it is purged. Raises NotFound, Conflict."""
-        memory = self.memory(number)
-        if version is not None and version != memory.version:
-            raise Conflict(
-                f"Memory {number} was changed in the meantime. Read it again before you delete it.",
-                version=memory.version,
-            )
+        memory = self._as_read(number, version, "before you delete it")
         before = memory_state(memory)
         memory.deleted_at = timezone.now()
         return WriteResult(memory, self._revise(memory, Revision.Action.DELETE, before=before, save=True))
@@ -160,6 +118,13 @@ class BookWriter:
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
         return memory
 
+    def _as_read(self, number: int, version: int | None, then: str) -> Memory:
+        memory = self.memory(number)
+        if version is not None and version != memory.version:
+            text = f"Memory {number} was changed in the meantime. Read it again {then}."
+            raise Conflict(text, version=memory.version)
+        return memory
+
     def used(self, target: str, *, without: Memory | None = None) -> int:
         """Characters that live memories of this target take."""
         return characters_used(self.book, target, without=without)
@@ -187,23 +152,14 @@ class BookWriter:
     ) -> Revision:
         change_set = self.changes()
         if save:
-            memory.version += 1
-            memory.updated_at = timezone.now()
+            memory_advance(memory)
             memory.save()
         if memory.number not in self.numbers:
             self.numbers.append(memory.number)
         self.removed = self.removed or memory.deleted_at is not None
-        return Revision.objects.create(
-            owner_id=memory.owner_id,
-            memory=memory,
-            change_set=change_set,
-            version=memory.version,
-            action=action,
-            before=before,
-            after=memory_state(memory),
-            actor=self.source.actor,
-            write_origin=self.source.origin,
-        )
+        revision = revision_new(memory, action, before=before, change_set=change_set, source=self.source)
+        revision.save(force_insert=True)
+        return revision
 
 
 def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
@@ -250,36 +206,6 @@ def book_changed(book: Book, source: Source, numbers: Sequence[int]) -> None:
     )
 
 
-def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
-    """Return the refusal of a memory that exceeds the budget, in characters."""
-    return OverBudget(
-        f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
-        f"“{Target(target).label}”. Edit or delete something first.",
-        target=str(target),
-        used=used,
-        limit=limit,
-        needed=needed,
-    )
-
-
-def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
-    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
-    wanted: dict[str, Any] = {}
-    if fields.content is not None:
-        wanted["content"] = clean_content(fields.content)
-    if fields.target is not None:
-        wanted["target"] = clean_target(fields.target)
-    if fields.category is not None:
-        wanted["category"] = clean_category(fields.category)
-    if fields.keywords is not None:
-        wanted["keywords"] = clean_keywords(fields.keywords)
-    if fields.pinned is not None:
-        wanted["pinned"] = fields.pinned
-    if fields.expires_at is not None or fields.clear_expiry:
-        wanted["expires_at"] = clean_expiry(fields.expires_at)
-    return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
-
-
 def book_touch(book: Book, *, written: bool = True) -> None:
     """Raise the generation of a locked book: every snapshot made from an older one is rebuilt."""
     now = timezone.now()
@@ -309,16 +235,6 @@ def book_expire(book: Book) -> Book:
 def session_unlink(owner_id: UUID, session_id: UUID) -> None:
     """Let memories no longer name the session they are of, which is about to be deleted."""
     Memory.objects.filter(owner_id=owner_id, session_id=session_id).update(session_id=None)
-
-
-def memory_state(memory: Memory) -> dict[str, Any]:
-    """Return what a revision keeps of a memory, as JSON."""
-    state = {name: getattr(memory, name) for name in _STATE}
-    for name in ("expires_at", "deleted_at"):
-        state[name] = state[name].isoformat() if state[name] else None
-    state["keywords"] = list(state["keywords"])
-    state["target"] = str(state["target"])
-    return state
 
 
 def _change_set_open(book: Book, source: Source) -> ChangeSet:

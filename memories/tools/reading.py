@@ -30,9 +30,7 @@ class GetMemories(Arguments):
 def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
     book = run.book
     # What this step wrote so far has no generation yet: such a search reads its own view of the rows.
-    state = BookState(
-        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
-    )
+    state = BookState.of(book)
     wrote = run.writer is not None and run.writer.change_set is not None
     view = snapshots.fresh_view(state) if wrote else snapshots.view(state)
     hits = view.index.search(

@@ -11,7 +11,7 @@ from pydantic import Field
 from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
 from memories.limits import LARGEST_NUMBER
-from memories.models import Revision
+from memories.models import Revision, Target
 from memories.pagination import number as parse_number
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, WriteResult, book_limits
@@ -119,10 +119,15 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
     if not written.changed:
         result["note"] = "Already known; nothing was stored twice."
     target = written.memory.target
-    limit = {str(key): value for key, value in book_limits(writer.book.name).items()}[str(target)]
-    if limit and (used := writer.used(target)) >= NEARLY_FULL * limit:
-        result["warning"] = f"{target} holds {used} of {limit} characters. Merge or drop entries soon."
-    return result
+    limit = book_limits(writer.book.name)[Target(target)]
+    return result | (fullness(target, limit=limit, used=writer.used(target)) if limit else {})
+
+
+def fullness(target: str, *, limit: int, used: int) -> dict[str, str]:
+    """Return the warning of a result where the book is nearly full; `limit` in characters, 0 = none."""
+    if not limit or used < NEARLY_FULL * limit:
+        return {}
+    return {"warning": f"{target} holds {used} of {limit} characters. Merge or drop entries soon."}
 
 
 def _refusal(error: DomainError, writer: BookWriter) -> dict[str, Any]:

@@ -10,31 +10,14 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import consolidation_settings
-from memories.admin.badges import badge, moment
+from memories.admin.badges import badge, moment, state_badge
 from memories.admin.filters import choice_filter
 from reviews.admin.session_titles import title_of
-from reviews.consolidation.health import progress_words
+from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
-from reviews.consolidation.runs import finished_text
 from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
-_STATES = {
-    State.SCHEDULED: ("accent", "schedule"),
-    State.RUNNING: ("accent", "play_arrow"),
-    State.PAUSED: ("warn", "pause"),
-    State.COMPLETED: ("ok", "check"),
-    State.NOTHING_TO_DO: ("muted", "remove"),
-    State.FAILED: ("danger", "error"),
-    State.CANCELLED: ("muted", "block"),
-}
-_NOTES = {
-    Extraction.State.QUEUED: ("accent", "schedule"),
-    Extraction.State.EXTRACTED: ("ok", "check"),
-    Extraction.State.EMPTY: ("muted", "remove"),
-    Extraction.State.FAILED: ("danger", "error"),
-    Extraction.State.PASSED: ("muted", "block"),
-}
 
 
 RunStateFilter = choice_filter("state", State)
@@ -108,7 +91,7 @@ class RunColumns:
 
     @admin.display(description="State")
     def state_badge(self, run: ConsolidationRun) -> SafeString:
-        return badge(run.get_state_display(), *_STATES[State(run.state)])
+        return state_badge(run)
 
     @admin.display(description="Progress")
     def progress(self, run: ConsolidationRun) -> SafeString | str:
@@ -183,7 +166,7 @@ class NoteColumns:
     def state_badge(self, note: Extraction) -> SafeString:
         if note.cleared_at:
             return badge("Cleared", "muted", "delete")
-        return note_badge(note)
+        return state_badge(note)
 
     @admin.display(description="Session")
     def session_title(self, note: Extraction) -> str:
@@ -212,11 +195,6 @@ class NoteColumns:
     @admin.display(description="Error")
     def error(self, note: Extraction) -> str:
         return error_words(note.error) or "–"
-
-
-def note_badge(note: Extraction) -> SafeString:
-    """Return the badge of what became of a session."""
-    return badge(note.get_state_display(), *_NOTES[Extraction.State(note.state)])
 
 
 def _paths(paths: list[str]) -> SafeString | str:

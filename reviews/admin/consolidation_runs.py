@@ -14,7 +14,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
-from memories.admin.badges import moment
+from memories.admin.badges import moment, state_badge
 from memories.admin.base import ReadOnlyAdmin, row_by_id, staff_actor
 from memories.admin.filters import DayFilter, IdFilter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
@@ -34,7 +34,6 @@ from reviews.admin.consolidation_columns import (
     bar_of,
     error_words,
     how_it_stands,
-    note_badge,
     quotas_of,
     session_link,
 )
@@ -158,7 +157,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         rows = run.extractions.select_related("session").order_by("-said_at", "-pk")[:MOST_NOTES]
         return [
             {
-                "state": note_badge(note),
+                "state": state_badge(note),
                 "session": session_link(note.session_id, note.session.title)
                 if may_open
                 else f"Session {note.session_id}",
@@ -176,7 +175,7 @@ def progress_context(run: ConsolidationRun) -> dict[str, Any]:
     return {
         "run": run,
         "run_open": run.state in ConsolidationRun.OPEN,
-        "run_badge": RunColumns().state_badge(run),
+        "run_badge": state_badge(run),
         "stands": how_it_stands(run),
         "bar": bar_of(run),
         "quotas": quotas_of(run),

@@ -8,23 +8,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.badges import badge, moment, seconds, total_tokens
+from memories.admin.badges import moment, seconds, state_badge, total_tokens
 from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model
 
-_TONES = {
-    ReviewRun.State.SCHEDULED: ("accent", "schedule"),
-    ReviewRun.State.RUNNING: ("accent", "play_arrow"),
-    ReviewRun.State.AWAITING_APPROVAL: ("warn", "hourglass_empty"),
-    ReviewRun.State.SAVED: ("ok", "check"),
-    ReviewRun.State.NOTHING_TO_SAVE: ("muted", "remove"),
-    ReviewRun.State.TIMED_OUT: ("danger", "timer_off"),
-    ReviewRun.State.FAILED: ("danger", "error"),
-    ReviewRun.State.CANCELLED: ("muted", "block"),
-    ReviewRun.State.UNDONE: ("muted", "undo"),
-}
 _TIMES = {1: "once", 2: "twice", 3: "three times"}
 
 
@@ -33,8 +22,7 @@ class ReviewColumns:
 
     @admin.display(description="State")
     def state_badge(self, run: ReviewRun) -> SafeString:
-        tone, icon = _TONES[ReviewRun.State(run.state)]
-        return badge(run.get_state_display(), tone, icon)
+        return state_badge(run)
 
     @admin.display(description="Session")
     def session_title(self, run: ReviewRun) -> str:

@@ -7,23 +7,12 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from memories.admin.badges import TARGETS, badge
+from memories.admin.badges import LOOK_OF, TARGETS, badge
 from memories.admin.diffs import pieces_html
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite, about_words
 from reviews.writes import ReviewWrite, WriteState
-
-_LOOKS = {
-    WriteState.APPLIED: ("ok", "check"),
-    WriteState.KNOWN: ("muted", "remove"),
-    WriteState.WAITING: ("warn", "hourglass_empty"),
-    WriteState.REJECTED: ("muted", "block"),
-    WriteState.EXPIRED: ("muted", "timer_off"),
-    WriteState.REFUSED: ("danger", "error"),
-    WriteState.UNDONE: ("muted", "undo"),
-    WriteState.SKIPPED: ("warn", "edit"),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +24,8 @@ class WriteRow(ShownWrite):
     @property
     def state_badge(self) -> SafeString | str:
         """What became of it; "" while it is staged."""
-        return badge(str(self.write.state.label), *_LOOKS[self.write.state]) if self.write.state in _LOOKS else ""
+        state = self.write.state
+        return "" if state == WriteState.STAGED else badge(str(state.label), *LOOK_OF[state])
 
     @property
     def diff(self) -> SafeString | str:

@@ -18,7 +18,7 @@ from gateway.hooks import SessionForgotten
 from gateway.models import Session
 from memories import invalidation
 from memories.artifacts import artifacts_remove, live_artifacts
-from memories.batches import BatchSize, Slices, finish
+from memories.batches import BatchSize, Slices
 from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
@@ -97,30 +97,20 @@ def clear_code_make(book: Book) -> str:
 
 
 def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
-    """Clear the book if the code is the present one; it is good once. In slices. Raises Conflict."""
+    """Take away all memory data of a book, of this book only, as one change set, if the code is the present one; it is
+    good once. Transcripts stay. In slices. Raises Conflict.
+
+    The first transaction raises the book's epoch, so that nothing in the background writes to it any more, and takes
+    away everything but the memories above the first batch; those follow in transactions of their own. If it is
+    interrupted between them, what is done can be undone, and clearing again takes away the rest."""
+    source = Source(actor=actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.CLEAR)
     with transaction.atomic():
         # Gone before anything else happens: of two that send it at once, one goes on.
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
-        cleared, through = _clear_begin(book, _source(actor, WriteOrigin.USER))
-    return (yield from _clear_rest(book, _source(actor, WriteOrigin.USER), cleared, through))
-
-
-def book_clear(book: Book, *, actor: str, origin: WriteOrigin = WriteOrigin.USER) -> Cleared:
-    """Take away all memory data of a book, of this book only, as one change set; transcripts stay.
-
-    The first transaction raises the book's epoch, so that nothing in the background writes to it any more, and takes
-    away everything but the memories above the first batch; those follow in transactions of their own. If it is
-    interrupted between them, what is done can be undone, and clearing again takes away the rest."""
-    source = _source(actor, origin)
-    with transaction.atomic():
         cleared, through = _clear_begin(book, source)
-    return finish(_clear_rest(book, source, cleared, through))
-
-
-def _source(actor: str, origin: WriteOrigin) -> Source:
-    return Source(actor=actor, origin=origin, kind=ChangeSet.Kind.CLEAR)
+    return (yield from _clear_rest(book, source, cleared, through))
 
 
 def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
@@ -230,27 +220,17 @@ def _pass_over(book: Book, change_set: UUID, now: datetime, positions: ReviewPos
     """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
     sessions = {session.pk: session for session in _sessions(book)}
     rows = list(_extractions(book).filter(session__in=sessions))
-    for row in rows:
+    known = {row.session_id for row in rows}
+    made = [
+        Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
+        for session in sessions.values()
+        if session.pk not in known
+    ]
+    for row in (*rows, *made):
         row.before_clear = _before(row, positions)
         row.cleared_at, row.cleared_by = now, change_set
         _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
-    known = {row.session_id for row in rows}
-    made = [
-        Extraction(
-            owner_id=book.owner_id,
-            book=book,
-            session=session,
-            cleared_at=now,
-            cleared_by=change_set,
-            said_at=session.last_active_at,
-        )
-        for session in sessions.values()
-        if session.pk not in known
-    ]
-    for row in made:
-        row.before_clear = _before(row, positions)
-        _mark(row, sessions[row.session_id])
     Extraction.objects.bulk_create(made, batch_size=500)
 
 

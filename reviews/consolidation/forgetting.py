@@ -8,8 +8,8 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.utils import timezone
 
 from gateway.models import Session
-from memories.erasing import Batch, ErasureStep, deleting, updating
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book
+from memories.services.erasing import Batch, ErasureStep, deleting, updating
 from reviews.consolidation.clear import EMPTY
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction
 

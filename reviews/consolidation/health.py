@@ -9,7 +9,7 @@ from django.db.models import OuterRef, Subquery
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
-from memories.artifacts import artifact_json
+from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.portability import paged
@@ -53,6 +53,15 @@ def obstacle_of(book: Book) -> str:
     """Return why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the
     way."""
     return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
+
+
+def finished_text(run: ConsolidationRun) -> str:
+    """Return the sentence of a finished run."""
+    read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
+    count = len(run.written)
+    if count:
+        return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
+    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 
 def progress_words(run: ConsolidationRun) -> str:

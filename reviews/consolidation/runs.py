@@ -17,12 +17,12 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import NotClaimed
-from memories.caller import UNLIMITED, KeyLimits
-from memories.errors import Conflict, DomainError, NotFound
+from memories.errors import Conflict, DomainError
 from memories.models import Book, Notification
 from memories.outbox import notify
 from prompts.consolidation import prompts_sha256
 from reviews.consolidation.errors import RunCancelled
+from reviews.consolidation.health import finished_text
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction
 
@@ -268,24 +268,6 @@ def recover() -> int:
                 enqueue(run.pk)
                 count += 1
     return count
-
-
-def run_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
-    """Return the owner's run, with its book. Raises NotFound."""
-    rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
-    found = rows.filter(pk=run_id).first() if run_id else None
-    if found is None:
-        raise NotFound("There is no such consolidation.")
-    return found
-
-
-def finished_text(run: ConsolidationRun) -> str:
-    """Return the sentence of a finished run."""
-    read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
-    count = len(run.written)
-    if count:
-        return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
-    return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 
 def _join_open(book: Book, *, asked: bool, force: bool) -> ConsolidationRun:

@@ -11,9 +11,8 @@ from memories.artifact_paths import SUMMARY_PATH, skill_name
 from memories.artifacts import artifact_usage, live_artifacts
 from memories.models import Artifact, ArtifactUsage, Book, WriteOrigin
 from memories.viewers import Viewer
-from reviews.consolidation.health import obstacle_of
+from reviews.consolidation.health import finished_text, obstacle_of
 from reviews.consolidation.model_call import ANSWER_TOKENS
-from reviews.consolidation.runs import finished_text
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 

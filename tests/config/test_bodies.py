@@ -13,7 +13,7 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from config.asgi_handler import HttpApplication
-from config.bodies import JSON_BYTES, SMALL_BYTES, bodies_held
+from config.bodies import JSON_BYTES, SMALL_BYTES, _budget
 from gateway.api import body_parser
 from memories.database import in_thread
 from memories.json_input import read_json
@@ -124,7 +124,7 @@ async def test_a_large_body_with_a_key_is_taken(alice: Owner) -> None:
     for announced in (len(body), None):
         sender = Sender("/api/memories/search", *pieces, announced=announced, **await key_of(alice))
         assert await sender.go() == 200
-    assert bodies_held() == 0
+    assert _budget.held == 0
 
 
 async def test_a_large_turn_is_read_outside_the_event_loop(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,7 +201,7 @@ async def test_a_silent_client_is_given_up(alice: Owner, settings: Settings) -> 
     assert (await sender.go(), sender.code()) == (408, "request_timeout")
     page = Sender("/login/", b"x=", ends=False, announced=1000)
     assert await page.go() == 408
-    assert bodies_held() == 0
+    assert _budget.held == 0
 
 
 async def test_a_body_that_drips_is_given_up(alice: Owner, settings: Settings) -> None:
@@ -215,10 +215,10 @@ async def test_bodies_of_all_requests_have_a_budget(alice: Owner, settings: Sett
     key = await key_of(alice)
     waiting = Sender("/api/memories/search", b" " * 100_000, ends=False, announced=110_000, **key)
     first = asyncio.create_task(waiting.go())
-    await eventually_async(lambda: bool(bodies_held()), within=10)
+    await eventually_async(lambda: bool(_budget.held), within=10)
     second = Sender("/api/memories/search", b" " * 100_000, announced=100_000, **key)
     assert (await second.go(), second.code()) == (503, "overloaded")
     assert int(second.headers[b"Retry-After"]) >= 1
     first.cancel()
     await asyncio.wait([first])
-    assert bodies_held() == 0
+    assert _budget.held == 0

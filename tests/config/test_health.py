@@ -15,6 +15,7 @@ from pytest_django import Settings
 from config import health, heartbeat
 from memories import database
 from memories.ids import uuid7
+from tests.endings import close_lanes
 from tests.waiting import eventually_async
 
 
@@ -103,7 +104,7 @@ async def test_healthz_answers_while_every_database_thread_is_busy(settings: Set
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
     free.set()
     await asyncio.gather(writing, *reading)
-    await asyncio.to_thread(database.close_lanes)
+    await asyncio.to_thread(close_lanes)
 
 
 @pytest.mark.django_db

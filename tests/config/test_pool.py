@@ -12,8 +12,9 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from config.asgi_handler import HttpApplication
-from memories.database import close_lanes, in_read_thread, in_thread
+from memories.database import in_read_thread, in_thread
 from memories.models import Owner
+from tests.endings import close_lanes
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -14,7 +14,7 @@ STORED = Path(__file__).parents[1] / "data" / "schema_1.sql.xz"
 CHECK = """
 import json
 from memories.models import Memory, Revision, Owner
-from memories.services.writing import memory_state
+from memories.services import memory_state
 from reviews.models import ReviewRun, Extraction
 from gateway.models import Message, Session, Run
 from memories.portability import export_lines

@@ -12,12 +12,11 @@ import pytest
 
 from gateway.models import Session
 from gateway.services import session_delete, session_end
-from memories.forgetting import forget_memories, forget_owner
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing
-from reviews.consolidation.clear import book_clear
 from tests.e2e.running import MANAGE, environment
 from tests.factories import memory_make, owner_make, session_make
+from tests.in_one_go import book_clear, forget_memories, forget_owner
 from tests.reviews.talk import reviewing_agent, say
 from tests.waiting import eventually
 

@@ -13,9 +13,9 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
-from memories.changes import undo_changes
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+from tests.in_one_go import undo_changes
 from tests.pages import html_of, text_of
 
 pytestmark = pytest.mark.django_db

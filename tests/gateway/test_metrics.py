@@ -26,9 +26,9 @@ Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 @pytest.fixture(autouse=True)
 def measured(settings: Any) -> Generator[None]:
     settings.METRICS = True
-    metrics.forget_facts()
+    metrics._last = None
     yield
-    metrics.forget_facts()
+    metrics._last = None
 
 
 async def scrape() -> Samples:
@@ -46,7 +46,7 @@ def value(samples: Samples, name: str, **labels: str) -> float:
 
 
 async def fresh() -> Samples:
-    metrics.forget_facts()
+    metrics._last = None
     return await scrape()
 
 

@@ -13,16 +13,15 @@ from gateway.runs.lapsed import stop_lapsed
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.errors import UpstreamError
-from memories.forgetting import forget_memories
 from memories.models import Book, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.snapshot import snapshots
 from memories.threads import thread_cache
-from reviews.consolidation.clear import book_clear
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.test_client_tools import LOOKUP, results
 from tests.gateway.v1 import Answer, ask, stream
+from tests.in_one_go import book_clear, forget_memories
 from tests.reviews.consolidation.rows import settings_make
 from tests.scripted_model import Says, ScriptedModel, calls
 

@@ -26,10 +26,11 @@ from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
 from gateway.turns import TurnOptions
-from memories.database import close_lanes, in_spare_thread, in_thread
+from memories.database import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner
 from tests.conftest import Api
+from tests.endings import close_lanes
 from tests.factories import caller_make, session_make
 from tests.scripted_model import Hangs, ScriptedModel, calls
 from tests.waiting import eventually_async

@@ -1,13 +1,18 @@
-"""/admin/auth/user/: at least one active administrator stays"""
+"""/admin/auth/user/: at least one active administrator stays, and who is deleted is forgotten"""
 
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.utils import timezone
 
+from gateway.models import Session
 from memories.admin.users import ONLY_ADMINISTRATOR
-from tests.admin_rows import staff_client, user_make
+from memories.forgetting import forgetting_sweep
+from memories.models import AuditEntry, Erasure, Memory, Owner
+from tests.admin_rows import session_make, staff_client, user_make
+from tests.factories import memory_make
 
 pytestmark = pytest.mark.django_db
 FORM = {"username": "bob", "date_joined_0": "2026-01-01", "date_joined_1": "00:00"}
@@ -53,3 +58,47 @@ def test_the_only_administrator_is_not_deleted(root: Client) -> None:
     form = {"action": "delete_selected", "_selected_action": [bob().pk], "post": "yes"}
     assert root.post("/admin/auth/user/", form).status_code == 403
     assert User.objects.filter(username="bob").exists()
+
+
+def deleted_alone(client: Client, user: User, **form: Any) -> Any:
+    return client.post(f"/admin/auth/user/{user.pk}/delete/", form)
+
+
+def deleted_with_others(client: Client, user: User, **form: Any) -> Any:
+    return client.post("/admin/auth/user/", {"action": "delete_selected", "_selected_action": [user.pk], **form})
+
+
+@pytest.mark.parametrize("delete", [deleted_alone, deleted_with_others])
+def test_deleting_a_user_asks_first_and_erases_everything_of_theirs(
+    root: Client, alice: Owner, charlie: Owner, delete: Any, django_capture_on_commit_callbacks: Any
+) -> None:
+    for owner in (alice, charlie):
+        memory_make(owner)
+        session_make(owner)
+    user = User.objects.get(username="alice")
+    asked = root.get(f"/admin/auth/user/{user.pk}/delete/") if delete is deleted_alone else delete(root, user)
+    assert "everything of alice: conversations, memories, keys and all history" in asked.content.decode()
+    assert Memory.objects.filter(owner=alice).exists()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert delete(root, user, post="yes").status_code == 302
+    assert not User.objects.filter(username="alice").exists()
+    assert list(Owner.objects.filter(user__username__in=["alice", "charlie"])) == [charlie]
+    assert [memory.owner for memory in Memory.objects.all()] == [charlie]
+    assert [session.owner for session in Session.objects.all()] == [charlie]
+    assert list(AuditEntry.objects.filter(action="forget").values_list("actor", "owner")) == [("bob", "alice")]
+
+
+def test_a_deletion_that_was_interrupted_is_finished_by_the_sweep(root: Client, alice: Owner) -> None:
+    memory_make(alice)
+    assert deleted_alone(root, alice.user, post="yes").status_code == 302  # its transaction is the test's: not over
+    assert not User.objects.get(username="alice").is_active
+    Erasure.objects.update(leased_until=timezone.now())
+    forgetting_sweep()
+    assert not User.objects.filter(username="alice").exists()
+    assert not Memory.objects.exists()
+
+
+def test_a_user_who_never_had_anything_is_deleted(root: Client) -> None:
+    user = user_make("root", is_staff=True, is_superuser=True)
+    assert deleted_alone(root, user, post="yes").status_code == 302
+    assert not User.objects.filter(username="root").exists()

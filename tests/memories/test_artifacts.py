@@ -5,7 +5,6 @@ import pytest
 from memories import artifacts
 from memories.artifact_paths import clean_path, is_skill_name
 from memories.artifacts import KEPT_HEADING, artifact_put, artifacts_replace, with_person_lines
-from memories.changes import undo_changes
 from memories.database import in_thread
 from memories.documents import clean_output
 from memories.errors import Conflict, InvalidRequest
@@ -13,6 +12,7 @@ from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, 
 from memories.services import Source, book_get_or_create, book_writing
 from memories.tokens import cut_to_tokens, text_tokens
 from tests.conftest import Api
+from tests.in_one_go import undo_changes
 
 BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
 BY_CONSOLIDATION = Source(actor="consolidation", origin=WriteOrigin.CONSOLIDATION, kind=ChangeSet.Kind.SYSTEM)

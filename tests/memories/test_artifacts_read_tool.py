@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Session
-from memories.api import book_state_of
 from memories.artifacts import artifact_put
+from memories.book_views import BookState
 from memories.database import in_thread
 from memories.models import Artifact, ArtifactUsage, Book, Owner, WriteOrigin
 from memories.services import Source, book_get_or_create
@@ -33,7 +33,7 @@ def read(book: Book, path: str, **more: Any) -> dict[str, Any]:
 
 
 def call(book: Book, arguments: str) -> dict[str, Any]:
-    scope = ToolScope(book=book_state_of(book), search="ranked", session_id=None, run_id=None)
+    scope = ToolScope(book=BookState.of(book), search="ranked", session_id=None, run_id=None)
     result: dict[str, Any] = json.loads(
         run_calls([ToolCall(id="c", name="read", arguments=arguments)], scope).results["c"]
     )

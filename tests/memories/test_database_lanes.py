@@ -20,9 +20,10 @@ from pytest_django.fixtures import Settings
 
 from gateway.models import ApiKey
 from memories import database
-from memories.database import close_lanes, in_read_thread, in_thread, overloaded
+from memories.database import in_read_thread, in_thread, overloaded
 from memories.models import Memory, Owner
 from tests.conftest import Api
+from tests.endings import close_lanes
 from tests.factories import key_make, memory_make
 from tests.waiting import eventually_async
 

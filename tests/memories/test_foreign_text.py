@@ -12,7 +12,7 @@ from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, clean_path, is_sk
 from memories.books import book_state
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
 from memories.errors import InvalidRequest, TooLarge
-from memories.importing import ImportLine, parse_lines
+from memories.import_lines import ImportLine, parse_lines
 from memories.json_input import read_json
 from memories.models import Owner
 from memories.pagination import number

@@ -15,21 +15,14 @@ from django.utils import timezone
 from config.sweeps import SWEEPS
 from gateway.chat import account
 from memories import forgetting
-from memories.batches import BatchSize
+from memories.batches import BatchSize, finish
 from memories.database import in_thread
-from memories.erasing import owner_tables
-from memories.forgetting import (
-    KEPT,
-    Scope,
-    erasure_begin,
-    erasure_slices,
-    forget_memories,
-    forget_owner,
-    forgetting_sweep,
-)
+from memories.forgetting import KEPT, Scope, erasure_begin, erasure_slices, forgetting_sweep
 from memories.models import AuditEntry, Book, Erasure, Invalidation, Memory, Owner, Revision
+from memories.services.erasing import owner_tables
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
+from tests.in_one_go import forget_memories, forget_owner
 from tests.pages import client_of, text_of
 
 pytestmark = pytest.mark.django_db
@@ -134,7 +127,7 @@ def test_a_deletion_whose_process_died_is_finished_by_the_sweep(
     kept, name = counts(charlie), str(alice)
     at = _dies(monkeypatch, died_at)
     with pytest.raises(SystemExit):
-        forgetting.finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
+        finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
     monkeypatch.setattr(forgetting, "_batch", at)
     assert counts(alice)
     assert not User.objects.get(username=name).is_active
@@ -158,7 +151,7 @@ def test_a_process_that_dies_in_the_last_transaction_leaves_it_to_the_sweep(
     memory_make(alice)
     monkeypatch.setattr(User, "delete", _killed)
     with pytest.raises(SystemExit):
-        forgetting.finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
+        finish(erasure_slices(erasure_begin(alice.pk, Scope.ACCOUNT)))
     monkeypatch.undo()
     assert Owner.objects.filter(pk=alice.pk).exists()
     Erasure.objects.update(leased_until=timezone.now())

@@ -8,13 +8,13 @@ import pytest
 from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
-from memories import batches, importing
+from memories import batches
 from memories.batches import BatchSize, finish, in_slices
-from memories.changes import change_set_get, undo_changes
+from memories.changes import change_set_get
 from memories.database import in_thread
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
-from memories.forgetting import forget_memories
 from memories.ids import parse_uuid
+from memories.import_lines import lines_of
 from memories.importing import import_slices, import_text
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
@@ -22,6 +22,7 @@ from memories.portability import PAGE, export_lines, in_chunks
 from memories.services import Source, book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
+from tests.in_one_go import forget_memories, undo_changes
 
 
 def lines(count: int, **fields: Any) -> str:
@@ -188,7 +189,7 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner) -> None:
 
 
 def test_a_generator_gives_what_it_returns() -> None:
-    assert finish(importing._parsed('{"content": "x"}', "main"))[0].fields.content == "x"
+    assert finish(lines_of('{"content": "x"}', "main"))[0].fields.content == "x"
 
 
 def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:

@@ -14,7 +14,6 @@ from gateway.services import session_delete, session_end
 from memories import invalidation
 from memories.book_views import BookState, load_view
 from memories.books import book_state
-from memories.forgetting import forget_memories
 from memories.invalidation import Forgotten, Kind, Watcher
 from memories.models import Book, Invalidation, Memory, Owner, WriteOrigin
 from memories.services import Source, book_writing
@@ -23,6 +22,7 @@ from memories.sweep import memories_sweep
 from memories.threads import thread_cache
 from search.analysis import PROCESS_CACHE
 from tests.factories import memory_make
+from tests.in_one_go import forget_memories
 
 pytestmark = pytest.mark.django_db
 

@@ -15,13 +15,13 @@ from django.utils import timezone
 
 from gateway.models import Agent, ApiKey, Run
 from memories import entry_rules
-from memories.changes import undo_changes
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
 from memories.page.importing import MOST_SHOWN
 from memories.page.summary import meter
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.in_one_go import undo_changes
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db

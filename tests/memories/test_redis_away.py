@@ -28,12 +28,13 @@ from gateway import rates
 from gateway.models import Session
 from gateway.routing import websocket_application
 from memories.background import Background, redis_calls
-from memories.database import close_lanes, in_thread
+from memories.database import in_thread
 from memories.models import Memory, Notification, Owner
 from memories.outbox import notify
 from memories.redis_clients import HintLayer, QueueBroker
 from reviews.models import ReviewRun
 from tests.conftest import Api, free_port
+from tests.endings import close_lanes
 from tests.factories import key_make
 from tests.reviews.talk import say
 from tests.waiting import eventually

@@ -43,7 +43,7 @@ def test_nothing_is_stored_when_the_revision_cannot_be(
     def broken(*args: object, **kwargs: object) -> None:
         raise DatabaseError("revisions are away")
 
-    monkeypatch.setattr(Revision.objects, "create", broken)
+    monkeypatch.setattr(Revision, "save", broken)
     with pytest.raises(DatabaseError), book_writing(book, BY_ALICE) as writer:
         {
             "add": lambda: writer.add(MemoryFields(content="Likes coffee.")),

@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.services import session_delete
 from memories.models import AuditEntry, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from reviews.api import review_json
+from reviews.api.reviews import review_json
 from reviews.approvals import expire_approvals, review_approve, review_reject
 from reviews.models import ReviewRun
 from reviews.sweep import reviews_sweep

@@ -12,9 +12,10 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.admin import many_reviews
 from reviews.approvals import review_approve
 from reviews.models import ReviewRun
-from reviews.services import review_undo, review_undo_slices
+from reviews.services import review_undo_slices
 from tests.admin_rows import bob, staff_client
 from tests.factories import memory_make, owner_make
+from tests.in_one_go import review_undo
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
 

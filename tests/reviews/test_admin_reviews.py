@@ -4,14 +4,17 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models import TextChoices
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gateway.models import Session
+from gateway.models import Run, Session
+from memories.admin.badges import LOOK_OF
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
-from reviews.models import ReviewRun
+from reviews.models import ConsolidationRun, Extraction, ReviewRun
+from reviews.writes import WriteState
 from tests.admin_rows import agent_make, bob, book_make, memory_make, owner_make, session_make, staff_client
 
 pytestmark = pytest.mark.django_db
@@ -246,3 +249,8 @@ def test_a_change_set_is_undone_and_the_undo_too(root: Client) -> None:
     assert second.actor == bob()
     root.post(reverse("admin:memories_changeset_object_action", args=[second.pk]), {"verb": "undo"})
     assert Memory.objects.get().deleted_at is None
+
+
+@pytest.mark.parametrize("states", [ReviewRun.State, ConsolidationRun.State, Extraction.State, WriteState, Run.State])
+def test_every_state_has_a_look(states: type[TextChoices]) -> None:
+    assert set(states.values) - {WriteState.STAGED} <= LOOK_OF.keys()

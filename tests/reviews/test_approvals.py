@@ -17,9 +17,10 @@ from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revisi
 from memories.services import MemoryFields, Source, book_writing
 from reviews.approvals import expire_approvals, purge_proposals, review_approve, review_reject
 from reviews.models import ReviewRun
-from reviews.services import review_cancel, review_undo
+from reviews.services import review_cancel
 from reviews.sweep import reviews_sweep
 from tests.factories import memory_make
+from tests.in_one_go import review_undo
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Says, ScriptedModel
 

@@ -10,7 +10,6 @@ from gateway.models import Session
 from gateway.services import session_delete
 from memories.models import Book, Notification, Owner
 from reviews.approvals import forget_orphans
-from reviews.consolidation.clear import book_clear
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.services import (
@@ -23,6 +22,7 @@ from reviews.services import (
     review_time_out,
 )
 from reviews.writes import ReviewWrite, WriteState
+from tests.in_one_go import book_clear
 from tests.reviews.talk import newest_review, reviewed_session, say
 
 State = ReviewRun.State

@@ -6,11 +6,11 @@ import pytest
 
 from gateway.models import Session
 from gateway.services import session_delete
-from memories.forgetting import forget_memories
 from memories.models import Memory, Owner
 from memories.portability import export_lines
 from reviews.frozen import read_frozen
 from reviews.models import ReviewRun
+from tests.in_one_go import forget_memories
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 

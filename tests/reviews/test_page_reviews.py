@@ -13,14 +13,14 @@ from django.utils import timezone
 
 from gateway.models import Agent, Configuration, Message, Run, Session
 from memories.artifacts import artifact_put
-from memories.changes import Undone, change_set_get, undo_changes
+from memories.changes import Undone, change_set_get
 from memories.models import Artifact, ArtifactRevision, Book, ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
-from reviews.services import review_undo
 from reviews.writes import ReviewWrite
 from tests.factories import agent_make, session_make
+from tests.in_one_go import review_undo, undo_changes
 from tests.pages import client_of, html_of, text_of
 
 pytestmark = pytest.mark.django_db

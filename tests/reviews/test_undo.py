@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 import scanning
-from memories.changes import Undone, change_set_get, undo_changes
+from memories.changes import Undone, change_set_get
 from memories.errors import Conflict, InvalidRequest
 from memories.models import ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from reviews.models import ReviewRun
-from reviews.services import review_undo
 from tests.factories import memory_make
+from tests.in_one_go import review_undo, undo_changes
 from tests.reviews.talk import (
     DONE,
     adds,

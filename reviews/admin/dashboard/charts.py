@@ -11,7 +11,6 @@ from django.utils.formats import date_format
 
 # Colours in their order (static/admin/daybook.css), each with a dash, for those who tell lines apart by that.
 ACCENT, OK, WARN, DANGER, QUIET = "accent", "ok", "warn", "danger", "quiet"
-TONES = (ACCENT, OK, WARN, DANGER, QUIET)
 _DASHES: dict[str, list[int]] = {ACCENT: [], OK: [8, 4], WARN: [2, 3], DANGER: [8, 3, 2, 3], QUIET: [1, 5]}
 
 

@@ -13,9 +13,8 @@ from gateway.models import Agent, Session
 from gateway.services import session_delete, session_forget
 from memories.artifacts import artifact_put, live_artifacts
 from memories.batches import finish
-from memories.changes import change_set_get, undo_changes
+from memories.changes import change_set_get
 from memories.errors import Conflict
-from memories.forgetting import forget_memories
 from memories.importing import import_text
 from memories.models import (
     Artifact,
@@ -33,17 +32,11 @@ from memories.services import Source, book_limits_set
 from memories.threads import record_run
 from reviews.approvals import review_approve, review_reject
 from reviews.consolidation import runs
-from reviews.consolidation.clear import (
-    FIRST_BATCH,
-    book_clear,
-    clear_code_make,
-    clear_confirmed,
-    contents_of,
-    purge_cleared,
-)
+from reviews.consolidation.clear import FIRST_BATCH, clear_code_make, clear_confirmed, contents_of, purge_cleared
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
+from tests.in_one_go import book_clear, forget_memories, undo_changes
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
 

@@ -6,8 +6,9 @@ from django.http import HttpResponse
 from ninja import Router, Schema
 from pydantic import ConfigDict, Field
 
-from memories.api import edit_source, etag, if_match
-from memories.artifacts import artifact_get, artifact_json, artifact_put, clean_document, live_artifacts
+from memories.api.forms import artifact_json
+from memories.api.memories import edit_source, etag, if_match
+from memories.artifacts import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.documents import MAX_DOCUMENT

@@ -1,17 +1,16 @@
 """/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back."""
 
-from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
-from django.http import HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import HttpResponse
 from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field
 
-from memories.audit import Action, Actor, actor_of_caller, audit_record
+from memories.api.forms import memory_json, revision_json
 from memories.batches import in_slices
 from memories.book_views import BookState
 from memories.caller import ApiRequest, Caller
@@ -19,16 +18,13 @@ from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
-from memories.forgetting import forget_slices
 from memories.health import health_of_books
 from memories.ids import parse_uuid
-from memories.importing import import_slices
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
-from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
+from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.portability import export_lines, in_chunks
-from memories.selectors import book_named, memory_get, memory_json, revision_json
+from memories.selectors import book_named, memory_get
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
 from memories.snapshot import snapshots
 from memories.verdicts import SHORT, scan_ahead, verdict_of
@@ -36,8 +32,6 @@ from search.keywords import extract_keywords
 
 router = Router()
 MOST_HITS = 100
-# JSON Lines in the OpenAPI document.
-LINES: dict[str, Any] = {"application/x-ndjson": {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
 
 
 class _Body(Schema):
@@ -179,47 +173,6 @@ async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict
     )
 
 
-@router.get("/export", openapi_extra={"responses": {200: {"content": LINES}}})
-async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResponseBase:
-    """Everything about the owner as JSON Lines; with `book` only what that book remembers."""
-    if book is None:
-        request.auth.limits.refuse("An export of everything")
-    else:
-        request.auth.limits.require_books([book])
-    await in_thread(_export_record, request.auth)
-    chunks = in_chunks(export_lines(request.auth.owner_id, book=book))
-
-    async def stream() -> AsyncGenerator[bytes]:
-        while (chunk := await in_read_thread(next, chunks, "")) != "":
-            yield chunk.encode()
-
-    response = StreamingHttpResponse(stream(), content_type="application/x-ndjson")
-    response["Content-Disposition"] = 'attachment; filename="daybook-export.jsonl"'
-    return response
-
-
-@router.post("/import", openapi_extra={"requestBody": {"content": LINES, "required": True}})
-async def import_(request: ApiRequest, preview: bool = False, book: ShortText | None = None) -> dict[str, Any]:
-    """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
-    written."""
-    try:
-        text = request.body.decode()
-    except UnicodeDecodeError:
-        raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
-    actor, limits = request.auth.actor, request.auth.limits
-    name = limits.book_name(book)
-    work = import_slices(request.auth.owner_id, text, actor=actor, book=name, preview=preview, limits=limits)
-    return (await in_slices(work)).as_json()
-
-
-@router.delete("/account/memories")
-async def forget(request: ApiRequest, book: ShortText | None = None) -> dict[str, Any]:
-    """Forget everything that is remembered, for good; answers with a receipt that holds numbers only."""
-    request.auth.limits.refuse("Forgetting")
-    by = await in_read_thread(actor_of_caller, request.auth.owner_id, request.auth.actor)
-    return (await in_slices(forget_slices(request.auth.owner_id, book=book, by=by))).as_json()
-
-
 def etag(version: int) -> str:
     """Return the ETag of a memory's version."""
     return f'"{version}"'
@@ -259,11 +212,6 @@ def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[i
     return (201 if written.changed else 200), memory_json(written.memory)
 
 
-def _export_record(caller: Caller) -> None:
-    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
-    audit_record(Action.EXPORT, actor=Actor(str(owner), caller.actor), kind="owner", object_id=owner.pk, owner=owner)
-
-
 def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
     return memory_get(caller.owner_id, memory_id, deleted=deleted, limits=caller.limits)
 
@@ -292,7 +240,7 @@ def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
     book = book_named(caller.owner_id, caller.limits.book_name(body.book))
     if book is None:
         return page_json([])
-    view = snapshots.view(book_state_of(book))
+    view = snapshots.view(BookState.of(book))
     hits = view.index.search(
         body.query,
         limit=body.limit,
@@ -353,10 +301,3 @@ def _change_set(caller: Caller, change_set_id: str) -> ChangeSet:
     if caller.limits and change_set.book.name not in caller.limits.books:
         raise Forbidden("These changes are of a book that this key may not use.")
     return change_set
-
-
-def book_state_of(book: Book) -> BookState:
-    """Return the state of a row that was just read."""
-    return BookState(
-        book_id=book.pk, owner_id=book.owner_id, name=book.name, generation=book.generation, epoch=book.epoch
-    )

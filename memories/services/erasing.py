@@ -1,17 +1,20 @@
-"""The steps of a forgetting. A step erases or empties rows of one table, some in each call, so that a transaction is
-short however many there are. The rows of an owner who goes are found by the model of Django: children first."""
+"""Rows that go for good: tombstones that are too old to be undone, and the steps of a forgetting.
+
+A step erases or empties rows of one table, some in each call, so that a transaction is short however many there are.
+The rows of an owner who goes are found by the model of Django: children first."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from typing import Any
 from uuid import UUID
 
 from django.apps import apps
-from django.db.models import ForeignKey, Model, QuerySet
+from django.db.models import Exists, ForeignKey, Model, OuterRef, QuerySet
 
 from memories import invalidation
-from memories.models import Owner
+from memories.models import Artifact, ArtifactRevision, ChangeSet, Memory, Owner, Revision, ThreadRecord
 
 Batch = Callable[[int], int]
 """Does some of the work, with so many rows at most; how many it were. Called in a transaction, until that is 0."""
@@ -94,3 +97,28 @@ def owner_tables() -> tuple[type[Model], ...]:
 
 def _parents(model: type[Model]) -> set[Any]:
     return {field.related_model for field in model._meta.concrete_fields if isinstance(field, ForeignKey)}
+
+
+def tombstones_purge(before: datetime, most: int) -> None:
+    """Delete what was deleted or cleared before, `most` rows of each table, and the change sets that are then empty."""
+    for model, column, change_set in (
+        (Memory, "deleted_at", "revisions__change_set"),
+        (Artifact, "deleted_at", "revisions__change_set"),
+        (ThreadRecord, "cleared_at", "cleared_by"),
+    ):
+        gone = model.objects.filter(**{f"{column}__lt": before})
+        keys = list(gone.values_list("pk", flat=True)[:most])
+        touched = set(model.objects.filter(pk__in=keys).values_list(change_set, flat=True))
+        model.objects.filter(pk__in=keys).delete()
+        _empty_purge(touched)
+
+
+def _empty_purge(change_sets: set[UUID | None]) -> None:
+    """Delete those of these change sets that nothing belongs to any more."""
+    rows = ChangeSet.objects.filter(
+        ~Exists(Revision.objects.filter(change_set=OuterRef("pk"))),
+        ~Exists(ArtifactRevision.objects.filter(change_set=OuterRef("pk"))),
+        ~Exists(ThreadRecord.objects.filter(cleared_by=OuterRef("pk"))),
+        pk__in=[key for key in change_sets if key],
+    )
+    ChangeSet.objects.filter(pk__in=list(rows.values_list("pk", flat=True))).delete()

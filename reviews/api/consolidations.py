@@ -16,6 +16,7 @@ from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
+from reviews.selectors import consolidation_get
 
 router = Router()
 
@@ -102,7 +103,7 @@ def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
 
 
 def _run(caller: Caller, run_id: str) -> ConsolidationRun:
-    return runs.run_get(caller.owner_id, parse_uuid(run_id), limits=caller.limits)
+    return consolidation_get(caller.owner_id, parse_uuid(run_id), limits=caller.limits)
 
 
 def _list(caller: Caller, book: str | None, limit: int, after: str | None) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _list(caller: Caller, book: str | None, limit: int, after: str | None) -> di
 def _stop(caller: Caller, run_id: str) -> dict[str, Any]:
     run = _run(caller, run_id)
     runs.cancel(run, "Stopped by a person.")
-    return run_json(runs.run_get(caller.owner_id, run.pk))
+    return run_json(consolidation_get(caller.owner_id, run.pk))
 
 
 def _forget(caller: Caller, session_id: str) -> None:

@@ -1,33 +1,27 @@
 """/api/audit: the audit log, for staff that may view it."""
 
-from collections.abc import AsyncGenerator
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.http import StreamingHttpResponse
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import QuerySet
 from ninja import Router
 
-from memories.audit import (
-    KIND,
-    Action,
-    actor_of_caller,
-    audit_entries,
-    audit_json,
-    audit_lines,
-    audit_record,
-)
+from memories.audit import KIND, Action, actor_of_caller, audit_entries, audit_record
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread, in_thread
+from memories.database import in_thread
 from memories.errors import Forbidden
 from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
+from memories.models import AuditEntry
 from memories.pagination import DEFAULT_LIMIT, list_json
-from memories.portability import in_chunks
+from memories.portability import CONTENT_TYPE, download, paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
-_LINES = "application/x-ndjson"
-_AS_LINES: dict[str, Any] = {"responses": {200: {"content": {_LINES: {"schema": {"type": "string"}}}}}}
+_AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
 @router.get("/audit", response={200: Any}, openapi_extra=_AS_LINES)
@@ -43,18 +37,10 @@ async def audit_list(
     these; `after` is the id of the last entry of the page before. With `Accept: application/x-ndjson` all entries come
     as JSON Lines, oldest first, and `limit` and `after` count for nothing. Reading is recorded."""
     named = {"actor": actor, "owner": owner, "action": action}
-    if _LINES not in request.headers.get("accept", ""):
+    if CONTENT_TYPE not in request.headers.get("accept", ""):
         return await in_thread(_list, request.auth, named, limit, after)
     await in_thread(_export_record, request.auth)
-    chunks = in_chunks(audit_lines(audit_entries(**named)))
-
-    async def stream() -> AsyncGenerator[bytes]:
-        while (chunk := await in_read_thread(next, chunks, "")) != "":
-            yield chunk.encode()
-
-    response = StreamingHttpResponse(stream(), content_type=_LINES)
-    response["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
-    return response
+    return download(audit_lines(audit_entries(**named)), "audit.jsonl")
 
 
 def require_right(caller: Caller) -> None:
@@ -63,6 +49,32 @@ def require_right(caller: Caller) -> None:
     caller.limits.refuse("The audit log")
     if user is None or not user.has_perm(PERMISSION):
         raise Forbidden("Only staff with the right to view audit entries may read the audit log.")
+
+
+def audit_json(entry: AuditEntry) -> dict[str, Any]:
+    """Return an entry as API and export show it."""
+    return {
+        "id": str(entry.pk),
+        "object": "audit_entry",
+        "at": entry.at,
+        "actor": entry.actor or None,
+        "actor_id": entry.actor_id or None,
+        "action": entry.action,
+        "kind": entry.kind or None,
+        "object_id": entry.object_id or None,
+        "owner": entry.owner or None,
+        "owner_id": entry.owner_id or None,
+        "count": entry.count,
+        "note": entry.note or None,
+        "address": entry.address or None,
+        "request_id": entry.request_id or None,
+    }
+
+
+def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:
+    """The entries as JSON Lines, oldest first, read in pages."""
+    for entry in paged(entries, "pk"):
+        yield json.dumps(audit_json(entry), cls=DjangoJSONEncoder, ensure_ascii=False) + "\n"
 
 
 def _list(caller: Caller, named: dict[str, str], limit: int, after: str | None) -> dict[str, Any]:

@@ -1,0 +1,128 @@
+"""What the rows of a write hold, whether one is written or many. Nothing here asks the database."""
+
+from typing import Any
+
+from django.utils import timezone
+
+from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target, content_key
+from memories.errors import OverBudget
+from memories.models import Book, ChangeSet, Memory, Revision, Target
+from memories.services.values import MemoryFields, Source
+
+_STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
+
+
+def fields_cleaned(fields: MemoryFields) -> MemoryFields:
+    """Return the fields of a new memory as they are stored. Raises InvalidRequest, TooLarge."""
+    return MemoryFields(
+        content=clean_content(fields.content or ""),
+        target=clean_target(fields.target or Target.MEMORY),
+        category=clean_category(fields.category or "general"),
+        keywords=clean_keywords(fields.keywords or ()),
+        pinned=fields.pinned,
+        expires_at=clean_expiry(fields.expires_at),
+    )
+
+
+def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:
+    """Return a new memory of cleaned fields, without its number."""
+    now = timezone.now()
+    return Memory(
+        owner_id=book.owner_id,
+        book=book,
+        target=str(fields.target),
+        category=str(fields.category),
+        content=str(fields.content),
+        content_key=content_key(str(fields.content)),
+        keywords=list(fields.keywords or ()),
+        write_origin=source.origin,
+        pinned=bool(fields.pinned),
+        expires_at=fields.expires_at,
+        session_id=source.session_id,
+        run_id=source.run_id,
+        review_id=source.review_id,
+        scan_hash=scan_hash,
+        content_changed_at=now,
+        created_at=now,
+        updated_at=now,
+    )
+
+
+def revision_new(
+    memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, change_set: ChangeSet, source: Source
+) -> Revision:
+    """Return the record of what became of a memory."""
+    return Revision(
+        owner_id=memory.owner_id,
+        memory=memory,
+        change_set=change_set,
+        version=memory.version,
+        action=action,
+        before=before,
+        after=memory_state(memory),
+        actor=source.actor,
+        write_origin=source.origin,
+    )
+
+
+def memory_state(memory: Memory) -> dict[str, Any]:
+    """Return what a revision keeps of a memory, as JSON."""
+    state = {name: getattr(memory, name) for name in _STATE}
+    for name in ("expires_at", "deleted_at"):
+        state[name] = state[name].isoformat() if state[name] else None
+    state["keywords"] = list(state["keywords"])
+    state["target"] = str(state["target"])
+    return state
+
+
+def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
+    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
+    wanted: dict[str, Any] = {}
+    if fields.content is not None:
+        wanted["content"] = clean_content(fields.content)
+    if fields.target is not None:
+        wanted["target"] = clean_target(fields.target)
+    if fields.category is not None:
+        wanted["category"] = clean_category(fields.category)
+    if fields.keywords is not None:
+        wanted["keywords"] = clean_keywords(fields.keywords)
+    if fields.pinned is not None:
+        wanted["pinned"] = fields.pinned
+    if fields.expires_at is not None or fields.clear_expiry:
+        wanted["expires_at"] = clean_expiry(fields.expires_at)
+    return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
+
+
+def words_change(changes: dict[str, Any]) -> bool:
+    """Return True if these changes want a new scan."""
+    return not {"content", "keywords"}.isdisjoint(changes)
+
+
+def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str) -> None:
+    """Make these changes to a row. `scan_hash` is of its words as they will be, where they change."""
+    for name, value in changes.items():
+        setattr(memory, name, value)
+    if words_change(changes):
+        # Any change of the words drops an administrator's allowance.
+        memory.scan_hash = scan_hash
+        memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
+    if "content" in changes:
+        memory.content_key, memory.content_changed_at = content_key(memory.content), timezone.now()
+
+
+def memory_advance(memory: Memory) -> None:
+    """Give a changed row its next version."""
+    memory.version += 1
+    memory.updated_at = timezone.now()
+
+
+def over_budget(target: str, *, used: int, limit: int, needed: int) -> OverBudget:
+    """Return the refusal of a memory that exceeds the budget, in characters."""
+    return OverBudget(
+        f"No room: this needs {needed} characters and {max(0, limit - used)} are left in "
+        f"“{Target(target).label}”. Edit or delete something first.",
+        target=str(target),
+        used=used,
+        limit=limit,
+        needed=needed,
+    )

@@ -1,0 +1,38 @@
+"""Work that the product does in slices, done at once."""
+
+from typing import Any
+from uuid import UUID
+
+from memories.batches import finish
+from memories.changes import Undone, undo_slices
+from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
+from memories.models import Book, ChangeSet, Erasure, Owner, WriteOrigin
+from memories.services import Source
+from reviews.consolidation.clear import Cleared, clear_code_make, clear_confirmed
+from reviews.models import ReviewRun
+from reviews.services import review_undo_slices
+
+
+def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:
+    """Take back a change set, or only what it did to some memories (by number)."""
+    return finish(undo_slices(change_set, source, only=only))
+
+
+def forget_memories(owner_id: UUID, **options: Any) -> Receipt:
+    """Erase everything that is remembered about an owner, or one `book` of it."""
+    return finish(forget_slices(owner_id, **options))
+
+
+def forget_owner(owner: Owner) -> Receipt:
+    """Erase an owner with everything; not the login."""
+    return finish(erasure_slices(erasure_begin(owner.pk, Erasure.Scope.OWNER)))
+
+
+def book_clear(book: Book, *, actor: str) -> Cleared:
+    """Clear a book with its code."""
+    return finish(clear_confirmed(book, clear_code_make(book), actor=actor))
+
+
+def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None) -> Undone:
+    """Take back what a review wrote, all or only some writes (by index)."""
+    return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
