@@ -213,6 +213,7 @@ PAGES: dict[str, Row] = {
     "chat": _get("/"),
     "chat-new": _get("/new/"),
     "chat-session": _get("/c/{world.session}/"),
+    "chat-attachment": _get("/c/{world.session}/attached/1/0/"),
     "sessions-fragment": _get("/fragments/sessions/?q=" + "needle%20" * 200),
     "turn-fragment": _get("/fragments/turn/{world.session}/{world.turn}/"),
     "turns-fragment": _get("/fragments/turns/{world.session}/?before=999999"),

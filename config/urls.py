@@ -19,6 +19,7 @@ urlpatterns = [
     path("", chat.chat, name="chat"),
     path("new/", chat.chat_new, name="chat-new"),
     path("c/<uuid:session_id>/", chat.chat_session, name="chat-session"),
+    path("c/<uuid:session_id>/attached/<int:seq>/<int:index>/", chat.chat_attachment, name="chat-attachment"),
     path("fragments/sessions/", chat.sessions_fragment, name="sessions-fragment"),
     path("fragments/turn/<uuid:session_id>/<uuid:run_id>/", chat.turn_fragment, name="turn-fragment"),
     path("fragments/turns/<uuid:session_id>/", chat.turns_fragment, name="turns-fragment"),

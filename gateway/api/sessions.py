@@ -119,6 +119,7 @@ async def turn_create(request: ApiRequest, session_id: str, body: TurnIn) -> Any
         session_id=parse_uuid(session_id),
         content=content,
         replaces=replaces,
+        keep_attached=body.keep_attached,
         request_id=request_id.get(),
     )
     return await _answer(context, options, stream=body.stream)

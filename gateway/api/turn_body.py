@@ -49,6 +49,9 @@ class TurnIn(TurnOptionsIn):
 
     content: _Text | _Parts | None = None
     replaces: ShortText | None = None
+    keep_attached: Annotated[
+        bool, Field(description="With `replaces` and a text: what was attached to that turn's message stays.")
+    ] = False
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:
         """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""

@@ -9,6 +9,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from django.db.models import Q, QuerySet
+from django.urls import reverse
 from django.utils.safestring import SafeString, mark_safe
 
 from gateway.chat.highlight import PAGE_BUDGET, Budget
@@ -16,8 +17,17 @@ from gateway.chat.labels import INTERRUPTED, ErrorWords, answered_words, error_w
 from gateway.chat.markdown import render_markdown
 from gateway.chat.memory_notes import MemoryNote, UsedMemory, notes_of_runs, used_in_runs
 from gateway.models import Message, Run, Session
+from gateway.runs.attached import attached_parts, first_text, name_of
 
 PAGE_TURNS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """Something that was sent with a message; `url` is where a picture is shown from, "" for all else."""
+
+    name: str
+    url: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,7 +43,7 @@ class TurnView:
     said: str = ""
     said_html: SafeString = field(default_factory=SafeString)
     said_at: datetime | None = None
-    attached: int = 0  # content parts of the message that are not text
+    attached: Sequence["Attachment"] = ()
     answer: str = ""
     answer_html: SafeString = field(default_factory=SafeString)
     answer_at: datetime | None = None
@@ -134,13 +144,25 @@ def _grouped(messages: Iterable[Message]) -> list[TurnView]:
         turn.command = message.kind == Message.Kind.COMMAND
         if message.role == Message.Role.USER:
             turn.said, turn.said_at = message.text, message.created_at
-            turn.attached = sum(part.get("type") != "text" for part in message.parts or ())
+            if message.parts:
+                turn.said, turn.attached = first_text(message.parts), _attachments(message)
         elif message.text:
             answers[turn.key].append(message.text)
             turn.answer_at = message.created_at
     for turn in turns:
         turn.answer = "\n\n".join(answers[turn.key])
     return turns
+
+
+def _attachments(message: Message) -> list[Attachment]:
+    parts = attached_parts(message.parts or ())
+    first = len(message.parts or ()) - len(parts)
+    found = []
+    for index, part in enumerate(parts, start=first):
+        shown = {"session_id": message.session_id, "seq": message.seq, "index": index}
+        url = reverse("chat-attachment", kwargs=shown) if part.get("type") == "image_url" else ""
+        found.append(Attachment(name_of(part), url))
+    return found
 
 
 def _add_run(turn: TurnView, run: Run) -> None:

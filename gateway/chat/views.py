@@ -14,7 +14,8 @@ from gateway.chat.pages import page
 from gateway.chat.session_list import page_cursor, session_page, title_of, titled
 from gateway.chat.transcript import Conversation, conversation, turn_of_run
 from gateway.command_syntax import COMMANDS
-from gateway.models import Agent, Run, Session
+from gateway.models import Agent, Message, Run, Session
+from gateway.runs.attached import image_of
 from memories.tools import TOOLS
 from memories.viewers import Viewer, fragment_view, page_view
 
@@ -47,6 +48,19 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
     if session is None:
         return render(request, "gateway/not_found.html", page(request), status=404)
     return _chat_page(request, viewer, session)
+
+
+@fragment_view
+def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
+    """A picture that was sent with a message, as the type that its bytes say. 404 for all else."""
+    messages = Message.objects.filter(owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1))
+    parts = messages.values_list("parts", flat=True).first() or ()
+    image = image_of(parts[index]) if index < len(parts) else None
+    if image is None:
+        return HttpResponse(status=404)
+    response = HttpResponse(image.data, content_type=image.media_type)
+    response.headers["Content-Security-Policy"] = "default-src 'none'; sandbox"
+    return response
 
 
 @fragment_view

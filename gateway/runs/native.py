@@ -7,6 +7,7 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
+from gateway.runs.attached import attached_parts
 from gateway.runs.closing import end_waiting, missing_results, unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
@@ -35,9 +36,10 @@ def open_native(
     content: str | list[dict[str, Any]] | None,
     replaces: UUID | None,
     request_id: str,
+    keep_attached: bool = False,
 ) -> TurnContext:
-    """Open a run in a session the caller named; without content, with the message of the turn that it replaces. Runs
-    that wait for results of a client's tools end without them.
+    """Open a run in a session the caller named: without content, with the message of the turn that it replaces; with
+    `keep_attached`, with what was attached to that. Runs that wait for results of a client's tools end without them.
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     session = session_lock(caller, session_id)
@@ -46,7 +48,7 @@ def open_native(
     replaced = _replaced_run(session, replaces)
     for run in waiting:
         end_waiting(run, session, [], stands=run.pk != replaces)
-    said = {"role": "user", "content": _said_in(replaced) if content is None else content}
+    said = {"role": "user", "content": _said(content, replaced, keep_attached=keep_attached)}
     summary, rows = window_rows(session, before=replaced)
     transcript = tuple(as_openai(row) for row in rows)
     turns_before = fingerprint.read_conversation(caller.owner_id, session.agent.name, [*transcript, said])
@@ -113,12 +115,17 @@ def open_answered(
     )
 
 
-def _said_in(run: Run | None) -> Any:
-    rows = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq")
-    row = rows.first() if run else None
+def _said(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> Any:
+    """Raises NotFound where there is no message to say again."""
+    if content is not None and not (replaced and keep_attached and isinstance(content, str)):
+        return content
+    row = Message.objects.filter(run=replaced, role=Message.Role.USER).order_by("seq").first() if replaced else None
     if row is None:
         raise NotFound("There is no message to answer again.")
-    return row.parts or row.text
+    if content is None:
+        return row.parts or row.text
+    kept = attached_parts(row.parts or ())
+    return [{"type": "text", "text": content}, *kept] if kept else content
 
 
 def _replaced_run(session: Session, replaces: UUID | None) -> Run | None:

@@ -56,13 +56,14 @@ async function send(text, options = {}) {
   } finally {
     beginning = false;
   }
-  if (!options.replaces) composer.clear();
-  await conversation.send(text, options);
+  const attached = options.replaces ? [] : composer.clear();
+  await conversation.send(text, { attached, ...options });
 }
 
 composer.addEventListener("send", ({ detail }) => send(detail));
 composer.addEventListener("stop", () => stop());
 composer.addEventListener("edit-last", () => edit());
+composer.attachments.addEventListener("trouble", ({ detail }) => toasts.say(detail));
 
 async function stop() {
   try {
@@ -76,7 +77,7 @@ async function stop() {
 function edit() {
   const section = conversation.last;
   if (section?.dataset.turn && section.querySelector("[data-said]") && !conversation.answering) {
-    editMessage(section, (content) => send(content, { replaces: section.dataset.turn }));
+    editMessage(section, (content) => send(content, { replaces: section.dataset.turn, edited: true }));
   }
 }
 
@@ -117,7 +118,8 @@ conversation.addEventListener("refused", ({ detail }) => {
   if (!composer.text) composer.keepDraft(detail);
 });
 conversation.addEventListener("taken-back", ({ detail }) => {
-  composer.text = detail;
+  composer.text = detail.content;
+  composer.attachments.put(detail.attached);
   composer.area.focus();
 });
 

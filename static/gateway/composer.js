@@ -1,5 +1,6 @@
 // The message being written: Enter sends, drafts stay in this browser, agent and Temporary belong to a new session.
 
+import { Attachments } from "./attachments.js";
 import { keep, recall } from "./storage.js";
 
 export class Composer extends EventTarget {
@@ -13,6 +14,7 @@ export class Composer extends EventTarget {
     this.sendButton = form.querySelector("#send");
     this.stopButton = form.querySelector("#stop");
     this.ask = form.querySelector("#ask");
+    this.attachments = new Attachments(form, main);
     this.offline = false;
     this.#install();
     // What was typed before the script was there wins over the draft.
@@ -52,6 +54,7 @@ export class Composer extends EventTarget {
         this.dispatchEvent(new CustomEvent("edit-last"));
       }
     });
+    this.attachments.addEventListener("removed", () => this.area.focus());
     this.stopButton.addEventListener("click", () => this.dispatchEvent(new CustomEvent("stop")));
     this.agent.addEventListener("change", () => this.#chosen({ agent: this.agent.value }));
     this.temporary.addEventListener("change", () => this.#chosen({ temporary: this.temporary.checked }));
@@ -59,13 +62,14 @@ export class Composer extends EventTarget {
 
   #submit() {
     const text = this.text.trim();
-    if (!text || this.answering || this.offline) return;
+    if (!(text || this.attachments.items.length) || this.answering || this.offline) return;
     this.dispatchEvent(new CustomEvent("send", { detail: text }));
   }
 
-  // The draft is kept until the server has the message.
+  // The draft is kept until the server has the message. Returns what was attached to it.
   clear() {
     this.text = "";
+    return this.attachments.take();
   }
 
   keepDraft(text) {

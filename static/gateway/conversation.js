@@ -1,6 +1,7 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
 import { ApiError, comesBack, fragment } from "./api.js";
+import { show } from "./attachments.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
 import { wordsFor } from "./errors.js";
@@ -45,13 +46,15 @@ export class Conversation extends EventTarget {
     return [...this.ledger.querySelectorAll("[data-last]:not([data-refused])")].at(-1);
   }
 
-  // Sends a message and shows its answer. `again`: the message of the turn it replaces, with its attachments. Resolves
-  // when the answer is complete, was refused, or broke off.
-  async send(content, { replaces = null, again = false, attempt = 0 } = {}) {
-    const section = this.#liveTurn(content, replaces);
+  // Sends a message and shows its answer. `again`: the message of the turn it replaces; `edited`: other words for it.
+  // Both keep what was attached. Resolves when the answer is complete, was refused, or broke off.
+  async send(content, options = {}) {
+    const { replaces = null, again = false, edited = false, attached = [], attempt = 0 } = options;
+    const section = this.#liveTurn(content, replaces, attached);
     this.replacing = replaces;
     this.dispatchEvent(new CustomEvent("sent"));
-    const body = again ? { replaces } : { content, replaces };
+    const parts = [...(content ? [{ type: "text", text: content }] : []), ...attached.map(({ part }) => part)];
+    const body = again ? { replaces } : { content: attached.length ? parts : content, replaces, keep_attached: edited };
     try {
       const last = await this.#run(section, startTurn(this.session, body));
       if (last?.type !== "error" || !isBusy(last.data.code, attempt)) return;
@@ -59,9 +62,9 @@ export class Conversation extends EventTarget {
       if (await this.#later(this.#shown(turn), last.data.details?.retry_after)) await this.send(content, { replaces: turn, again: true, attempt: attempt + 1 });
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      this.#refuse(section, content, { replaces, again }, error);
+      this.#refuse(section, content, options, error);
       if (section.dataset.turn || !isBusy(error.code, attempt)) return;
-      if (await this.#later(section, error.retryAfter)) await this.send(content, { replaces, again, attempt: attempt + 1 });
+      if (await this.#later(section, error.retryAfter)) await this.send(content, { ...options, attempt: attempt + 1 });
     }
   }
 
@@ -149,9 +152,10 @@ export class Conversation extends EventTarget {
     if (this.following) this.newText.hidden = true;
   }
 
-  #liveTurn(content, replaces) {
+  #liveTurn(content, replaces, attached) {
     const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
     section.querySelector("[data-said-text]").textContent = content;
+    show(section.querySelector("[data-attached]"), attached);
     const now = new Date();
     for (const time of section.querySelectorAll("time")) {
       time.dateTime = now.toISOString();
@@ -159,6 +163,8 @@ export class Conversation extends EventTarget {
     }
     for (const shown of this.ledger.querySelectorAll("[data-refused]")) shown.remove();
     const replaced = replaces && this.#shown(replaces);
+    const kept = replaced && replaced.querySelector(".attached:not([hidden])");
+    if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
     if (replaced) replaced.replaceWith(section);
     else this.#append(section);
     this.toEnd();
@@ -270,10 +276,10 @@ export class Conversation extends EventTarget {
       return;
     }
     section.dataset.refused = "";
-    again.addEventListener("click", () => this.send(content, options));
+    again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
     back.addEventListener("click", () => {
       section.remove();
-      this.dispatchEvent(new CustomEvent("taken-back", { detail: content }));
+      this.dispatchEvent(new CustomEvent("taken-back", { detail: { content, attached: options.attached ?? [] } }));
     });
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));
   }

@@ -25,6 +25,7 @@ from reviews.models import ConsolidationRun, ReviewRun
 from tests.factories import agent_make, key_make, memory_make, owner_make, session_make
 
 SECRET = "Likes tea."
+PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
 CALLERS = (
     "anonymous",
     "other user",
@@ -120,6 +121,7 @@ PAGES: dict[str, tuple[str, str, str]] = {
     "new/": (OWN_PAGE, "GET", "/new/"),
     "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
     "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
+    "c/<uuid:session_id>/attached/<int:seq>/<int:index>/": (ALICES_PART, "GET", "/c/{session}/attached/1/0/"),
     "fragments/turn/<uuid:session_id>/<uuid:run_id>/": (ALICES_PART, "GET", "/fragments/turn/{session}/{turn}/"),
     "fragments/turns/<uuid:session_id>/": (ALICES_PART, "GET", "/fragments/turns/{session}/"),
     "fragments/review/<uuid:review_id>/": (ALICES_PART, "GET", "/fragments/review/{review}/"),
@@ -206,7 +208,7 @@ def rows_of(alice: Owner) -> dict[str, str]:
     run = Run.objects.create(owner=alice, session=session, turn=1, state="completed", request_id="r", text=SECRET)
     Session.objects.filter(pk=session.pk).update(message_seq=2)
     for seq, role in ((1, "user"), (2, "assistant")):
-        Message.objects.create(owner=alice, session=session, run=run, seq=seq, role=role, text=SECRET)
+        Message.objects.create(owner=alice, session=session, run=run, seq=seq, role=role, text=SECRET, parts=PICTURE)
     artifact_put(memory.book, "MEMORY.md", f"# {SECRET}", Source(actor="user:1", origin=WriteOrigin.USER))
     change_set = ChangeSet.objects.filter(revisions__memory=memory).get()
     shared: dict[str, Any] = {"owner": alice, "book": memory.book, "book_epoch": 1, "trigger": "request"}
@@ -299,7 +301,7 @@ def test_each_caller_of_the_pages_gets_what_is_theirs(alice: Owner, name: str) -
         client.cookies = world.clients[caller].cookies
         sent = getattr(world.clients[caller], "sent", {})
         response: Any = getattr(client, method.lower())(world.filled(path), headers=sent)
-        text = b"".join(response).decode()
+        text = b"".join(response).decode("latin1")
         seen[caller] = letter_of(response, path)
         assert caller == "owner" or SECRET not in text, caller
     assert seen == dict(zip(PAGE_CALLERS, letters, strict=True))

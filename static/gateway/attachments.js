@@ -1,0 +1,155 @@
+// What is sent along with a message: pictures and files that are chosen, pasted or dropped. Each becomes a content part.
+
+const PICTURES = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
+const MOST = 10;
+const LARGEST = 10_000_000; // bytes of all of them
+const LONGEST_TEXT = 100_000; // characters of one text file
+
+export class Attachments extends EventTarget {
+  constructor(form, place) {
+    super();
+    this.list = form.querySelector("#attached");
+    this.items = [];
+    const files = form.querySelector("#files");
+    form.querySelector("#attach").addEventListener("click", () => files.click());
+    files.addEventListener("change", () => {
+      this.add([...files.files]);
+      files.value = "";
+    });
+    form.addEventListener("paste", (event) => {
+      if (!event.clipboardData?.files.length) return;
+      event.preventDefault();
+      this.add([...event.clipboardData.files]);
+    });
+    place.addEventListener("dragover", (event) => {
+      if (event.dataTransfer?.types.includes("Files")) event.preventDefault();
+    });
+    place.addEventListener("drop", (event) => {
+      if (!event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      this.add([...event.dataTransfer.files]);
+    });
+  }
+
+  get parts() {
+    return this.items.map(({ part }) => part);
+  }
+
+  async add(files) {
+    for (const file of files) {
+      const refused = this.#refusal(file);
+      const item = refused ? null : await read(file);
+      if (item) this.items.push(item);
+      else this.#trouble(refused ?? `${file.name} is neither a picture, a PDF nor a text file.`);
+    }
+    this.#show();
+  }
+
+  // Back in the composer, after a message was taken back.
+  put(items) {
+    this.items = [...items];
+    this.#show();
+  }
+
+  // The attachments leave the composer with their message.
+  take() {
+    const taken = this.items;
+    this.items = [];
+    this.#show();
+    return taken;
+  }
+
+  #refusal(file) {
+    const size = this.items.reduce((sum, item) => sum + item.size, file.size);
+    if (this.items.length >= MOST) return `A message takes ${MOST} attachments.`;
+    if (size > LARGEST) return `${file.name} is too large: together they may have ${LARGEST / 1e6} MB.`;
+    if (isText(file) && file.size > LONGEST_TEXT * 4) return tooLong(file);
+    return null;
+  }
+
+  #trouble(words) {
+    this.dispatchEvent(new CustomEvent("trouble", { detail: words }));
+  }
+
+  #show() {
+    show(this.list, this.items);
+    for (const [index, entry] of [...this.list.children].entries()) {
+      const name = this.items[index].name;
+      const remove = document.createElement("button");
+      remove.type = "button";
+      remove.className = "attached__remove";
+      remove.setAttribute("aria-label", `Remove ${name}`);
+      remove.textContent = "×";
+      remove.addEventListener("click", () => {
+        this.items.splice(index, 1);
+        this.#show();
+        this.dispatchEvent(new CustomEvent("removed"));
+      });
+      entry.append(remove);
+    }
+    this.dispatchEvent(new CustomEvent("changed"));
+  }
+}
+
+// What is attached, as a list: a picture as a picture, a file by its name.
+export function show(list, items) {
+  list.hidden = !items.length;
+  list.replaceChildren(
+    ...items.map(({ name, picture }) => {
+      const entry = document.createElement("li");
+      const shown = document.createElement(picture ? "img" : "span");
+      if (picture) {
+        shown.src = picture;
+        shown.alt = name;
+      } else {
+        shown.className = "attached__file";
+        shown.textContent = name;
+      }
+      entry.append(shown);
+      return entry;
+    }),
+  );
+}
+
+async function read(file) {
+  const name = file.name.replaceAll(/[\]\n]/g, " ").slice(0, 200) || "file";
+  if (PICTURES.has(file.type)) {
+    const url = await dataUrl(file);
+    return { name, size: file.size, picture: url, part: { type: "image_url", image_url: { url } } };
+  }
+  if (file.type === "application/pdf") {
+    return { name, size: file.size, part: { type: "file", file: { filename: name, file_data: await dataUrl(file) } } };
+  }
+  if (file.size > LONGEST_TEXT * 4) return null;
+  const text = await textOf(file);
+  if (text === null || text.length > LONGEST_TEXT) return null;
+  return { name, size: file.size, part: { type: "text", text: `[File ${name}]\n${text}` } };
+}
+
+function isText(file) {
+  return file.type.startsWith("text/");
+}
+
+function tooLong(file) {
+  return `${file.name} is too long: a text file may have ${LONGEST_TEXT.toLocaleString("en")} characters.`;
+}
+
+function dataUrl(file) {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.addEventListener("load", () => resolve(reader.result));
+    reader.addEventListener("error", () => reject(reader.error));
+    reader.readAsDataURL(file);
+  });
+}
+
+// The text of a file; null for one that is not text.
+async function textOf(file) {
+  try {
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    return text.includes("\0") ? null : text;
+  } catch (error) {
+    if (error instanceof TypeError) return null;
+    throw error;
+  }
+}

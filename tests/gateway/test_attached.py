@@ -1,0 +1,124 @@
+"""What is attached to messages: kept when they are said again, shown on the page, and never more than it is."""
+
+import base64
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from gateway.models import Agent, Message, Session
+from gateway.runs.attached import attached_parts, first_text, image_of, name_of
+from memories.database import in_thread
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import session_make
+from tests.pages import client_of, html_of
+from tests.scripted_model import ScriptedModel
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 8
+
+
+def picture(data: bytes = PNG, kind: str = "image/png") -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": f"data:{kind};base64,{base64.b64encode(data).decode()}"}}
+
+
+TEXT = {"type": "text", "text": "What is this?"}
+FILE = {"type": "text", "text": "[File notes.txt]\nBuy tea."}
+PDF = {"type": "file", "file": {"filename": "paper.pdf", "file_data": "data:application/pdf;base64,"}}
+
+
+def test_a_message_is_what_was_typed_and_what_was_attached() -> None:
+    assert (first_text([TEXT, picture(), FILE]), attached_parts([TEXT, picture(), FILE])) == (
+        "What is this?", [picture(), FILE],
+    )  # fmt: skip
+    assert (first_text([FILE]), attached_parts([FILE])) == ("", [FILE])
+    assert (first_text([]), list(attached_parts([]))) == ("", [])
+    assert [name_of(part) for part in (FILE, PDF, picture(), {"type": "input_audio"}, {"type": "odd"})] == [
+        "notes.txt", "paper.pdf", "Image", "Sound", "File",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (PNG, "image/png"),
+        (b"\xff\xd8\xff\xe0", "image/jpeg"),
+        (b"GIF89a", "image/gif"),
+        (b"RIFF0000WEBP", "image/webp"),
+    ],
+)
+def test_a_picture_is_the_type_that_its_bytes_say(data: bytes, kind: str) -> None:
+    found = image_of(picture(data, "text/html"))
+    assert found is not None
+    assert (found.data, found.media_type) == (data, kind)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        picture(b"<svg onload=alert(1)>", "image/svg+xml"),
+        picture(b"<script>alert(1)</script>", "image/png"),
+        picture(b"", "image/png"),
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,%%%"}},
+        {"type": "image_url", "image_url": {"url": 5}},
+        {"type": "image_url", "image_url": None},
+        {"type": "image_url"},
+        TEXT,
+        {},
+    ],
+)
+def test_nothing_else_is_shown_as_a_picture(part: dict[str, Any]) -> None:
+    assert image_of(part) is None
+
+
+@pytest.fixture
+def message(alice: Owner, agent: Agent) -> Message:
+    session = session_make(alice, agent, title="Pictures")
+    parts = [TEXT, picture(), PDF, picture(b"<svg/>")]
+    return Message.objects.create(owner=alice, session=session, seq=1, role="user", text="What is this?", parts=parts)
+
+
+def address(message: Message, index: int) -> str:
+    return reverse("chat-attachment", kwargs={"session_id": message.session_id, "seq": message.seq, "index": index})
+
+
+def test_the_page_shows_pictures_and_names(alice: Owner, message: Message) -> None:
+    page = html_of(client_of(alice), f"/c/{message.session_id}/")
+    assert f'<img src="{address(message, 1)}"' in page
+    assert "paper.pdf" in page
+    assert "base64" not in page
+
+
+def test_a_picture_comes_with_headers_that_let_it_be_nothing_else(alice: Owner, message: Message) -> None:
+    answer = client_of(alice).get(address(message, 1))
+    assert (answer.status_code, answer.content, answer["Content-Type"]) == (200, PNG, "image/png")
+    assert (answer["X-Content-Type-Options"], answer["Content-Security-Policy"]) == (
+        "nosniff", "default-src 'none'; sandbox",
+    )  # fmt: skip
+    assert "no-store" in answer["Cache-Control"]
+    for index in (0, 2, 3, 4, 10**12):
+        assert client_of(alice).get(address(message, index)).status_code == 404, index
+
+
+def test_somebody_elses_picture_is_not_there(charlie: Owner, message: Message) -> None:
+    assert client_of(charlie).get(address(message, 1)).status_code == 404
+
+
+async def test_an_edited_message_keeps_what_was_attached(
+    alice_api: Api, session: Session, model: ScriptedModel
+) -> None:
+    model.script("A dot.", "A red dot.", "Nothing.")
+    turns = f"/api/sessions/{session.pk}/turns"
+    _, turn = await alice_api.post(turns, {"content": [TEXT, picture()]})
+    edited = {"content": "Its colour?", "replaces": turn["id"], "keep_attached": True}
+    status, turn = await alice_api.post(turns, edited)
+    assert (status, model.calls[1].messages[-1]["content"]) == (
+        200,
+        [{"type": "text", "text": "Its colour?"}, picture()],
+    )
+    await alice_api.post(turns, {"content": "And without?", "replaces": turn["id"]})
+    assert model.calls[2].messages[-1]["content"] == "And without?"
+    newest = await in_thread(Message.objects.filter(role="user").order_by("-seq").first)
+    assert newest is not None
+    assert newest.parts is None
