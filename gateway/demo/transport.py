@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,6 +13,7 @@ from gateway.demo.brain import Answer, answer
 from memories.ids import uuid7
 
 _PACE = 0.01
+_DATA_URL = re.compile(r'"data:[^"]*"')
 
 
 class DemoTransport(httpx2.AsyncBaseTransport):
@@ -67,6 +69,7 @@ def _calls(said: Answer) -> list[dict[str, Any]]:
 
 
 def _usage(body: dict[str, Any], said: Answer) -> dict[str, int]:
-    # About four characters a token: good enough to show where usage appears.
-    prompt, completion = len(json.dumps(body.get("messages", []))) // 4, max(1, len(said.text) // 4)
+    # About four characters a token, pictures not counted: good enough to show where usage appears.
+    asked = _DATA_URL.sub("", json.dumps(body.get("messages", [])))
+    prompt, completion = len(asked) // 4, max(1, len(said.text) // 4)
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}

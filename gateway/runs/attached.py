@@ -53,7 +53,7 @@ def image_of(part: dict[str, Any]) -> Image | None:
     described = part.get("image_url")
     url = described.get("url") if isinstance(described, dict) else described
     head = _DATA.match(url) if isinstance(url, str) else None
-    if head is None:
+    if not isinstance(url, str) or head is None:
         return None
     try:
         data = base64.b64decode(url[head.end() :], validate=True)

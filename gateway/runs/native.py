@@ -7,7 +7,7 @@ from django.db import transaction
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.attached import attached_parts
+from gateway.runs.attached import attached_parts, first_text
 from gateway.runs.closing import end_waiting, missing_results, unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
@@ -65,7 +65,7 @@ def open_native(
         supersede(session, replaced)
     message = messages_insert(session, run.pk, [said])[-1]
     if not session.title:
-        session.title = title_of(message.text)
+        session.title = title_of(first_text(message.parts or ()) or message.text)
     session_touch(session)
     return turn_context(
         session,

@@ -110,12 +110,13 @@ async def test_an_edited_message_keeps_what_was_attached(
 ) -> None:
     model.script("A dot.", "A red dot.", "Nothing.")
     turns = f"/api/sessions/{session.pk}/turns"
-    _, turn = await alice_api.post(turns, {"content": [TEXT, picture()]})
+    _, turn = await alice_api.post(turns, {"content": [TEXT, picture(), FILE]})
+    assert (await in_thread(Session.objects.get)).title == "What is this?"
     edited = {"content": "Its colour?", "replaces": turn["id"], "keep_attached": True}
     status, turn = await alice_api.post(turns, edited)
     assert (status, model.calls[1].messages[-1]["content"]) == (
         200,
-        [{"type": "text", "text": "Its colour?"}, picture()],
+        [{"type": "text", "text": "Its colour?"}, picture(), FILE],
     )
     await alice_api.post(turns, {"content": "And without?", "replaces": turn["id"]})
     assert model.calls[2].messages[-1]["content"] == "And without?"
