@@ -23,7 +23,8 @@ class DemoTransport(httpx2.AsyncBaseTransport):
         if request.url.path.endswith("/models"):
             return httpx2.Response(200, json={"object": "list", "data": [{"id": "demo", "object": "model"}]})
         body = json.loads(await request.aread())
-        said = answer(body.get("messages", []), {tool["function"]["name"] for tool in body.get("tools", [])})
+        functions = (tool.get("function") or {} for tool in body.get("tools", []))  # a custom tool has none
+        said = answer(body.get("messages", []), {name for function in functions if (name := function.get("name"))})
         head = {"id": f"chatcmpl-{uuid7().hex}", "created": int(time.time()), "model": "demo"}
         usage = _usage(body, said)
         if not body.get("stream"):

@@ -2,10 +2,12 @@
 
 import json
 
+import httpx2
 import pytest
 
 from gateway.demo.brain import answer
 from gateway.demo.statements import statements
+from gateway.demo.transport import DemoTransport
 from prompts.review import ExistingMemory, ReviewPrompt
 
 REVIEW = ("add_memory", "update_memory", "delete_memory")
@@ -119,3 +121,20 @@ def test_a_review_of_nothing_lasting_says_so() -> None:
 def test_a_review_writes_five_times_at_most() -> None:
     facts = " ".join(f"I live in {place}." for place in ("Aix", "Bonn", "Cork", "Delft", "Essen", "Faro"))
     assert len(answer([user(facts), review_prompt()], REVIEW).calls) == 5
+
+
+@pytest.mark.parametrize(
+    "tool", [{"type": "custom", "custom": {"name": "shell"}}, {}, {"function": None}, {"function": {}}]
+)
+async def test_it_answers_whatever_tools_it_is_offered(tool: dict[str, object]) -> None:
+    async with httpx2.AsyncClient(transport=DemoTransport(), base_url="http://demo.invalid") as client:
+        asked = {"model": "demo", "messages": [user("Hello")], "tools": [tool]}
+        assert (await client.post("/chat/completions", json=asked)).status_code == 200
+
+
+async def test_a_picture_is_not_counted_by_its_letters() -> None:
+    async with httpx2.AsyncClient(transport=DemoTransport(), base_url="http://demo.invalid") as client:
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 40_000}}
+        asked = {"model": "demo", "messages": [{"role": "user", "content": [picture]}]}
+        answered = (await client.post("/chat/completions", json=asked)).json()
+        assert answered["usage"]["prompt_tokens"] < 100
