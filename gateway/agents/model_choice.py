@@ -48,8 +48,8 @@ def agent_target(agent: AgentSettings) -> ModelTarget:
     upstreams, models = as_list(agent.upstream), as_list(agent.model)
     most = max(len(upstreams), len(models))
     pairs = zip(upstreams * (most // len(upstreams)), models * (most // len(models)), strict=True)
-    # A single model of an agent that was put on another upstream is that upstream's: its name may hold a slash.
-    read = not isinstance(agent.model, str) or agent.upstream == DEFAULT
+    # A single model is one of the agent's upstream: its name may hold a slash, as those of OpenRouter do.
+    read = not isinstance(agent.model, str)
     first, *rest = (
         (_qualified(model) if read else None) or ModelTarget(upstream, model or settings.DAYBOOK_MODEL)
         for upstream, model in pairs

@@ -88,7 +88,7 @@ class AgentSettings(_Strict):
     model: Models = Field(
         "",
         description="Upstream model; empty: DAYBOOK_MODEL. Several: the first answers, the others when it fails. "
-        "One that is written upstream/model is of that upstream.",
+        "One of several that is written upstream/model is of that upstream.",
     )
     upstream: Upstreams = Field(
         "default",

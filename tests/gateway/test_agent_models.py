@@ -49,7 +49,7 @@ def pairs(target: ModelTarget) -> list[tuple[str, str]]:
         ({"upstream": ["local", "spare"], "model": ["a", "b"]}, ["local a", "spare b"]),
         ({"model": ["a", "local/b", "meta-llama/c"]}, ["default a", "local b", "default meta-llama/c"]),
         ({"model": ["a", "a"]}, ["default a"]),
-        ({"model": "local/b"}, ["local b"]),
+        ({"model": "local/b"}, ["default local/b"]),
         ({"upstream": "spare", "model": "local/b"}, ["spare local/b"]),
     ],
 )
