@@ -2,6 +2,7 @@
 
 import json
 import logging
+import math
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -32,8 +33,16 @@ def error_response(error: DomainError) -> HttpResponse:
     """The JSON answer of an error."""
     response = HttpResponse(json.dumps(error.as_json()), content_type="application/json", status=error.http_status)
     if retry_after := error.details.get("retry_after"):
-        response["Retry-After"] = str(retry_after)
+        response["Retry-After"] = _whole_seconds(str(retry_after))
     return response
+
+
+def _whole_seconds(wait: str) -> str:
+    """Return what Retry-After may hold: whole seconds, or the date as a model server gave it."""
+    try:
+        return str(math.ceil(float(wait)))
+    except (ValueError, OverflowError):
+        return wait
 
 
 _BY_STATUS: dict[int, DomainError] = {

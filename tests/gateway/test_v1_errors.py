@@ -9,9 +9,11 @@ from django.test import AsyncClient
 from pytest_django.fixtures import Settings
 
 from gateway.api import openai
+from gateway.api.errors import error_response
 from gateway.keys import api_key_revoke
 from gateway.models import Agent, ApiKey
 from memories.database import in_thread
+from memories.errors import RateLimited
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, key_make
@@ -227,3 +229,10 @@ async def test_a_plain_request_id_is_kept(alice_api: Api, agent: Agent) -> None:
     assert (await alice_api.raw("GET", "/v1/models", x_request_id="mine-1")).headers["x-request-id"] == "mine-1"
     odd = (await alice_api.raw("GET", "/v1/models", x_request_id="a b\tc")).headers["x-request-id"]
     assert odd != "a b\tc"
+
+
+@pytest.mark.parametrize(
+    ("wait", "header"), [("0.4", "1"), (2, "2"), ("7", "7"), ("Wed, 21 Oct 2026 07:28:00 GMT",) * 2]
+)
+def test_retry_after_is_in_whole_seconds_or_a_date(wait: object, header: str) -> None:
+    assert error_response(RateLimited("Wait.", retry_after=wait))["Retry-After"] == header
