@@ -84,12 +84,24 @@ def _check_message(message: Any, where: str) -> None:
         raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
     if isinstance(content, list) and any(not isinstance(part, dict) for part in content):
         raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
-    if message["role"] == "user" and (size := len(text_of(content))) > settings.DAYBOOK_MAX_MESSAGE:
+    if message["role"] == "user":
+        check_length(content, where)
+
+
+def check_length(content: Any, where: str) -> None:
+    """Raises TooLarge for what a person says in too many characters."""
+    most, size = settings.DAYBOOK_MAX_MESSAGE, len(text_of(content))
+    if size > most:
         raise TooLarge(
-            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {size}. Send it in parts.",
-            param=where,
-            limit=settings.DAYBOOK_MAX_MESSAGE,
+            f"A message has at most {most} characters; this one has {size}. Send it in parts.", param=where, limit=most
         )
+
+
+def check_not_empty(content: Any, where: str) -> None:
+    """Raises InvalidRequest for a message without words, pictures or anything else."""
+    has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
+    if not has_other_parts and not text_of(content).strip():
+        raise InvalidRequest("The message is empty. Write something first.", param=where)
 
 
 def _check_last_said(messages: list[dict[str, Any]]) -> None:
@@ -97,10 +109,7 @@ def _check_last_said(messages: list[dict[str, Any]]) -> None:
     last = next((index for index in reversed(range(len(messages))) if messages[index]["role"] == "user"), None)
     if last is None:
         return
-    content = messages[last].get("content")
-    has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
-    if not has_other_parts and not text_of(content).strip():
-        raise InvalidRequest("The message is empty. Write something first.", param=f"messages[{last}]")
+    check_not_empty(messages[last].get("content"), f"messages[{last}]")
 
 
 def read_tools(tools: Any) -> tuple[dict[str, Any], ...]:

@@ -6,11 +6,10 @@ from django.conf import settings
 from ninja import Schema
 from pydantic import Field, StringConstraints
 
-from gateway.api.openai_body import read_tools
-from gateway.runs.fingerprint import text_of
+from gateway.api.openai_body import check_length, check_not_empty, read_tools
 from gateway.runs.rows import MAX_CALL_ID
 from gateway.turns import TurnOptions
-from memories.errors import InvalidRequest, TooLarge
+from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
@@ -55,22 +54,12 @@ class TurnIn(TurnOptionsIn):
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:
         """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""
-        content, other = self.content, False
-        if content is None and self.replaces:
+        if self.content is None and self.replaces:
             return None
-        if isinstance(content, list):
-            other = _other_parts(content, "content")
-        text = text_of(content)
-        if not other and not text.strip():
-            raise InvalidRequest("The message is empty. Write something first.", param="content")
-        if len(text) > settings.DAYBOOK_MAX_MESSAGE:
-            raise TooLarge(
-                f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(text)}. "
-                "Send it in parts.",
-                param="content",
-                limit=settings.DAYBOOK_MAX_MESSAGE,
-            )
-        return content
+        _check_types(self.content, "content")
+        check_not_empty(self.content, "content")
+        check_length(self.content, "content")
+        return self.content
 
 
 class ToolResult(Schema):
@@ -89,14 +78,12 @@ class ToolResultsIn(TurnOptionsIn):
     def messages(self) -> list[dict[str, Any]]:
         """Return the results as messages. Raises InvalidRequest."""
         for index, result in enumerate(self.results):
-            if isinstance(result.content, list):
-                _other_parts(result.content, f"results[{index}].content")
+            _check_types(result.content, f"results[{index}].content")
         return [{"role": "tool", **result.model_dump()} for result in self.results]
 
 
-def _other_parts(parts: list[dict[str, Any]], where: str) -> bool:
-    """Return True if there are parts that are not text. Raises InvalidRequest for a part without a type."""
-    for index, part in enumerate(parts):
+def _check_types(content: Any, where: str) -> None:
+    """Raises InvalidRequest for a part without a type."""
+    for index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part.get("type"), str):
             raise InvalidRequest(f"{where}[{index}].type is text, such as text or image_url.", param=where)
-    return any(part["type"] != "text" for part in parts)
