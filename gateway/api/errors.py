@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from gateway.api.anthropic_errors import anthropic_error, anthropic_status, is_anthropic
 from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
@@ -28,9 +29,12 @@ class InternalError(DomainError):
     code, http_type, http_status = "internal_error", "api_error", 500
 
 
-def error_response(error: DomainError) -> HttpResponse:
-    """The JSON answer of an error."""
-    response = HttpResponse(json.dumps(error.as_json()), content_type="application/json", status=error.http_status)
+def error_response(error: DomainError, path: str) -> HttpResponse:
+    """The JSON answer of an error to a request for this path, in the form of that API."""
+    body, status = error.as_json(), error.http_status
+    if is_anthropic(path):
+        body, status = anthropic_error(error), anthropic_status(error)
+    response = HttpResponse(json.dumps(body), content_type="application/json", status=status)
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = str(retry_after)
     return response
@@ -80,7 +84,7 @@ def install_handlers(api: NinjaAPI) -> None:
     """Install the handler in an API."""
 
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
-        return error_response(as_domain_error(error))
+        return error_response(as_domain_error(error), request.path_info)
 
     for kind in (
         DomainError,
