@@ -70,7 +70,7 @@ def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
-    answer = error_response(error_of_status(response.status_code), path)
+    answer = error_response(error_of_status(response.status_code, path), path)
     if allow := response.headers.get("Allow"):
         answer.headers["Allow"] = allow
     return answer

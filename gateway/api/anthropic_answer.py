@@ -15,7 +15,7 @@ from gateway.api.anthropic_events import Event, MessageEvents
 from gateway.api.errors import as_domain_error
 from gateway.models import Run
 from gateway.runs.client_tools import ClientCalls, tool_names
-from gateway.steps import ModelStep, complete_step, said_in, stream_step
+from gateway.steps import ModelStep, complete_step, stream_step
 from gateway.turns import Delta, Done, Turn
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import usage_since
@@ -140,19 +140,10 @@ def _input(arguments: str) -> dict[str, Any]:
 
 
 def _thought(choice: Mapping[str, Any]) -> str:
-    """Return what a choice holds of the model's thinking, in the fields and parts in which servers give it."""
+    """Return what a choice holds of the model's thinking, in the fields in which servers give it."""
     said = choice.get("delta") or choice.get("message")
-    if not isinstance(said, dict):
-        return ""
-    for name in _REASONING:
-        if isinstance(said.get(name), str) and said[name]:
-            return str(said[name])
-    parts = said.get("content")
-    if not isinstance(parts, list):
-        return ""
-    return "".join(
-        said_in(part.get("thinking")) for part in parts if isinstance(part, dict) and part.get("type") == "thinking"
-    )
+    texts = (said.get(name) for name in _REASONING) if isinstance(said, dict) else ()
+    return next((text for text in texts if isinstance(text, str) and text), "")
 
 
 def _stop_reason(

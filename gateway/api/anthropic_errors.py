@@ -4,9 +4,10 @@ from typing import Any
 
 from gateway.errors import RequestRefused
 from gateway.requests import request_id
-from memories.errors import DomainError, Overloaded
+from memories.errors import DomainError, ModelNotFound, Overloaded
 
 PATH = "/v1/messages"
+NOT_HERE = f"There is nothing here. Of the Messages API there are POST {PATH} and POST {PATH}/count_tokens."
 _TYPES = {
     401: "authentication_error",
     403: "permission_error",
@@ -46,5 +47,7 @@ def anthropic_error(error: DomainError) -> dict[str, Any]:
 
 def _message(error: DomainError) -> str:
     message = str(error)
+    if isinstance(error, ModelNotFound):
+        return f"{message} `model` names an agent of Daybook: GET /v1/models lists them."
     too_long = isinstance(error, RequestRefused) and error.upstream_code == _TOO_LONG_CODE
     return f"{_TOO_LONG}: {message}" if too_long and _TOO_LONG not in message.lower() else message

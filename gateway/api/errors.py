@@ -9,7 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
-from gateway.api.anthropic_errors import anthropic_error, anthropic_status, is_anthropic
+from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
 from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
@@ -49,8 +49,10 @@ _BY_STATUS: dict[int, DomainError] = {
 }
 
 
-def error_of_status(status: int) -> DomainError:
+def error_of_status(status: int, path: str) -> DomainError:
     """Return the error for an answer that something below the APIs gave as a page."""
+    if status == 404 and is_anthropic(path):
+        return NotFound(NOT_HERE)
     return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
+from gateway.upstream import ModelRequest
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Memory, ThreadRecord
@@ -136,21 +137,6 @@ async def test_ours_run_and_stay_hidden(alice_api: Api, agent: Agent, model: Scr
     assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
 
 
-def as_blocks(chat: dict[str, Any]) -> dict[str, Any]:
-    """An answer of chat completions as the assistant's content blocks."""
-    message = chat["choices"][0]["message"]
-    uses = [
-        {
-            "type": "tool_use",
-            "id": call["id"],
-            "name": call["function"]["name"],
-            "input": json.loads(call["function"]["arguments"]),
-        }
-        for call in message.get("tool_calls", ())
-    ]
-    return {"role": "assistant", "content": [{"type": "text", "text": message["content"]}] * bool(message["content"]) + uses}
-
-
 async def test_a_conversation_is_the_same_in_both_apis(
     alice_api: Api, charlie_api: Api, agent: Agent, model: ScriptedModel
 ) -> None:
@@ -183,32 +169,31 @@ async def test_a_conversation_is_the_same_in_both_apis(
     answer = {"role": "assistant", "content": second.json["content"]}
     third = await send(charlie_api, question, *blocks, answer, thanks, **more)
     assert first.session == second.session == third.session
-    assert [message.text for message in (first, second, third)] == [one.json["choices"][0]["message"]["content"], two.text, three.text]
-    assert as_blocks(one.json)["content"][0] == first.json["content"][0]
-
-    def sent(run_id: str, asked: Any) -> Any:
-        text = json.dumps([request.body(stream=False) for request in asked])
-        return json.loads(text.replace(run_id.replace("-", ""), "run").replace(last.replace("-", ""), "last"))
-
+    assert [message.text for message in (first, second, third)] == [one.text, two.text, three.text]
     half = len(model.calls) // 2
-    last = three.run
-    theirs = sent(one.run, model.calls[:half])
-    last = third.run
-    assert sent(first.run, model.calls[half:]) == theirs
-
-    def stored(session_id: str) -> Any:
-        session = Session.objects.get(pk=session_id)
-        rows = Message.objects.filter(session=session).order_by("seq")
-        runs = Run.objects.filter(session=session).order_by("id")
-        return (
-            [(row.role, row.kind, row.text) for row in rows],
-            [(run.turn, run.state, run.counted, run.text, run.usage) for run in runs],
-            (session.turns, session.turns_since_memory_review, session.title),
-            ThreadRecord.objects.filter(run__in=runs).count() if hasattr(ThreadRecord, "run") else 0,
-            list(Memory.objects.filter(book__owner=session.owner).values_list("content", "target", "write_origin")),
-        )
-
+    assert sent(model.calls[half:], first.run, third.run) == sent(model.calls[:half], one.run, three.run)
     assert await in_thread(stored, first.session) == await in_thread(stored, one.session)
+
+
+def sent(asked: list[ModelRequest], *runs: str) -> Any:
+    """What the model server got, with the same names for the runs in its ids."""
+    text = json.dumps([request.body(stream=False) for request in asked])
+    for number, run in enumerate(runs):
+        text = text.replace(run.replace("-", ""), str(number))
+    return json.loads(text)
+
+
+def stored(session_id: str) -> Any:
+    """What is kept of a session: transcript, runs, counters, records of its turns, and the owner's memories."""
+    session = Session.objects.get(pk=session_id)
+    runs = Run.objects.filter(session=session).order_by("id")
+    return (
+        list(Message.objects.filter(session=session).order_by("seq").values_list("role", "kind", "text")),
+        list(runs.values_list("turn", "state", "counted", "text", "usage")),
+        (session.turns, session.turns_since_memory_review, session.title),
+        ThreadRecord.objects.filter(run_id__in=[run.pk for run in runs]).count(),
+        list(Memory.objects.filter(book__owner=session.owner).values_list("content", "target", "write_origin")),
+    )
 
 
 async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
