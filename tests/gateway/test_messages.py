@@ -201,7 +201,9 @@ async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent
     assert "/memory view" in got.text
     assert got.json["stop_reason"] == "end_turn"
     events = await stream(alice_api, "/memory help")
-    assert "/memory view" in "".join(event["delta"]["text"] for event in events if "index" in event and "delta" in event)
+    assert "/memory view" in "".join(
+        event["delta"]["text"] for event in events if "index" in event and "delta" in event
+    )
     assert model.calls == []
 
 
@@ -222,7 +224,11 @@ async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, a
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "without text"),
         ({"messages": [{"role": "user", "content": " "}]}, "empty"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}]},
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}
+                ]
+            },
             "base64 or url",
         ),
         ({"tools": [{"input_schema": {}}]}, "tools[0].name"),

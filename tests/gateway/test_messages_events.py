@@ -145,9 +145,7 @@ async def test_why_the_model_stopped(
 
 async def test_cached_tokens_are_counted_apart(alice_api: Api, agent: Agent, plays: Plays) -> None:
     details = {"cached_tokens": 60, "cache_write_tokens": 30}
-    plays(
-        [{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details}
-    )
+    plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
     assert (await stream(alice_api, "hi"))[-2]["usage"] == {
         "input_tokens": 10,
         "output_tokens": 3,

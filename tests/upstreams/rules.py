@@ -47,9 +47,7 @@ RULES: dict[str, Rules] = {
         metadata_alone=False,
         extra=(("system_fingerprint", "fp_1"), ("service_tier", "default")),
     ),
-    "azure": Rules(
-        form="azure", fields=frozenset({"max_tokens", "top_k"}), header="api-key", metadata_alone=False
-    ),
+    "azure": Rules(form="azure", fields=frozenset({"max_tokens", "top_k"}), header="api-key", metadata_alone=False),
     "gemini": Rules(
         form="list",
         fields=frozenset({"seed", "store", "frequency_penalty", "top_k", "reasoning"}),
