@@ -122,11 +122,9 @@ async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
 
 def _command_message(answered: CommandTurn, *, stream: bool) -> HttpResponseBase:
     events = list(text_events(answered.agent_name, answered.text))
-    response: HttpResponseBase
+    response: HttpResponseBase = json_response(whole_message(events))
     if stream:
         response = sse.response(_sent(events))
-    else:
-        response = json_response(whole_message(events))
     response["x-daybook-session"] = str(answered.session_id)
     response["x-daybook-run"] = str(answered.turn_id)
     return response

@@ -1,5 +1,5 @@
-"""Content blocks of the Anthropic Messages API as parts of chat messages. Blocks of what only Anthropic's servers do are
-left out, and so is thinking: what a model's server said beside its calls is kept here, and found again by their ids."""
+"""Content blocks of the Anthropic Messages API as parts of chat messages. Blocks of what only Anthropic's servers do
+are left out, and so is thinking: what a model's server said with its calls is stored, and found by their ids."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

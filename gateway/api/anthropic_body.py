@@ -17,7 +17,7 @@ from gateway.api.anthropic_blocks import (
     plain,
     result_message,
 )
-from gateway.api.openai_body import CompletionBody, checked_body
+from gateway.api.openai_body import CompletionBody, completion_body
 from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
@@ -28,7 +28,8 @@ _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
 # A line of Claude Code's that changes with every request: it would be the end of every cached prefix.
 _BILLING = "x-anthropic-billing-header:"
-_REMINDER = re.compile(r"\s*<system-reminder>.*</system-reminder>\s*", re.DOTALL)
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_NAMED_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})$")
 
 
 def read_messages(raw: bytes) -> CompletionBody:
@@ -40,7 +41,7 @@ def read_messages(raw: bytes) -> CompletionBody:
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
     tools = body["tools"] if isinstance(body.get("tools"), list) else []
-    asked = checked_body(
+    asked = completion_body(
         {
             "model": body.get("model"),
             "messages": [*_system(body.get("system")), *_messages(messages)],
@@ -80,12 +81,17 @@ def _add_asked(found: list[Message], blocks: Sequence[Block], where: str) -> Non
     results = [block for block in blocks if block.get("type") == "tool_result"]
     found.extend(result_message(block, where) for block in results)
     parts = parts_of([block for block in blocks if block.get("type") != "tool_result"], where)
-    if results and all(_REMINDER.fullmatch(str(part.get("text", ""))) for part in parts):
+    if results and all(_is_reminder(part) for part in parts):
         # What the client adds to its tools' results is nobody's new message: the turn goes on with the results.
         for part in parts:
             _add_to_result(found, str(part["text"]))
     elif parts or not results:
         found.append({"role": "user", "content": plain(parts)})
+
+
+def _is_reminder(part: Mapping[str, Any]) -> bool:
+    text, (begin, end) = str(part.get("text", "")).strip(), _REMINDER
+    return text.startswith(begin) and text.endswith(end) and text.find(end) == len(text) - len(end)
 
 
 def _add_between(found: list[Message], text: str) -> None:
@@ -154,9 +160,6 @@ def _output(body: Mapping[str, Any]) -> dict[str, Any]:
         schema = {"name": "answer", "schema": form.get("schema"), "strict": True}
         found["response_format"] = {"type": "json_schema", "json_schema": schema}
     return found
-
-
-_NAMED_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})$")
 
 
 def session_in(metadata: Mapping[str, Any]) -> str:

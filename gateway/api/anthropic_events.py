@@ -1,5 +1,5 @@
-"""The events of one message of the Anthropic Messages API, made from what a model says in pieces. One block is open at a
-time and blocks are numbered without holes, so what belongs to another block waits until the open one is complete."""
+"""The events of one message of the Anthropic Messages API, made from what a model says in pieces. One block is open at
+a time and blocks are numbered without holes: what belongs to another block waits until the open one is complete."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ class MessageEvents:
         if self._begun:
             return
         self._begun = True
-        message = {
+        message: Event = {
             "id": f"msg_{uuid7().hex}",
             "type": "message",
             "role": "assistant",

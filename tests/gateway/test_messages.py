@@ -121,6 +121,7 @@ async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
             "content": [result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
         },
     ]
+    tail[-1]["content"].append(reminder)
     third = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])
     assert (third.session, third.text) == (first.session, "Stopped.")
     assert third.run != first.run
@@ -205,6 +206,13 @@ async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent
         event["delta"]["text"] for event in events if "index" in event and "delta" in event
     )
     assert model.calls == []
+
+
+async def test_a_temporary_message_leaves_nothing(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    await send(alice_api, "I am vegetarian", metadata={"temporary": "true"})
+    assert (await in_thread(Session.objects.get)).temporary
+    assert model.calls[0].tools == ()
 
 
 async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, alice: Any) -> None:

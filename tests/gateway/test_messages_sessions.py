@@ -135,7 +135,7 @@ async def count(api: Api, *messages: Any, **body: Any) -> int:
 
 async def test_tokens_are_counted_with_what_daybook_adds(alice_api: Api, alice: Owner, agent: Agent) -> None:
     few = await count(alice_api, "hi")
-    assert 0 < few
+    assert few > 0
     assert await count(alice_api, "hi " * 400) >= few + 250
     assert await count(alice_api, "hi", tools=[LOOKUP]) > few
     assert await count(alice_api, "hi", system="Be kind.") > few
