@@ -73,9 +73,8 @@ def is_code_task(messages: Sequence[dict[str, Any]], *, request_class: str, max_
     if request_class in _CODE_CLASSES:
         return True
     said = [message for message in messages if message.get("role") in {"user", "assistant"}]
-    if not said or said[-1]["role"] != "user":
-        return False
-    if _matches(_CODE_USER_PROMPTS, said[-1]):
+    users = [message for message in said if message["role"] == "user"]
+    if users and _matches(_CODE_USER_PROMPTS, users[-1]):
         return True
     alone = len(said) == 1 and not tools
     instructed = messages[0].get("role") == "system" and _matches(_CODE_SYSTEM_PROMPTS, messages[0])

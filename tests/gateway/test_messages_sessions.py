@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
+from gateway.api.anthropic_answer import whole_message
 from gateway.models import Agent, Message, Run, Session
 from memories.database import in_thread
 from memories.models import Owner
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
-from tests.gateway.messages import PATH, asks, send, stream
+from tests.gateway.messages import PATH, asks, result, send, stream
 from tests.scripted_model import ScriptedModel, calls
 
 ID = "0f1e2d3c-4b5a-4978-8877-665544332211"
@@ -124,6 +125,10 @@ async def test_a_task_is_streamed_with_its_calls(alice_api: Api, agent: Agent, m
     events = await stream(alice_api, "[SUGGESTION MODE: now]", tools=[LOOKUP])
     assert events[1]["content_block"]["name"] == "lookup"
     assert events[-2]["delta"]["stop_reason"] == "tool_use"
+    model.script("Yes.")
+    made = whole_message(events)["content"]
+    tail = [{"role": "assistant", "content": made}, {"role": "user", "content": [result(made[0])]}]
+    assert (await send(alice_api, "[SUGGESTION MODE: now]", *tail, tools=[LOOKUP])).text == "Yes."
     assert not await in_thread(Message.objects.exists)
 
 
