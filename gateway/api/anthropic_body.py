@@ -77,16 +77,20 @@ def _messages(given: Sequence[Any]) -> list[Message]:
 
 
 def _add_asked(found: list[Message], blocks: Sequence[Block], where: str) -> None:
-    """Append a message of the user: results of tools are messages of their own, before its words."""
+    """Append a message of the user: results of tools are messages of their own, before its words. What the client
+    itself reminds the model of is nobody's words: it goes with the results, or into a system message."""
     results = [block for block in blocks if block.get("type") == "tool_result"]
     found.extend(result_message(block, where) for block in results)
     parts = parts_of([block for block in blocks if block.get("type") != "tool_result"], where)
-    if results and all(_is_reminder(part) for part in parts):
-        # What the client adds to its tools' results is nobody's new message: the turn goes on with the results.
-        for part in parts:
+    reminders = [part for part in parts if _is_reminder(part)]
+    words = [part for part in parts if not _is_reminder(part)]
+    if results and not words:
+        for part in reminders:
             _add_to_result(found, str(part["text"]))
-    elif parts or not results:
-        found.append({"role": "user", "content": plain(parts)})
+        return
+    if reminders and words:
+        found.append({"role": "system", "content": plain(reminders)})
+    found.append({"role": "user", "content": plain(words or reminders)})
 
 
 def _is_reminder(part: Mapping[str, Any]) -> bool:
@@ -110,7 +114,7 @@ def _add_to_result(found: list[Message], text: str) -> None:
 
 
 def _is_custom(tool: Any) -> bool:
-    """Return True for a tool of the client; tools that Anthropic's servers run are not offered."""
+    """Return True for a tool that the client defines; those that only Anthropic's models know are not offered."""
     return isinstance(tool, dict) and tool.get("type") in {None, "custom"}
 
 

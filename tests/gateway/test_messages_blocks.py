@@ -176,7 +176,7 @@ def test_the_choice_of_a_tool(given: dict[str, Any], expected: dict[str, Any]) -
     assert parameters(tool_choice=given) == expected
 
 
-def test_tools_of_anthropic_s_servers_are_not_offered() -> None:
+def test_tools_that_anthropic_defines_are_not_offered() -> None:
     custom = {"type": "custom", "name": "lookup", "input_schema": {"type": "object"}, **CACHED}
     search = {"type": "web_search_20260101", "name": "web_search"}
     function = {"name": "lookup", "parameters": {"type": "object"}}

@@ -121,6 +121,15 @@ async def test_keys_that_may_less(alice: Owner, agent: Agent) -> None:
     assert (await limited.post(f"{PATH}/count_tokens", asks("hi")))[0] == 404
 
 
+async def test_a_key_s_rate_holds_here_too(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    api = Api((await in_thread(key_make, alice, requests_per_minute=1))[1])
+    assert (await send(api, "hi")).status == 200
+    refused = await send(api, "hi")
+    assert refused.error == (429, "rate_limit_error")
+    assert int(refused.headers["retry-after"]) > 0
+
+
 async def test_a_silent_stream_sends_pings(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:

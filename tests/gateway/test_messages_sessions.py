@@ -68,6 +68,31 @@ async def test_the_header_of_daybook_wins(alice_api: Api, agent: Agent, model: S
     assert (await in_thread(Session.objects.get)).external_id == "mine"
 
 
+def with_reminder(words: str) -> dict[str, Any]:
+    reminder = {"type": "text", "text": f"<system-reminder>\nThe user's notes, at {words}\n</system-reminder>\n"}
+    return {"role": "user", "content": [reminder, {"type": "text", "text": words}]}
+
+
+async def test_reminders_are_nobody_s_words(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.", "Fine.")
+    first = await send(alice_api, with_reminder("hi"))
+    assert "at hi" in model.calls[0].messages[0]["content"]
+    second = await send(alice_api, "hi", "Hello.", with_reminder("How are you?"))
+    assert second.session == first.session  # although the first reminder is gone
+    roles = [message["role"] for message in model.calls[1].messages]
+    assert roles == ["system", "user", "assistant", "system", "user"]
+    assert "at How are you?" in model.calls[1].messages[3]["content"]
+    texts = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("text", flat=True)))
+    assert texts == ["hi", "Hello.", "How are you?", "Fine."]
+
+
+async def test_a_reminder_alone_is_a_message(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    message = with_reminder("hi")
+    await send(alice_api, {**message, "content": message["content"][:1]})
+    assert model.calls[0].messages[-1] == {"role": "user", "content": message["content"][0]["text"]}
+
+
 def title() -> dict[str, Any]:
     return {"system": "Generate a concise, sentence-case title (3-7 words) that captures the main topic."}
 
