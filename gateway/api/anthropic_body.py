@@ -22,7 +22,7 @@ from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
 from memories.json_input import read_json
 
-_ROLES = frozenset({"user", "assistant", "system"})
+_ROLES = ("user", "assistant", "system")
 _SAME = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 _EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
@@ -115,7 +115,7 @@ def _add_to_result(found: list[Message], text: str) -> None:
 
 def _is_custom(tool: Any) -> bool:
     """Return True for a tool that the client defines; those that only Anthropic's models know are not offered."""
-    return isinstance(tool, dict) and tool.get("type") in {None, "custom"}
+    return isinstance(tool, dict) and tool.get("type") in (None, "custom")
 
 
 def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
@@ -140,10 +140,11 @@ def _tool_choice(given: Any) -> dict[str, Any]:
     if not isinstance(given, dict):
         return {}
     found: dict[str, Any] = {}
-    if given.get("type") == "tool":
+    kind = str(given.get("type"))
+    if kind == "tool":
         found["tool_choice"] = {"type": "function", "function": {"name": given.get("name")}}
-    elif given.get("type") in _TOOL_CHOICES:
-        found["tool_choice"] = _TOOL_CHOICES[given["type"]]
+    elif kind in _TOOL_CHOICES:
+        found["tool_choice"] = _TOOL_CHOICES[kind]
     else:
         raise InvalidRequest("`tool_choice.type` is one of auto, any, tool, none.", param="tool_choice")
     if given.get("disable_parallel_tool_use"):

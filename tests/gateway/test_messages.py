@@ -1,5 +1,6 @@
 """POST /v1/messages: the turns of chat completions in the form of the Anthropic Messages API"""
 
+import asyncio
 import json
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway.messages import PATH, asks, result, send, stream
 from tests.gateway.v1 import ask
-from tests.scripted_model import Says, ScriptedModel, calls, says
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
 FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
@@ -267,3 +268,16 @@ async def test_a_stream_that_breaks_ends_with_an_error_event(
     told = json.loads(data.removeprefix("data: "))
     assert (told["type"], told["error"]["type"], told["error"]["message"]) == ("error", "api_error", "It is down.")
     assert len(told["error"]["details"]["memory_changes"]) == 1
+
+
+async def test_a_client_that_goes_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
+    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    async with asyncio.timeout(2):
+        while b'"lo"' not in await anext(response.source):
+            pass
+        await response.source.aclose()
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.text) == ("stopped", "Hello")
+    again = await send(alice_api, "hi", "Hello", "Go on")
+    assert again.session == str(run.session_id)

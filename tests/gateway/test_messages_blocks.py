@@ -4,11 +4,15 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from gateway.api.anthropic_body import read_messages
+from gateway.api.anthropic_body import read_messages, session_in
 from gateway.models import Agent
+from memories.errors import DomainError
 from tests.conftest import Api
 from tests.gateway.messages import send
+from tests.properties import BOUNDED, odd_object
 from tests.scripted_model import ScriptedModel
 
 CACHED = {"cache_control": {"type": "ephemeral"}}
@@ -154,13 +158,13 @@ async def test_system_messages_keep_their_place_and_part_no_call_from_its_result
 
 def parameters(**body: Any) -> dict[str, Any]:
     """What is asked for beside the messages."""
-    given = {"model": "assistant", "messages": [{"role": "user", "content": "hi"}], **body}
-    read = read_messages(json.dumps(given).encode())
+    asked = {"model": "assistant", "messages": [{"role": "user", "content": "hi"}], **body}
+    read = read_messages(json.dumps(asked).encode())
     return {**read.parameters, **({"tools": list(read.tools)} if read.tools else {})}
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("choice", "expected"),
     [
         ({"type": "auto"}, {"tool_choice": "auto"}),
         ({"type": "any"}, {"tool_choice": "required"}),
@@ -172,8 +176,8 @@ def parameters(**body: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_the_choice_of_a_tool(given: dict[str, Any], expected: dict[str, Any]) -> None:
-    assert parameters(tool_choice=given) == expected
+def test_the_choice_of_a_tool(choice: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert parameters(tool_choice=choice) == expected
 
 
 def test_tools_that_anthropic_defines_are_not_offered() -> None:
@@ -199,3 +203,39 @@ def test_what_has_no_counterpart_is_left_out() -> None:
             "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True},
         },
     }
+
+
+_TYPES = st.sampled_from(["text", "image", "document", "tool_use", "tool_result", "search_result", "custom", "base64"])
+_BLOCK = odd_object(
+    type=_TYPES,
+    text=st.just("hi"),
+    content=st.just([{"type": "text", "text": "hi"}]),
+    source=odd_object(type=_TYPES, data=st.just("aGk="), content=st.just("hi")),
+    id=st.just("a"),
+    name=st.just("lookup"),
+)
+_MESSAGES = st.lists(
+    odd_object(role=st.sampled_from(["user", "assistant", "system"]), content=st.lists(_BLOCK, max_size=2)),
+    min_size=1,
+    max_size=3,
+)
+_REST = odd_object(
+    system=st.lists(_BLOCK, max_size=2),
+    tools=st.lists(_BLOCK, max_size=2),
+    tool_choice=_BLOCK,
+    output_config=odd_object(effort=st.just("low"), format=_BLOCK),
+    metadata=odd_object(user_id=st.just("{}")),
+    stop_sequences=st.just(["END"]),
+)
+
+
+@BOUNDED
+@given(_MESSAGES, _REST)
+def test_whatever_comes_is_read_or_refused(messages: list[Any], rest: dict[str, Any]) -> None:
+    raw = json.dumps({**rest, "model": "assistant", "messages": messages}).encode()
+    try:
+        body = read_messages(raw)
+    except DomainError:
+        return
+    assert isinstance(session_in(body.metadata), str)
+    assert json.dumps([body.messages, body.parameters, body.tools])
