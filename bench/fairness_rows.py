@@ -81,6 +81,16 @@ def _chat(messages: Callable[[int], list[dict[str, object]]], **more: object) ->
     )
 
 
+def _message(number: int) -> dict[str, object]:
+    messages = [{"role": "user", "content": _text(number, LARGEST_MESSAGE)}]
+    return {"model": "plain", "max_tokens": 100, "messages": messages}
+
+
+def _blocks(number: int, count: int) -> dict[str, object]:
+    blocks = [{"type": "text", "text": f"{number} {index}"} for index in range(count)]
+    return {"model": "plain", "max_tokens": 100, "messages": [{"role": "user", "content": blocks}]}
+
+
 def _tool(name: str, arguments: Callable[[int], object]) -> Row:
     def call(world: World, number: int) -> Call:
         params = {"name": name, "arguments": arguments(number)}
@@ -204,6 +214,10 @@ OPERATIONS: dict[str, Row] = {
     "chat_completions: deep": lambda world, number: Call(
         "POST", "/v1/chat/completions", _deep(number), {"Content-Type": "application/json"}
     ),
+    "messages": _post("/v1/messages", _message),
+    "messages: 10,000 blocks": _post("/v1/messages", lambda n: _blocks(n, 10_000)),
+    "count_tokens": _post("/v1/messages/count_tokens", _message),
+    "count_tokens: 10,000 blocks": _post("/v1/messages/count_tokens", lambda n: _blocks(n, 10_000)),
     "mcp_post": _post("/mcp", lambda n: {"jsonrpc": "2.0", "id": n, "method": "tools/list"}),
     "mcp_post: deep": lambda world, number: Call("POST", "/mcp", _deep(number), {"Content-Type": "application/json"}),
 }

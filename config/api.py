@@ -2,7 +2,7 @@
 
 from ninja import NinjaAPI
 
-from gateway.api import keys, openai, sessions
+from gateway.api import anthropic, keys, openai, sessions
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
@@ -34,5 +34,6 @@ v1 = NinjaAPI(
     openapi_url=None,
 )
 v1.add_router("", openai.router)
+v1.add_router("", anthropic.router)
 install_handlers(api)
 install_handlers(v1)

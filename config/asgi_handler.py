@@ -17,9 +17,10 @@ from django.urls import set_script_prefix
 
 from config.bodies import SMALL_BYTES, Disconnected, Receive, Scope, Send, body_of, has_body
 from config.middleware import refused_page
+from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.body_parser import read_ahead
 from gateway.api.errors import as_domain_error, error_response
-from gateway.requests import OPERATIONS, is_api, request_id_of
+from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
 from gateway.sse import EventStream
 from memories.errors import DomainError, InvalidRequest
 
@@ -111,9 +112,12 @@ async def _disconnect(receive: Receive) -> None:
 
 async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
     """Answer a request that never became one."""
-    response = error_response(error)
     given = dict(scope["headers"]).get(b"x-request-id", b"").decode("latin1")
-    response["x-request-id"] = request_id_of(given)
+    request_id.set(request_id_of(given))
+    response = error_response(error, scope["path"])
+    response["x-request-id"] = request_id.get()
+    if is_anthropic(scope["path"]):
+        response["request-id"] = request_id.get()
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-store"
     await _send_response(response, send)

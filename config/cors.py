@@ -41,6 +41,7 @@ CORS_REQUEST_HEADERS = (
 CORS_ANSWER_HEADERS = (
     "etag",
     "mcp-session-id",
+    "request-id",
     "retry-after",
     "www-authenticate",
     "x-daybook-run",

@@ -45,7 +45,7 @@ _last: tuple[float, list[Metric]] | None = None
 async def metrics(request: HttpRequest) -> HttpResponse:
     """The figures in Prometheus' text format; 404 while DAYBOOK_METRICS is off."""
     if not settings.METRICS:
-        return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."))
+        return error_response(NotFound("Metrics are off; DAYBOOK_METRICS=1 turns them on."), request.path_info)
     facts = await _facts()
     body = await in_read_thread(lambda: generate_latest(registry) + _render(facts))
     return HttpResponse(body, content_type=CONTENT_TYPE_LATEST, headers={"Cache-Control": "no-store"})

@@ -18,6 +18,7 @@ from django.middleware.security import SecurityMiddleware
 from django.utils.html import format_html
 from servestatic.middleware import ServeStaticMiddleware
 
+from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
 from gateway.requests import (
     client_address,
@@ -64,12 +65,12 @@ def _policy(path: str) -> str:
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
-def _as_json(response: HttpResponseBase) -> HttpResponseBase:
+def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
     """What Django or ninja answer as a page or as plain text, as the APIs' JSON."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
-    answer = error_response(error_of_status(response.status_code))
+    answer = error_response(error_of_status(response.status_code, path), path)
     if allow := response.headers.get("Allow"):
         answer.headers["Allow"] = allow
     return answer
@@ -140,9 +141,11 @@ class RequestBoundary:
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if is_api(request.path_info):
-            response = _as_json(response)
+            response = _as_json(response, request.path_info)
         headers = response.headers
         headers["x-request-id"] = request_id.get()
+        if is_anthropic(request.path_info):
+            headers["request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"
         if not is_api(request.path_info):
             headers.setdefault("Content-Security-Policy", _policy(request.path_info))

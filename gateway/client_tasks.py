@@ -39,6 +39,18 @@ _SYSTEM_PROMPTS = (
     re.compile(r"^\s*You (?:will |need to )?generate (?:a )?(?:short|concise|brief)[^.\n]{0,40} title", re.IGNORECASE),
 )
 
+# Claude Code's, which come with the whole conversation and its tools, and those before its only message.
+_CODE_USER_PROMPTS = (
+    re.compile(r"^\s*\[SUGGESTION MODE:"),
+    re.compile(r"^\s*<policy_spec>"),
+    re.compile(r"^\s*Your task is to create a detailed summary of the conversation so far\b"),
+)
+_CODE_SYSTEM_PROMPTS = (
+    re.compile(r"\bsentence-case title\b"),
+    re.compile(r"\bAnalyze if this message indicates a new conversation topic\b"),
+)
+_CODE_CLASSES = frozenset({"auxiliary", "compaction"})
+
 
 def is_client_task(messages: Sequence[dict[str, Any]], metadata: dict[str, Any]) -> bool:
     """Return True if the request is a task of the client: `metadata.task` says so, or the client's own prompt is the
@@ -53,6 +65,20 @@ def is_client_task(messages: Sequence[dict[str, Any]], metadata: dict[str, Any])
     if last.get("role") == "system" and _matches(_USER_PROMPTS, last):
         return True
     return len(said) == 1 and messages[0].get("role") == "system" and _matches(_SYSTEM_PROMPTS, messages[0])
+
+
+def is_code_task(messages: Sequence[dict[str, Any]], *, request_class: str, max_tokens: Any, tools: bool) -> bool:
+    """Return True if the request is a task of Claude Code: its header says so, its own prompt is the last message or
+    stands before the only one, or a lone message without tools may be answered with one token, to see whether it is."""
+    if request_class in _CODE_CLASSES:
+        return True
+    said = [message for message in messages if message.get("role") in {"user", "assistant"}]
+    users = [message for message in said if message["role"] == "user"]
+    if users and _matches(_CODE_USER_PROMPTS, users[-1]):
+        return True
+    alone = len(said) == 1 and not tools
+    instructed = messages[0].get("role") == "system" and _matches(_CODE_SYSTEM_PROMPTS, messages[0])
+    return alone and (max_tokens == 1 or instructed)
 
 
 def _matches(prompts: Sequence[re.Pattern[str]], message: dict[str, Any]) -> bool:

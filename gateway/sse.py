@@ -40,10 +40,17 @@ class Alive:
     """A generator of pieces, run in a task of its own, so that a comment can be sent while it is silent: while our
     tools work, or the model does. Comments come after ten to twenty seconds without a piece.
 
-    `late_error` writes an error as a piece, where it is raised after a comment was sent."""
+    `late_error` writes an error as a piece, where it is raised after a comment was sent. `keep_alive` is the comment,
+    or an event of an API that has one for this."""
 
-    def __init__(self, pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes] | None = None) -> None:
+    def __init__(
+        self,
+        pieces: AsyncGenerator[bytes],
+        late_error: Callable[[Exception], bytes] | None = None,
+        keep_alive: bytes = KEEP_ALIVE,
+    ) -> None:
         self._pieces = pieces
+        self._keep_alive = keep_alive
         self._late_error = late_error
         self._ready: asyncio.Queue[bytes | None] = asyncio.Queue(_AHEAD)
         self._first: bytes | None = None
@@ -104,15 +111,17 @@ class Alive:
 
     def _look(self) -> None:
         if self._quiet and self._ready.empty():
-            self._ready.put_nowait(KEEP_ALIVE)
+            self._ready.put_nowait(self._keep_alive)
         self._quiet = True
         self._timer = asyncio.get_running_loop().call_later(KEEP_ALIVE_SECONDS, self._look)
 
 
-async def begin(pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes]) -> Alive:
+async def begin(
+    pieces: AsyncGenerator[bytes], late_error: Callable[[Exception], bytes], keep_alive: bytes = KEEP_ALIVE
+) -> Alive:
     """Run a generator up to its first piece, or to the first comment where that takes long: what goes wrong until then
     is raised, what goes wrong later is a piece."""
-    alive = Alive(pieces, late_error)
+    alive = Alive(pieces, late_error, keep_alive)
     await alive.begin()
     return alive
 

@@ -24,5 +24,11 @@ def book_state_to_read(owner_id: UUID, name: str) -> BookState:
     return BookState.of(_book(owner_id, name))
 
 
+def book_state_if_made(owner_id: UUID, name: str) -> BookState | None:
+    """Return the state of a book that is only read; None for one that does not exist yet."""
+    book = only_row(Book.objects.filter(owner_id=owner_id, name=name))
+    return BookState.of(book) if book else None
+
+
 def _book(owner_id: UUID, name: str) -> Book:
     return only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)

@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 
+from gateway.api.anthropic_errors import NOT_HERE, anthropic_error, anthropic_status, is_anthropic
 from memories.database import overloaded
 from memories.errors import DomainError, Forbidden, InvalidRequest, NotFound, TooLarge, Unauthorized
 
@@ -29,9 +30,12 @@ class InternalError(DomainError):
     code, http_type, http_status = "internal_error", "api_error", 500
 
 
-def error_response(error: DomainError) -> HttpResponse:
-    """The JSON answer of an error."""
-    response = HttpResponse(json.dumps(error.as_json()), content_type="application/json", status=error.http_status)
+def error_response(error: DomainError, path: str) -> HttpResponse:
+    """The JSON answer of an error to a request for this path, in the form of that API."""
+    body, status = error.as_json(), error.http_status
+    if is_anthropic(path):
+        body, status = anthropic_error(error), anthropic_status(error)
+    response = HttpResponse(json.dumps(body), content_type="application/json", status=status)
     if retry_after := error.details.get("retry_after"):
         response["Retry-After"] = _whole_seconds(str(retry_after))
     return response
@@ -54,8 +58,10 @@ _BY_STATUS: dict[int, DomainError] = {
 }
 
 
-def error_of_status(status: int) -> DomainError:
+def error_of_status(status: int, path: str) -> DomainError:
     """Return the error for an answer that something below the APIs gave as a page."""
+    if status == 404 and is_anthropic(path):
+        return NotFound(NOT_HERE)
     return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 
@@ -89,7 +95,7 @@ def install_handlers(api: NinjaAPI) -> None:
     """Install the handler in an API."""
 
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
-        return error_response(as_domain_error(error))
+        return error_response(as_domain_error(error), request.path_info)
 
     for kind in (
         DomainError,

@@ -64,12 +64,26 @@ class Dialect:
 
 
 _NO_MORE_TOKENS_FIELD = {"max_completion_tokens": "max_tokens"}
+_ALL_TOKENS_FIELD = {"max_tokens": "max_completion_tokens"}
+# What clients of other APIs send as a matter of course, and OpenAI refuses.
+_REFUSED_BY_OPENAI = ("top_k", "messages.content.cache_control")
 
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect(name="openai", metadata_alone=False),
-        Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False),
+        Dialect(
+            name="openai",
+            drop=_REFUSED_BY_OPENAI,
+            rename=_ALL_TOKENS_FIELD,
+            metadata_alone=False,
+        ),
+        Dialect(
+            name="azure",
+            drop=_REFUSED_BY_OPENAI,
+            rename=_ALL_TOKENS_FIELD,
+            headers={"api-key": "{key}"},
+            metadata_alone=False,
+        ),
         Dialect(
             name="gemini",
             drop=("seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"),
@@ -109,8 +123,8 @@ DIALECTS: Mapping[str, Dialect] = {
     )
 }
 
-# Speaks like OpenAI, and is not OpenAI: its own rules on what is stored do not hold there.
-_UNKNOWN = replace(DIALECTS["openai"], metadata_alone=True)
+# Speaks like OpenAI, and is not OpenAI: its own rules on what it refuses do not hold there.
+_UNKNOWN = Dialect(name="openai")
 
 # Ends of host names, or ports of this machine.
 ADDRESSES: Mapping[str, str] = {

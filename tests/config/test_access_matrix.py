@@ -113,6 +113,16 @@ API: dict[str, tuple[str, str, Any]] = {
         "/v1/chat/completions",
         {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]},
     ),
+    "POST /v1/messages": (
+        "uuinfiuui",
+        "/v1/messages",
+        {"model": "assistant", "messages": [{"role": "user", "content": "/memory help"}]},
+    ),
+    "POST /v1/messages/count_tokens": (
+        "uuiniiuui",
+        "/v1/messages/count_tokens",
+        {"model": "assistant", "messages": [{"role": "user", "content": "hi"}]},
+    ),
 }
 PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
 OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"

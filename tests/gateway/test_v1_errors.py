@@ -235,4 +235,4 @@ async def test_a_plain_request_id_is_kept(alice_api: Api, agent: Agent) -> None:
     ("wait", "header"), [("0.4", "1"), (2, "2"), ("7", "7"), ("Wed, 21 Oct 2026 07:28:00 GMT",) * 2]
 )
 def test_retry_after_is_in_whole_seconds_or_a_date(wait: object, header: str) -> None:
-    assert error_response(RateLimited("Wait.", retry_after=wait))["Retry-After"] == header
+    assert error_response(RateLimited("Wait.", retry_after=wait), "/api/sessions")["Retry-After"] == header

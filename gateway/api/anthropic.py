@@ -1,0 +1,159 @@
+"""/v1/messages: the Anthropic Messages API. A translation: the turns are those of chat completions."""
+
+import json
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseBase
+from ninja import Router
+
+from gateway import sse
+from gateway.agents.configuration import consolidation_settings_of
+from gateway.agents.rows import agent_find, agent_settings
+from gateway.api.anthropic_answer import (
+    PING,
+    error_event,
+    plain_events,
+    streamed,
+    text_events,
+    turn_events,
+    whole,
+    whole_message,
+)
+from gateway.api.anthropic_body import read_messages, session_in
+from gateway.api.anthropic_events import Event
+from gateway.api.openai_body import CompletionBody
+from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
+from gateway.authentication import require_writer
+from gateway.client_tasks import is_code_task
+from gateway.command_syntax import without_commands
+from gateway.commands import CommandTurn, answer_v1, command_in
+from gateway.injection import injected_blocks
+from gateway.passthrough import PlainRequest, plain_request
+from gateway.requests import request_id
+from gateway.runs.context import AgentConfig
+from gateway.runs.resolve import MAX_EXTERNAL_ID, V1Request
+from gateway.tokens import estimate
+from gateway.turns import Turn, TurnOptions
+from memories import tools as memory_tools
+from memories.batches import in_slices_to_the_end
+from memories.books import book_state_if_made
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread
+from memories.tokens import text_tokens
+
+router = Router()
+_LARGE_BYTES = 64_000
+
+
+@router.post("/messages")
+async def messages(request: ApiRequest) -> HttpResponseBase:
+    """A message, streamed or not."""
+    caller: Caller = request.auth
+    require_writer(caller)
+    body = await _read(request)
+    if not _is_turn(request, body):
+        return await _plain(caller, body)
+    asked = _v1_request(request, body)
+    if command_in(body.messages):
+        answered = await in_slices_to_the_end(answer_v1(caller, asked))
+        return _command_message(answered, stream=body.stream)
+    context = await open_turn(caller, replace(asked, messages=without_commands(asked.messages)))
+    turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+    if not body.stream:
+        return headed(json_response(await whole(turn_events(turn))), context)
+    # The first event is waited for here: what goes wrong before it is answered with a status, not with a 200.
+    events = await sse.begin(streamed(turn_events(turn)), error_event, PING)
+    return headed(sse.response(events), context)
+
+
+@router.post("/messages/count_tokens")
+async def count_tokens(request: ApiRequest) -> HttpResponse:
+    """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
+    body = await _read(request)
+    counted = await in_read_thread(_estimate, request.auth, body, turn=_is_turn(request, body))
+    return json_response({"input_tokens": counted})
+
+
+async def _read(request: ApiRequest) -> CompletionBody:
+    if len(request.body) > _LARGE_BYTES:  # reading it takes a while: not on the event loop
+        return await in_read_thread(read_messages, request.body)
+    return read_messages(request.body)
+
+
+def _is_turn(request: ApiRequest, body: CompletionBody) -> bool:
+    return body.is_turn and not is_code_task(
+        body.messages,
+        request_class=request.headers.get("x-claude-code-request-class", ""),
+        max_tokens=body.parameters.get("max_tokens"),
+        tools=bool(body.tools),
+    )
+
+
+def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
+    """Return the request for a turn. Claude Code names its session, and a part of it that another of its agents works
+    on; it asks several of ours within one session."""
+    asked = v1_request_of(request, body)
+    if asked.session_ref:
+        return asked
+    header = request.headers.get
+    named = header("x-claude-code-session-id", "") or session_in(body.metadata)
+    session_ref = " ".join(name for name in (named, header("x-claude-code-agent-id", "")) if name)
+    if not named or len(session_ref) > MAX_EXTERNAL_ID:
+        return asked
+    return replace(asked, session_ref=session_ref, shared_ref=True)
+
+
+async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
+    """Answer a request that is not a turn of a conversation."""
+    asked = PlainRequest(
+        agent=body.agent,
+        messages=body.messages,
+        tools=body.tools,
+        parameters=body.parameters,
+        request_id=request_id.get(),
+    )
+    events = plain_events(await in_read_thread(plain_request, caller, asked), body.agent, stream=body.stream)
+    if not body.stream:
+        return json_response(await whole(events))
+    return sse.response(await sse.begin(streamed(events), error_event, PING))
+
+
+def _command_message(answered: CommandTurn, *, stream: bool) -> HttpResponseBase:
+    events = list(text_events(answered.agent_name, answered.text))
+    response: HttpResponseBase = json_response(whole_message(events))
+    if stream:
+        response = sse.response(_sent(events))
+    response["x-daybook-session"] = str(answered.session_id)
+    response["x-daybook-run"] = str(answered.turn_id)
+    return response
+
+
+async def _sent(events: list[Event]) -> AsyncGenerator[bytes]:
+    for event in events:
+        yield sse.event(event["type"], event)
+
+
+def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
+    """Return about how many tokens the first model step would get. Raises ModelNotFound, Unauthorized."""
+    agent = agent_find(caller, body.agent)
+    counted = estimate(body.messages) + _tokens_of(body.tools)
+    if not turn:
+        return counted
+    config = AgentConfig(
+        name=agent.name,
+        version=agent.version,
+        settings=agent_settings(agent),
+        consolidation=consolidation_settings_of(agent),
+    )
+    counted += text_tokens(config.settings.instructions)
+    book = book_state_if_made(caller.owner_id, agent.book) if caller.remembers else None
+    if caller.remembers and (config.settings.memory_tools or config.consolidation.enabled):
+        ours = memory_tools.tools_of_turn(memory=config.settings.memory_tools)
+        counted += _tokens_of(memory_tools.definitions(ours))
+    return counted + (text_tokens(injected_blocks(book, config)) if book else 0)
+
+
+def _tokens_of(tools: Sequence[dict[str, Any]]) -> int:
+    return text_tokens(json.dumps(tools, ensure_ascii=False)) if tools else 0

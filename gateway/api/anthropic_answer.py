@@ -1,0 +1,177 @@
+"""What /v1/messages answers: a turn, or a task of the client, as the events of one message. An answer that is not
+streamed is put together from the same events, so both say the same."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from django.conf import settings
+
+from gateway import sse
+from gateway.api.anthropic_errors import anthropic_error
+from gateway.api.anthropic_events import Event, MessageEvents
+from gateway.api.errors import as_domain_error
+from gateway.models import Run
+from gateway.runs.client_tools import ClientCalls, tool_names
+from gateway.steps import ModelStep, complete_step, stream_step
+from gateway.turns import Delta, Done, Turn
+from gateway.upstream import ModelRequest
+from gateway.upstream.usage import usage_since
+from memories.ids import uuid7
+
+PING = sse.event("ping", {"type": "ping"})
+_STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
+_STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
+_REASONING = ("reasoning_content", "reasoning")
+
+
+async def turn_events(turn: Turn) -> AsyncGenerator[Event]:
+    """Run a turn to its end; yields the events of its message. Raises DomainErrors."""
+    context = turn.context
+    message = MessageEvents(context.agent.name)
+    async with aclosing(turn.events()) as events:
+        async for event in events:
+            if isinstance(event, Delta):
+                if event.choice.get("index"):
+                    continue
+                for said in message.take(_thought(event.choice), event.text, event.calls):
+                    yield said
+            elif isinstance(event, Done):
+                waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
+                usage = usage_since(event.output.usage, context.resumed_usage)
+                reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
+                for said in message.end(*reason, _usage(usage)):
+                    yield said
+
+
+async def plain_events(request: ModelRequest, agent: str, *, stream: bool) -> AsyncGenerator[Event]:
+    """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
+    message = MessageEvents(agent)
+    deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
+    step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
+    theirs = tool_names(request.tools) if request.tools else None
+    calls = ClientCalls(uuid7(), start=0, theirs=theirs, ours=())
+    async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
+        async for choice, text in choices:
+            if choice.get("index"):
+                continue
+            for said in message.take(_thought(choice), text, calls.news(step.calls)):
+                yield said
+    for said in message.take("", "", calls.news(step.calls, ended=True)):
+        yield said
+    result = step.result()
+    called = bool(calls.shown(step.calls, result.calls))
+    reason = _stop_reason(result.finish_reason, result.choice, request.parameters, called=called)
+    for said in message.end(*reason, _usage(result.usage)):
+        yield said
+
+
+def text_events(agent: str, text: str) -> Iterator[Event]:
+    """Yield the events of a message for which no model was asked."""
+    message = MessageEvents(agent)
+    yield from message.take("", text, ())
+    yield from message.end("end_turn", None, _usage({}))
+
+
+async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
+    """Return the events as they are sent. A DomainError before the first one is raised, so that it can be answered with
+    a status; a later one is an event."""
+    started = False
+    try:
+        async with aclosing(events):
+            async for event in events:
+                started = True
+                yield sse.event(event["type"], event)
+    except Exception as error:
+        if not started:
+            raise
+        yield error_event(error)
+
+
+def error_event(error: Exception) -> bytes:
+    """Return an error as the last event of a stream."""
+    return sse.event("error", anthropic_error(as_domain_error(error)))
+
+
+async def whole(events: AsyncIterator[Event]) -> dict[str, Any]:
+    """Return the message that the events are. Raises what they raise."""
+    return whole_message([event async for event in events])
+
+
+def whole_message(events: Sequence[Event]) -> dict[str, Any]:
+    """Return the message that these events are."""
+    message: dict[str, Any] = {}
+    blocks: list[dict[str, Any]] = []
+    pieces: list[list[str]] = []
+    for event in events:
+        if event["type"] == "message_start":
+            message = event["message"]
+        elif event["type"] == "content_block_start":
+            blocks.append(dict(event["content_block"]))
+            pieces.append([])
+        elif event["type"] == "content_block_delta":
+            delta = event["delta"]
+            if delta["type"] == "signature_delta":
+                blocks[-1]["signature"] = delta["signature"]
+            else:
+                pieces[-1].append(delta[_PIECE[delta["type"]]])
+        elif event["type"] == "message_delta":
+            message = {**message, **event["delta"], "usage": event["usage"]}
+    for block, said in zip(blocks, pieces, strict=True):
+        if block["type"] == "tool_use":
+            block["input"] = _input("".join(said))
+        else:
+            block[block["type"]] = "".join(said)
+    return {**message, "content": blocks}
+
+
+_PIECE = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
+
+
+def _input(arguments: str) -> dict[str, Any]:
+    """Return a call's arguments as the object that clients expect; what is not one stands in one."""
+    try:
+        given = json.loads(arguments or "{}")
+    except (ValueError, RecursionError):
+        given = arguments
+    return given if isinstance(given, dict) else {"arguments": given}
+
+
+def _thought(choice: Mapping[str, Any]) -> str:
+    """Return what a choice holds of the model's thinking, in the fields in which servers give it."""
+    said = choice.get("delta") or choice.get("message")
+    texts = (said.get(name) for name in _REASONING) if isinstance(said, dict) else ()
+    return next((text for text in texts if isinstance(text, str) and text), "")
+
+
+def _stop_reason(
+    finish_reason: str, choice: Mapping[str, Any], parameters: Mapping[str, Any], *, called: bool
+) -> tuple[str, str | None]:
+    """Return `stop_reason` and `stop_sequence`. `choice` is the one that ended the answer, or the whole answer."""
+    if called:
+        return "tool_use", None
+    choices = choice.get("choices")
+    last = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else choice
+    for name in _STOPPED_BY:
+        if isinstance(last.get(name), str) and last[name] in (parameters.get("stop") or ()):
+            return "stop_sequence", last[name]
+    return _STOP_REASONS.get(finish_reason, "end_turn"), None
+
+
+def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
+    """Return the usage of an upstream in Anthropic's figures, where `input_tokens` are those no cache knows."""
+    details = usage.get("prompt_tokens_details") or {}
+    read, written = _figure(details, "cached_tokens"), _figure(details, "cache_write_tokens")
+    return {
+        "input_tokens": max(_figure(usage, "prompt_tokens") - read - written, 0),
+        "output_tokens": _figure(usage, "completion_tokens"),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+    }
+
+
+def _figure(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return max(value, 0) if isinstance(value, int) else 0

@@ -1,0 +1,181 @@
+"""The body of a request to /v1/messages, translated to the chat completion request that asks for the same. What has no
+counterpart there is left out: clients send many fields that only one server knows."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from gateway.api.anthropic_blocks import (
+    Block,
+    Message,
+    assistant_message,
+    blocks_of,
+    joined_text,
+    parts_of,
+    plain,
+    result_message,
+)
+from gateway.api.openai_body import CompletionBody, completion_body
+from gateway.upstream.outgoing import joined_content
+from memories.errors import InvalidRequest
+from memories.json_input import read_json
+
+_ROLES = ("user", "assistant", "system")
+_SAME = ("max_tokens", "temperature", "top_p", "top_k")
+_TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
+# A line of Claude Code's that changes with every request: it would be the end of every cached prefix.
+_BILLING = "x-anthropic-billing-header:"
+_REMINDER = ("<system-reminder>", "</system-reminder>")
+_NAMED_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})$")
+
+
+def read_messages(raw: bytes) -> CompletionBody:
+    """Return what a request asks for, in the terms of chat completions. Raises InvalidRequest, TooLarge."""
+    body = read_json(raw)
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body is a JSON object.")
+    messages = body.get("messages")
+    if not isinstance(messages, list) or not messages:
+        raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
+    tools = body["tools"] if isinstance(body.get("tools"), list) else []
+    asked = completion_body(
+        {
+            "model": body.get("model"),
+            "messages": [*_system(body.get("system")), *_messages(messages)],
+            "stream": body.get("stream"),
+            "tools": [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools) if _is_custom(tool)],
+            **_parameters(body),
+        }
+    )
+    metadata = body.get("metadata")
+    return replace(asked, metadata=metadata) if isinstance(metadata, dict) else asked
+
+
+def _system(given: Any) -> list[Message]:
+    blocks = blocks_of(given, "system") if given else []
+    parts = [part for part in parts_of(blocks, "system") if not str(part.get("text", "")).startswith(_BILLING)]
+    return [{"role": "system", "content": plain(parts)}] if parts else []
+
+
+def _messages(given: Sequence[Any]) -> list[Message]:
+    found: list[Message] = []
+    for at, message in enumerate(given):
+        where = f"messages[{at}]"
+        if not isinstance(message, dict) or message.get("role") not in _ROLES:
+            raise InvalidRequest(f"{where} is an object with the role user or assistant.", param=where)
+        blocks = blocks_of(message.get("content"), f"{where}.content")
+        if message["role"] == "assistant":
+            found.append(assistant_message(blocks, where))
+        elif message["role"] == "system":
+            _add_between(found, joined_text(blocks))
+        else:
+            _add_asked(found, blocks, f"{where}.content")
+    return found
+
+
+def _add_asked(found: list[Message], blocks: Sequence[Block], where: str) -> None:
+    """Append a message of the user: results of tools are messages of their own, before its words. What the client
+    itself reminds the model of is nobody's words: it goes with the results, or into a system message."""
+    results = [block for block in blocks if block.get("type") == "tool_result"]
+    found.extend(result_message(block, where) for block in results)
+    parts = parts_of([block for block in blocks if block.get("type") != "tool_result"], where)
+    reminders = [part for part in parts if _is_reminder(part)]
+    words = [part for part in parts if not _is_reminder(part)]
+    if results and not words:
+        for part in reminders:
+            _add_to_result(found, str(part["text"]))
+        return
+    if reminders and words:
+        found.append({"role": "system", "content": plain(reminders)})
+    found.append({"role": "user", "content": plain(words or reminders)})
+
+
+def _is_reminder(part: Mapping[str, Any]) -> bool:
+    text, (begin, end) = str(part.get("text", "")).strip(), _REMINDER
+    return text.startswith(begin) and text.endswith(end) and text.find(end) == len(text) - len(end)
+
+
+def _add_between(found: list[Message], text: str) -> None:
+    """Append a system message that stands within the conversation. It must not part calls from their results, nor
+    stand behind the results that a turn goes on with."""
+    last = found[-1] if found else {}
+    if last.get("role") == "tool":
+        _add_to_result(found, text)
+    elif text:
+        found.insert(len(found) - bool(last.get("tool_calls")), {"role": "system", "content": text})
+
+
+def _add_to_result(found: list[Message], text: str) -> None:
+    if text:
+        found[-1] = {**found[-1], "content": joined_content(found[-1]["content"], text)}
+
+
+def _is_custom(tool: Any) -> bool:
+    """Return True for a tool that the client defines; those that only Anthropic's models know are not offered."""
+    return isinstance(tool, dict) and tool.get("type") in (None, "custom")
+
+
+def _tool(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
+    if not isinstance(tool.get("name"), str):
+        raise InvalidRequest(f"{where}.name is text.", param=f"{where}.name")
+    function = {"name": tool["name"], "parameters": tool.get("input_schema") or {"type": "object"}}
+    for name in ("description", "strict"):
+        if tool.get(name) is not None:
+            function[name] = tool[name]
+    return {"type": "function", "function": function}
+
+
+def _parameters(body: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: body[name] for name in _SAME if body.get(name) is not None}
+    stops = body.get("stop_sequences")
+    if isinstance(stops, list) and stops:
+        found["stop"] = stops
+    return {**found, **_tool_choice(body.get("tool_choice")), **_output(body)}
+
+
+def _tool_choice(given: Any) -> dict[str, Any]:
+    if not isinstance(given, dict):
+        return {}
+    found: dict[str, Any] = {}
+    kind = str(given.get("type"))
+    if kind == "tool":
+        found["tool_choice"] = {"type": "function", "function": {"name": given.get("name")}}
+    elif kind in _TOOL_CHOICES:
+        found["tool_choice"] = _TOOL_CHOICES[kind]
+    else:
+        raise InvalidRequest("`tool_choice.type` is one of auto, any, tool, none.", param="tool_choice")
+    if given.get("disable_parallel_tool_use"):
+        found["parallel_tool_calls"] = False
+    return found
+
+
+def _output(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how hard the model shall think, and the form of its answer."""
+    config = body.get("output_config")
+    config = config if isinstance(config, dict) else {}
+    found: dict[str, Any] = {}
+    effort = config.get("effort")
+    if isinstance(effort, str) and effort in _EFFORTS:
+        found["reasoning_effort"] = _EFFORTS[effort]
+    form = config.get("format") or body.get("output_format")
+    if isinstance(form, dict) and form.get("type") == "json_schema":
+        schema = {"name": "answer", "schema": form.get("schema"), "strict": True}
+        found["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return found
+
+
+def session_in(metadata: Mapping[str, Any]) -> str:
+    """Return the session that Claude Code names within `metadata.user_id`, as JSON or at its end; "" for none."""
+    user_id = metadata.get("user_id")
+    if not isinstance(user_id, str):
+        return ""
+    if match := _NAMED_SESSION.search(user_id):
+        return match[1]
+    try:
+        named = json.loads(user_id).get("session_id")
+    except (ValueError, AttributeError, RecursionError):
+        return ""
+    return named if isinstance(named, str) else ""

@@ -1,0 +1,53 @@
+"""Errors as the Anthropic Messages API writes them: the same refusals, statuses and words, in its form."""
+
+from typing import Any
+
+from gateway.errors import RequestRefused
+from gateway.requests import request_id
+from memories.errors import DomainError, ModelNotFound, Overloaded
+
+PATH = "/v1/messages"
+NOT_HERE = f"There is nothing here. Of the Messages API there are POST {PATH} and POST {PATH}/count_tokens."
+_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_OVERLOADED = 529
+# By these words clients know that they have to shorten the conversation.
+_TOO_LONG = "prompt is too long"
+_TOO_LONG_CODE = "context_length_exceeded"
+
+
+def is_anthropic(path: str) -> bool:
+    """Return True if a path's answers have Anthropic's form."""
+    return path == PATH or path.startswith(PATH + "/")
+
+
+def anthropic_status(error: DomainError) -> int:
+    """Return the status of an error: the same as everywhere, but 529 for an overload."""
+    return _OVERLOADED if isinstance(error, Overloaded) else error.http_status
+
+
+def anthropic_error(error: DomainError) -> dict[str, Any]:
+    """Return the body of an error. Beside Anthropic's fields it names what a failed answer wrote to memory, if any."""
+    status = anthropic_status(error)
+    told: dict[str, Any] = {
+        "type": _TYPES.get(status, "api_error" if status >= 500 else "invalid_request_error"),
+        "message": _message(error),
+    }
+    if changes := error.details.get("memory_changes"):
+        told["details"] = {"memory_changes": changes}
+    return {"type": "error", "error": told, "request_id": request_id.get()}
+
+
+def _message(error: DomainError) -> str:
+    message = str(error)
+    if isinstance(error, ModelNotFound):
+        return f"{message} `model` names an agent of Daybook: GET /v1/models lists them."
+    too_long = isinstance(error, RequestRefused) and error.upstream_code == _TOO_LONG_CODE
+    return f"{_TOO_LONG}: {message}" if too_long and _TOO_LONG not in message.lower() else message

@@ -1,0 +1,283 @@
+"""POST /v1/messages: the turns of chat completions in the form of the Anthropic Messages API"""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.upstream import ModelRequest
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Memory, ThreadRecord
+from tests.conftest import Api
+from tests.factories import key_make
+from tests.gateway.messages import PATH, asks, result, send, stream
+from tests.gateway.v1 import ask
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
+
+LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
+FIRST, SECOND = ("lookup", '{"q": "a"}'), ("lookup", '{"q": "b"}')
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+
+
+async def test_a_message_is_answered(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    got = await send(alice_api, "hi", system="Be kind.", temperature=0.5, stop_sequences=["END"], top_k=3)
+    assert got.status == 200
+    assert got.json == {
+        "id": got.json["id"],
+        "type": "message",
+        "role": "assistant",
+        "model": "assistant",
+        "content": [{"type": "text", "text": "Hello."}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {
+            "input_tokens": 7,
+            "output_tokens": 3,
+            "cache_creation_input_tokens": 0,
+            "cache_read_input_tokens": 0,
+        },
+    }
+    assert got.json["id"].startswith("msg_")
+    assert got.headers["request-id"] == got.headers["x-request-id"]
+    asked = model.calls[0]
+    assert asked.parameters == {"max_tokens": 500, "temperature": 0.5, "stop": ["END"], "top_k": 3}
+    assert asked.messages == (
+        {"role": "system", "content": "You are terse.\n\nBe kind."},
+        {"role": "user", "content": "hi"},
+    )
+    run = await in_thread(Run.objects.get)
+    assert (str(run.pk), str(run.session_id), run.text) == (got.run, got.session, "Hello.")
+
+
+async def test_a_stream_has_its_events_in_order(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    events = await stream(alice_api, "hi")
+    assert [event["type"] for event in events] == [
+        "message_start",
+        "content_block_start",
+        "content_block_delta",
+        "content_block_delta",
+        "content_block_stop",
+        "message_delta",
+        "message_stop",
+    ]
+    assert [event["delta"] for event in events[2:4]] == [
+        {"type": "text_delta", "text": "Hel"},
+        {"type": "text_delta", "text": "lo."},
+    ]
+    assert events[-2]["delta"] == {"stop_reason": "end_turn", "stop_sequence": None}
+    assert (events[-2]["usage"]["input_tokens"], events[-2]["usage"]["output_tokens"]) == (7, 3)
+
+
+async def test_tools_of_the_client_go_on_with_their_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(FIRST, SECOND)), "Found it.", "Yes.")
+    first = await send(alice_api, "Look it up", tools=[LOOKUP])
+    text, one, two = first.json["content"]
+    assert (first.json["stop_reason"], text["text"]) == ("tool_use", "One moment.")
+    assert [(call["type"], call["name"], call["input"]) for call in (one, two)] == [
+        ("tool_use", "lookup", {"q": "a"}),
+        ("tool_use", "lookup", {"q": "b"}),
+    ]
+    assert model.calls[0].tools[0] == {
+        "type": "function",
+        "function": {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}},
+    }
+    said = {"role": "assistant", "content": first.json["content"]}
+    results = {"role": "user", "content": [result(one, "A"), result(two, [{"type": "text", "text": "B"}])]}
+    second = await send(alice_api, "Look it up", said, results, tools=[LOOKUP])
+    assert (second.run, second.session, second.text) == (first.run, first.session, "Found it.")
+    assert second.json["id"] != first.json["id"]  # clients take messages of one id for one
+    assert second.json["usage"]["output_tokens"] == 3
+    assert [(sent["role"], sent.get("content")) for sent in model.calls[1].messages[-2:]] == [
+        ("tool", "A"),
+        ("tool", "B"),
+    ]
+    done = {"role": "assistant", "content": second.json["content"]}
+    third = await send(alice_api, "Look it up", said, results, done, {"role": "user", "content": "Good"})
+    assert third.session == first.session
+    assert (await in_thread(Session.objects.get)).turns == 2
+
+
+async def test_words_beside_results_are_a_new_turn_but_reminders_are_not(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(FIRST), calls(SECOND), "Stopped.")
+    first = await send(alice_api, "Look it up", tools=[LOOKUP])
+    reminder = {"type": "text", "text": "<system-reminder>\nNo todos.\n</system-reminder>"}
+    tail = [
+        {"role": "assistant", "content": first.json["content"]},
+        {"role": "user", "content": [result(first.json["content"][0]), reminder]},
+    ]
+    second = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])
+    assert second.run == first.run
+    assert model.calls[1].messages[-1]["content"] == f"42\n\n{reminder['text']}"
+    tail += [
+        {"role": "assistant", "content": second.json["content"]},
+        {
+            "role": "user",
+            "content": [result(second.json["content"][0]), {"type": "text", "text": "Enough."}],
+        },
+    ]
+    tail[-1]["content"].append(reminder)
+    third = await send(alice_api, "Look it up", *tail, tools=[LOOKUP])
+    assert (third.session, third.text) == (first.session, "Stopped.")
+    assert third.run != first.run
+    assert (await in_thread(Session.objects.get)).turns == 2
+
+
+async def test_ours_run_and_stay_hidden(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(ADD, FIRST), "Done.")
+    first = await send(alice_api, "Look it up", tools=[LOOKUP])
+    (call,) = first.json["content"]
+    assert call["name"] == "lookup"
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
+    tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result(call)]}]
+    assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
+
+
+async def test_a_conversation_is_the_same_in_both_apis(
+    alice_api: Api, charlie_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    """What the model server gets, what is stored and what is remembered."""
+    steps: tuple[Any, ...] = (
+        Says(pieces=("One moment.",), calls=(ADD, FIRST)),
+        "Found it.",
+        calls(ADD),
+        "As I said.",
+    )
+    function = {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}}
+    question, thanks = {"role": "user", "content": "Look it up"}, {"role": "user", "content": "Thanks"}
+    system = {"role": "system", "content": "Be kind."}
+
+    model.script(*steps)
+    more: dict[str, Any] = {"tools": [{"type": "function", "function": function}], "max_tokens": 500, "stop": ["END"]}
+    one = await ask(alice_api, system, question, **more)
+    called = one.json["choices"][0]["message"]
+    tail = [called, {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "42"}]
+    two = await ask(alice_api, system, question, *tail, **more)
+    three = await ask(alice_api, system, question, *tail, {"role": "assistant", "content": two.text}, thanks, **more)
+    assert one.session == two.session == three.session
+
+    model.script(*steps)
+    more = {"tools": [LOOKUP], "system": "Be kind.", "stop_sequences": ["END"]}
+    first = await send(charlie_api, question, **more)
+    use = first.json["content"][-1]
+    blocks = [{"role": "assistant", "content": first.json["content"]}, {"role": "user", "content": [result(use)]}]
+    second = await send(charlie_api, question, *blocks, **more)
+    answer = {"role": "assistant", "content": second.json["content"]}
+    third = await send(charlie_api, question, *blocks, answer, thanks, **more)
+    assert first.session == second.session == third.session
+    assert [message.text for message in (first, second, third)] == [one.text, two.text, three.text]
+    half = len(model.calls) // 2
+    assert sent(model.calls[half:], first.run, third.run) == sent(model.calls[:half], one.run, three.run)
+    assert await in_thread(stored, first.session) == await in_thread(stored, one.session)
+
+
+def sent(asked: list[ModelRequest], *runs: str) -> Any:
+    """What the model server got, with the same names for the runs in its ids."""
+    text = json.dumps([request.body(stream=False) for request in asked])
+    for number, run in enumerate(runs):
+        text = text.replace(run.replace("-", ""), str(number))
+    return json.loads(text)
+
+
+def stored(session_id: str) -> Any:
+    """What is kept of a session: transcript, runs, counters, records of its turns, and the owner's memories."""
+    session = Session.objects.get(pk=session_id)
+    runs = Run.objects.filter(session=session).order_by("id")
+    return (
+        list(Message.objects.filter(session=session).order_by("seq").values_list("role", "kind", "text")),
+        list(runs.values_list("turn", "state", "counted", "text", "usage")),
+        (session.turns, session.turns_since_memory_review, session.title),
+        ThreadRecord.objects.filter(run_id__in=[run.pk for run in runs]).count(),
+        list(Memory.objects.filter(book__owner=session.owner).values_list("content", "target", "write_origin")),
+    )
+
+
+async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    got = await send(alice_api, "/memory help")
+    assert "/memory view" in got.text
+    assert got.json["stop_reason"] == "end_turn"
+    events = await stream(alice_api, "/memory help")
+    assert "/memory view" in "".join(
+        event["delta"]["text"] for event in events if "index" in event and "delta" in event
+    )
+    assert model.calls == []
+
+
+async def test_a_temporary_message_leaves_nothing(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    await send(alice_api, "I am vegetarian", metadata={"temporary": "true"})
+    assert (await in_thread(Session.objects.get)).temporary
+    assert model.calls[0].tools == ()
+
+
+async def test_a_key_may_come_as_x_api_key(agent: Agent, model: ScriptedModel, alice: Any) -> None:
+    model.script("Hello.")
+    api = Api("")
+    api.headers = {"x-api-key": (await in_thread(key_make, alice))[1]}
+    assert (await send(api, "hi")).text == "Hello."
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ({"messages": []}, "messages"),
+        ({"model": ""}, "model"),
+        ({"messages": [{"role": "robot", "content": "hi"}]}, "messages[0]"),
+        ({"messages": [{"role": "user", "content": 3}]}, "messages[0].content"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "without text"),
+        ({"messages": [{"role": "user", "content": " "}]}, "empty"),
+        (
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}]}
+                ]
+            },
+            "base64 or url",
+        ),
+        ({"tools": [{"input_schema": {}}]}, "tools[0].name"),
+        ({"tool_choice": {"type": "some"}}, "auto, any, tool, none"),
+    ],
+)
+async def test_what_is_wrong_is_named(alice_api: Api, agent: Agent, body: dict[str, Any], words: str) -> None:
+    status, got = await alice_api.post(PATH, {**asks("hi"), **body})
+    assert (status, got["type"], got["error"]["type"]) == (400, "error", "invalid_request_error")
+    assert words in got["error"]["message"]
+
+
+async def test_an_upstream_that_fails_is_an_api_error(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(UpstreamError("It is down."), UpstreamError("It is down."))
+    got = await send(alice_api, "hi")
+    assert got.error == (502, "api_error")
+    status, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    assert (status, json.loads(text)["error"]) == (502, {"type": "api_error", "message": "It is down."})
+
+
+async def test_a_stream_that_breaks_ends_with_an_error_event(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(ADD), Says(pieces=("Well",), calls=(ADD,)), UpstreamError("It is down."))
+    _, text = await alice_api.stream(PATH, asks("hi", stream=True))
+    name, data = text.strip().split("\n\n")[-1].split("\n")
+    assert name == "event: error"
+    told = json.loads(data.removeprefix("data: "))
+    assert (told["type"], told["error"]["type"], told["error"]["message"]) == ("error", "api_error", "It is down.")
+    assert len(told["error"]["details"]["memory_changes"]) == 1
+
+
+async def test_a_client_that_goes_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")), "Yes.")
+    response = await alice_api.raw("POST", PATH, asks("hi", stream=True))
+    async with asyncio.timeout(2):
+        while b'"lo"' not in await anext(response.source):
+            pass
+        await response.source.aclose()
+    run = await in_thread(Run.objects.get)
+    assert (run.state, run.text) == ("stopped", "Hello")
+    again = await send(alice_api, "hi", "Hello", "Go on")
+    assert again.session == str(run.session_id)

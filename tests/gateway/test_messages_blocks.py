@@ -1,0 +1,241 @@
+"""/v1/messages: what a request holds, as the model server gets it"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.api.anthropic_body import read_messages, session_in
+from gateway.models import Agent
+from memories.errors import DomainError
+from tests.conftest import Api
+from tests.gateway.messages import send
+from tests.properties import BOUNDED, odd_object
+from tests.scripted_model import ScriptedModel
+
+CACHED = {"cache_control": {"type": "ephemeral"}}
+PNG = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk="}}
+PNG_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
+
+
+def text(words: str, **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": words, **more}
+
+
+def user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def use(call_id: str = "toolu_1") -> dict[str, Any]:
+    return {"type": "tool_use", "id": call_id, "name": "lookup", "input": {"q": "ä"}}
+
+
+def brought(call_id: str = "toolu_1", **more: Any) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": call_id, **more}
+
+
+async def sent(api: Api, model: ScriptedModel, *messages: Any, **body: Any) -> list[dict[str, Any]]:
+    """The messages that go upstream, behind our system message."""
+    model.script("Yes.")
+    got = await send(api, *messages, **body)
+    assert got.status == 200, got.json
+    return list(model.calls[-1].messages[1:])
+
+
+async def test_the_marks_of_a_cache_are_kept(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    billing = text("x-anthropic-billing-header: v=2; cch=12345;")
+    (asked,) = await sent(
+        alice_api, model, user(text("hi", **CACHED)), system=[billing, text("Be kind."), text("Be terse.", **CACHED)]
+    )
+    assert asked["content"] == [text("hi", **CACHED)]
+    assert model.calls[0].messages[0]["content"] == [
+        text("You are terse."),
+        text("Be kind."),
+        text("Be terse.", **CACHED),
+    ]
+
+
+async def test_images_and_documents(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    pdf = {"type": "base64", "media_type": "application/pdf", "data": "aGk="}
+    (asked,) = await sent(
+        alice_api,
+        model,
+        user(
+            text("Look:"),
+            text(""),
+            PNG,
+            {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}},
+            {"type": "document", "source": pdf, "title": "a.pdf"},
+            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "Words."}},
+            {"type": "search_result", "title": "T", "source": "https://example.org", "content": [text("Found.")]},
+            {"type": "container_upload", "file_id": "f"},
+        ),
+    )
+    assert asked["content"] == [
+        text("Look:"),
+        PNG_PART,
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
+        text("Words."),
+        text("T\n\nhttps://example.org\n\nFound."),
+    ]
+
+
+async def test_results_of_a_client_s_own_calls(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    """Calls that Daybook did not make: a conversation that began elsewhere."""
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "of somebody else"}
+    server = {"type": "server_tool_use", "id": "srv", "name": "web_search", "input": {}}
+    asked = await sent(
+        alice_api,
+        model,
+        "hi",
+        {
+            "role": "assistant",
+            "content": [
+                thinking,
+                {"type": "redacted_thinking", "data": "x"},
+                text("One moment."),
+                server,
+                use("a"),
+                use("b"),
+                use("c"),
+            ],
+        },
+        user(
+            brought("a", content=[text("No"), text("good")], is_error=True),
+            brought("b"),
+            brought("c", content=[text("Seen:"), PNG], **CACHED),
+            text("And?"),
+        ),
+    )
+    call = {"type": "function", "function": {"name": "lookup", "arguments": '{"q": "ä"}'}}
+    assert asked == [
+        {"role": "user", "content": "hi"},
+        {
+            "role": "assistant",
+            "content": "One moment.",
+            "tool_calls": [{"id": name, **call} for name in ("a", "b", "c")],
+        },
+        {"role": "tool", "tool_call_id": "a", "content": "Error:\n\nNo\n\ngood"},
+        {"role": "tool", "tool_call_id": "b", "content": " "},
+        {"role": "tool", "tool_call_id": "c", "content": [text("Seen:"), {**PNG_PART, **CACHED}]},
+        {"role": "user", "content": "And?"},
+    ]
+
+
+async def test_system_messages_keep_their_place_and_part_no_call_from_its_result(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    def system(words: str) -> dict[str, Any]:
+        return {"role": "system", "content": words}
+
+    asked = await sent(
+        alice_api,
+        model,
+        "hi",
+        {"role": "assistant", "content": "Hello."},
+        system("One."),
+        user(text("Look it up")),
+        {"role": "assistant", "content": [use()]},
+        system("Two."),
+        user(brought(content="42")),
+        system("Three."),
+        user(text("And?")),
+    )
+    assert [(message["role"], message["content"]) for message in asked] == [
+        ("user", "hi"),
+        ("assistant", "Hello."),
+        ("system", "One."),
+        ("user", "Look it up"),
+        ("system", "Two."),
+        ("assistant", None),
+        ("tool", "42\n\nThree."),
+        ("user", "And?"),
+    ]
+
+
+def parameters(**body: Any) -> dict[str, Any]:
+    """What is asked for beside the messages."""
+    asked = {"model": "assistant", "messages": [{"role": "user", "content": "hi"}], **body}
+    read = read_messages(json.dumps(asked).encode())
+    return {**read.parameters, **({"tools": list(read.tools)} if read.tools else {})}
+
+
+@pytest.mark.parametrize(
+    ("choice", "expected"),
+    [
+        ({"type": "auto"}, {"tool_choice": "auto"}),
+        ({"type": "any"}, {"tool_choice": "required"}),
+        ({"type": "none"}, {"tool_choice": "none"}),
+        ({"type": "tool", "name": "lookup"}, {"tool_choice": {"type": "function", "function": {"name": "lookup"}}}),
+        (
+            {"type": "auto", "disable_parallel_tool_use": True},
+            {"tool_choice": "auto", "parallel_tool_calls": False},
+        ),
+    ],
+)
+def test_the_choice_of_a_tool(choice: dict[str, Any], expected: dict[str, Any]) -> None:
+    assert parameters(tool_choice=choice) == expected
+
+
+def test_tools_that_anthropic_defines_are_not_offered() -> None:
+    custom = {"type": "custom", "name": "lookup", "input_schema": {"type": "object"}, **CACHED}
+    search = {"type": "web_search_20260101", "name": "web_search"}
+    function = {"name": "lookup", "parameters": {"type": "object"}}
+    assert parameters(tools=[search, custom]) == {"tools": [{"type": "function", "function": function}]}
+    assert parameters(tools="none") == {}
+
+
+def test_what_has_no_counterpart_is_left_out() -> None:
+    form = {"type": "json_schema", "schema": {"type": "object"}}
+    assert parameters(
+        thinking={"type": "enabled", "budget_tokens": 1024},
+        context_management={"edits": []},
+        service_tier="auto",
+        metadata={"user_id": "somebody"},
+        output_config={"effort": "max", "format": form},
+    ) == {
+        "reasoning_effort": "high",
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": "answer", "schema": {"type": "object"}, "strict": True},
+        },
+    }
+
+
+_TYPES = st.sampled_from(["text", "image", "document", "tool_use", "tool_result", "search_result", "custom", "base64"])
+_BLOCK = odd_object(
+    type=_TYPES,
+    text=st.just("hi"),
+    content=st.just([{"type": "text", "text": "hi"}]),
+    source=odd_object(type=_TYPES, data=st.just("aGk="), content=st.just("hi")),
+    id=st.just("a"),
+    name=st.just("lookup"),
+)
+_MESSAGES = st.lists(
+    odd_object(role=st.sampled_from(["user", "assistant", "system"]), content=st.lists(_BLOCK, max_size=2)),
+    min_size=1,
+    max_size=3,
+)
+_REST = odd_object(
+    system=st.lists(_BLOCK, max_size=2),
+    tools=st.lists(_BLOCK, max_size=2),
+    tool_choice=_BLOCK,
+    output_config=odd_object(effort=st.just("low"), format=_BLOCK),
+    metadata=odd_object(user_id=st.just("{}")),
+    stop_sequences=st.just(["END"]),
+)
+
+
+@BOUNDED
+@given(_MESSAGES, _REST)
+def test_whatever_comes_is_read_or_refused(messages: list[Any], rest: dict[str, Any]) -> None:
+    raw = json.dumps({**rest, "model": "assistant", "messages": messages}).encode()
+    try:
+        body = read_messages(raw)
+    except DomainError:
+        return
+    assert isinstance(session_in(body.metadata), str)
+    assert json.dumps([body.messages, body.parameters, body.tools])

@@ -1,0 +1,165 @@
+"""/v1/messages: blocks and events, from pieces in any order"""
+
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from gateway.api.anthropic_answer import whole_message
+from gateway.models import Agent
+from tests.conftest import Api
+from tests.gateway.messages import result, send, stream
+from tests.scripted_model import ScriptedModel
+
+LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
+Plays = Callable[..., list[Any]]
+
+
+def piece(index: int, arguments: str = "", name: str = "") -> dict[str, Any]:
+    named = {"id": f"up_{index}", "type": "function"} if name else {}
+    call = {"index": index, **named, "function": {"arguments": arguments, **({"name": name} if name else {})}}
+    return {"tool_calls": [call]}
+
+
+@pytest.fixture
+def plays(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Plays:
+    """Let the model answer with these steps, each a list of deltas; the last choice of each has `end`. The requests."""
+
+    def put(*steps: Sequence[dict[str, Any]], usage: Any = None, **end: Any) -> list[Any]:
+        waiting, asked = list(steps), []
+        last = {"finish_reason": "stop", **end}
+
+        async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
+            asked.append(request)
+            for delta in waiting.pop(0):
+                yield {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+            yield {"choices": [{"index": 0, "delta": {}, **last}]}
+            if usage:
+                yield {"choices": [], "usage": usage}
+
+        async def complete(request: Any) -> dict[str, Any]:
+            asked.append(request)
+            message: dict[str, Any] = {"role": "assistant"}
+            for delta in waiting.pop(0):
+                message |= delta
+            return {"choices": [{"index": 0, "message": message, **last}], "usage": usage}
+
+        monkeypatch.setattr(model, "stream", streamed)
+        monkeypatch.setattr(model, "complete", complete)
+        return asked
+
+    return put
+
+
+async def blocks(api: Api, **body: Any) -> list[dict[str, Any]]:
+    """The blocks that a stream is put together to."""
+    content: list[dict[str, Any]] = whole_message(await stream(api, "hi", **body))["content"]
+    return content
+
+
+@pytest.mark.parametrize("name", ["reasoning_content", "reasoning"])
+async def test_thinking_is_a_block_with_a_signature(alice_api: Api, agent: Agent, plays: Plays, name: str) -> None:
+    plays([{name: "Let me "}, {name: "see."}, {"content": "\n\n"}, {"content": "Yes."}], usage={"prompt_tokens": 7})
+    events = await stream(alice_api, "hi")
+    assert [event["delta"] for event in events if event["type"] == "content_block_delta"] == [
+        {"type": "thinking_delta", "thinking": "Let me "},
+        {"type": "thinking_delta", "thinking": "see."},
+        {"type": "signature_delta", "signature": "daybook"},
+        {"type": "text_delta", "text": "\n\nYes."},
+    ]
+    assert events[1]["content_block"] == {"type": "thinking", "thinking": "", "signature": ""}
+
+
+async def test_an_answer_in_one_piece_says_the_same(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([{"reasoning_content": "Hm."}, {"content": "Yes."}])
+    got = await send(alice_api, "hi")
+    assert got.json["content"] == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "daybook"},
+        {"type": "text", "text": "Yes."},
+    ]
+
+
+async def test_thinking_after_text_is_a_block_of_its_own(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([{"content": "Yes"}, {"reasoning": "Really?"}, {"content": " indeed."}])
+    assert [block["type"] for block in await blocks(alice_api)] == ["text", "thinking", "text"]
+
+
+async def test_white_space_before_a_call_is_no_block(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([{"content": ""}, {"content": "\n\n"}, piece(0, "{}", name="lookup")])
+    (call,) = await blocks(alice_api, tools=[LOOKUP])
+    assert (call["type"], call["input"]) == ("tool_use", {})
+
+
+async def test_pieces_of_several_calls_are_sorted(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays(
+        [
+            {"content": "So:"},
+            piece(0, '{"q": ', name="lookup"),
+            piece(1, '{"q": ', name="lookup"),
+            piece(0, '"a"}'),
+            piece(1, '"b"}'),
+            piece(2, name="lookup"),
+            {"content": "There."},
+        ],
+        finish_reason="tool_calls",
+    )
+    found = await blocks(alice_api, tools=[LOOKUP])
+    assert [block.get("input", block.get("text")) for block in found] == ["So:", {"q": "a"}, {"q": "b"}, {}, "There."]
+    assert len({block["id"] for block in found if "id" in block}) == 3
+
+
+async def test_a_complete_call_does_not_hold_back_the_next(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([piece(0, '{"q": "a"}', name="lookup"), piece(1, '{"q": ', name="lookup"), piece(1, '"b"}')])
+    events = await stream(alice_api, "hi", tools=[LOOKUP])
+    told = [event["delta"]["partial_json"] for event in events if event["type"] == "content_block_delta"]
+    assert told == ['{"q": "a"}', '{"q": ', '"b"}']
+
+
+async def test_arguments_that_are_no_object_stand_in_one(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    plays([piece(0, "[1", name="lookup")])
+    (call,) = (await send(alice_api, "hi", tools=[LOOKUP])).json["content"]
+    assert call["input"] == {"arguments": "[1"}
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        ({"finish_reason": "length"}, ("max_tokens", None)),
+        ({"finish_reason": "content_filter"}, ("refusal", None)),
+        ({"stop_reason": "END"}, ("stop_sequence", "END")),
+        ({"matched_stop": "END"}, ("stop_sequence", "END")),
+        ({"stop_reason": 128009}, ("end_turn", None)),
+        ({"finish_reason": "tool_calls"}, ("end_turn", None)),
+    ],
+)
+async def test_why_the_model_stopped(
+    alice_api: Api, agent: Agent, plays: Plays, end: dict[str, Any], expected: tuple[str, str | None]
+) -> None:
+    plays([{"content": "Yes."}], [{"content": "Yes."}], **end)
+    stop = (await stream(alice_api, "hi", stop_sequences=["END"]))[-2]["delta"]
+    assert (stop["stop_reason"], stop["stop_sequence"]) == expected
+    got = (await send(alice_api, "hello", stop_sequences=["END"])).json
+    assert (got["stop_reason"], got["stop_sequence"]) == expected
+
+
+async def test_cached_tokens_are_counted_apart(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    details = {"cached_tokens": 60, "cache_write_tokens": 30}
+    plays([{"content": "Yes."}], usage={"prompt_tokens": 100, "completion_tokens": 3, "prompt_tokens_details": details})
+    assert (await stream(alice_api, "hi"))[-2]["usage"] == {
+        "input_tokens": 10,
+        "output_tokens": 3,
+        "cache_creation_input_tokens": 30,
+        "cache_read_input_tokens": 60,
+    }
+
+
+async def test_what_a_server_said_with_a_call_goes_back_to_it(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    """The thinking block that the client sends back is not needed for it."""
+    asked = plays([{"reasoning_content": "Hm."}, piece(0, "{}", name="lookup")], [{"content": "Found."}])
+    events = await stream(alice_api, "hi", tools=[LOOKUP])
+    content = json.loads(json.dumps(whole_message(events)["content"]))
+    said = {"role": "assistant", "content": content}
+    await stream(alice_api, "hi", said, {"role": "user", "content": [result(content[-1])]}, tools=[LOOKUP])
+    sent = asked[1].body(stream=True)["messages"][-2]
+    assert (sent["reasoning_content"], sent["tool_calls"][0]["id"]) == ("Hm.", "up_0")

@@ -1,0 +1,69 @@
+"""/v1/messages with the anthropic package: what it makes of whole answers, streams, tool loops and errors"""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import pytest
+import pytest_asyncio
+
+from config.asgi import application
+from gateway.models import Agent, Session
+from memories.database import in_thread
+from memories.models import Owner
+from tests.factories import key_make
+from tests.scripted_model import Says, ScriptedModel, calls
+
+anthropic: Any = pytest.importorskip("anthropic")
+LOOKUP = {"name": "lookup", "input_schema": {"type": "object"}}
+FIRST = ("lookup", '{"q": "a"}')
+ASKED: dict[str, Any] = {"model": "assistant", "max_tokens": 100, "tools": [LOOKUP]}
+
+
+@pytest_asyncio.fixture
+async def client(alice: Owner, agent: Agent) -> AsyncGenerator[Any]:
+    """The SDK, talking to this process with a key of alice."""
+    key = (await in_thread(key_make, alice))[1]
+    transport = httpx2.ASGITransport(app=application)  # type: ignore[arg-type]
+    async with httpx2.AsyncClient(transport=transport) as http:
+        yield anthropic.AsyncAnthropic(base_url="http://localhost", api_key=key, max_retries=0, http_client=http)
+
+
+async def test_a_tool_loop(client: Any, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One ", "moment."), calls=(FIRST,)), "Found it.", "Yes.")
+    messages: list[Any] = [{"role": "user", "content": "Look it up"}]
+    async with client.messages.stream(messages=messages, **ASKED) as stream:
+        said = [text async for text in stream.text_stream]
+        first = await stream.get_final_message()
+    assert said == ["One ", "moment."]
+    assert (first.stop_reason, first.content[1].input, first.usage.output_tokens) == ("tool_use", {"q": "a"}, 3)
+    results = [{"type": "tool_result", "tool_use_id": first.content[1].id, "content": "42"}]
+    messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": results}]
+    second = await client.messages.create(messages=messages, **ASKED)
+    assert (second.content[0].text, second.stop_reason) == ("Found it.", "end_turn")
+    messages += [{"role": "assistant", "content": second.content}, {"role": "user", "content": "Sure?"}]
+    assert (await client.messages.create(messages=messages, **ASKED)).content[0].text == "Yes."
+    assert (await in_thread(Session.objects.get)).turns == 2
+
+
+async def test_its_own_runner_of_tools(client: Any, model: ScriptedModel) -> None:
+    @anthropic.beta_async_tool
+    async def lookup(q: str) -> str:
+        """Look it up."""
+        return f"{q} is 42"
+
+    model.script(calls(FIRST), "Found it.")
+    asked = {**ASKED, "tools": [lookup], "messages": [{"role": "user", "content": "Look it up"}]}
+    last = await client.beta.messages.tool_runner(**asked).until_done()
+    assert last.content[0].text == "Found it."
+    assert model.calls[1].messages[-1]["content"] == "a is 42"
+
+
+async def test_errors_and_counts(client: Any, model: ScriptedModel) -> None:
+    messages = [{"role": "user", "content": "hi"}]
+    with pytest.raises(anthropic.NotFoundError) as missing:
+        await client.messages.create(**{**ASKED, "model": "claude"}, messages=messages)
+    assert missing.value.request_id == missing.value.body["request_id"]
+    with pytest.raises(anthropic.AuthenticationError):
+        await client.with_options(api_key="nobody's").messages.create(**ASKED, messages=messages)
+    assert (await client.messages.count_tokens(model="assistant", messages=messages)).input_tokens > 0
