@@ -5,7 +5,7 @@ from typing import Any
 
 from django.utils import timezone
 
-from gateway.api import openai
+from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.closing import complete_waiting
 from memories.database import in_thread
@@ -143,7 +143,7 @@ async def test_results_without_the_agent_s_permission_continue_nothing(
 async def test_results_for_a_session_that_is_busy_with_something_else_are_a_conflict(
     alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(openai, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0.05)
     model.script(calls(FIRST), "Fine.")
     chat = Chat(alice_api, model, headers={"x_daybook_session": "mine"})
     first = await ask(alice_api, USER, tools=[LOOKUP], headers=chat.headers)

@@ -9,7 +9,7 @@ import time_machine
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from gateway.api import openai
+from gateway.api import v1_turn
 from gateway.models import Agent, Message, Run, Session
 from gateway.services import session_end
 from memories.database import in_thread
@@ -339,7 +339,7 @@ async def test_a_busy_session_is_waited_for(chat: Chat, settings: Settings) -> N
 
 
 async def test_a_session_that_stays_busy_is_forked(chat: Chat, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(openai, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(v1_turn, "BUSY_SECONDS", 0.05)
     first = await chat.say("hi", "Hello.")
     await run_with(state="running", lease_expires_at=timezone.now() + timedelta(minutes=5))
     second = await chat.say("more", "Yes.")
