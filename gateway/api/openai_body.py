@@ -41,7 +41,11 @@ class CompletionBody:
 
 def read_body(raw: bytes) -> CompletionBody:
     """Raises InvalidRequest, TooLarge."""
-    body = read_json(raw)
+    return completion_body(read_json(raw))
+
+
+def completion_body(body: Any) -> CompletionBody:
+    """Return what a request asks for, from its JSON. Raises InvalidRequest, TooLarge."""
     if not isinstance(body, dict):
         raise InvalidRequest("The body is a JSON object.")
     if not isinstance(body.get("model"), str) or not body["model"]:
