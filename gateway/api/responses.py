@@ -21,7 +21,6 @@ from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
-from gateway.models import Run
 from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
 from gateway.requests import request_id
 from gateway.runs import stopping
@@ -56,10 +55,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
     if not body.is_turn:
         return await _plain(caller, asked, body)
-    v1_request = replace(
-        v1_request_of(request, body),
-        response={k: v for k, v in asked.echo.items() if k != "tools"} if asked.store else None,
-    )
+    kept = {name: value for name, value in asked.echo.items() if name != "tools"} if asked.store else None
+    v1_request = replace(v1_request_of(request, body), response=kept)
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):
@@ -109,10 +106,12 @@ async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse
     """Stop a response that is being written; what was said so far is kept. One that is over stays as it is."""
     caller: Caller = request.auth
     require_writer(caller)
-    run, part = await in_read_thread(run_of, caller, response_id)
-    if run.state == Run.State.RUNNING:
+    stored = await in_read_thread(_stored, caller, response_id)
+    if stored["status"] == "in_progress":
+        run, _ = await in_read_thread(run_of, caller, response_id)
         await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
-    return json_response(await in_read_thread(_stored, caller, response_id))
+        stored = await in_read_thread(_stored, caller, response_id)
+    return json_response(stored)
 
 
 def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody, Previous | None]:

@@ -1,5 +1,5 @@
-"""Items of /v1/responses as messages: what a client sends, and what was stored, in the form in which the engine takes a
-conversation. The assistant's text and calls that stand together are one message, results follow the calls they are of."""
+"""Items of /v1/responses as messages: what a client sends after what was stored, in the form in which the engine takes
+a conversation. Text and calls of the assistant that stand together are one message; results follow their calls."""
 
 import hashlib
 import json
@@ -203,8 +203,9 @@ def _part(part: dict[str, Any], where: str) -> dict[str, Any]:
 
 def _joined(one: Any, other: Any) -> Any:
     if isinstance(one, list) or isinstance(other, list):
-        texts = (
-            [{"type": "text", "text": part}] if isinstance(part, str) and part else part or [] for part in (one, other)
-        )
-        return [part for parts in texts for part in parts]
+        return [*_parts(one), *_parts(other)]
     return (one or "") + (other or "")
+
+
+def _parts(content: Any) -> list[Any]:
+    return content if isinstance(content, list) else [{"type": "text", "text": content}] if content else []

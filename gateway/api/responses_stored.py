@@ -70,13 +70,14 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
 
 
 def _as_input(rows: Iterable[Message]) -> Iterable[dict[str, Any]]:
+    custom: set[str] = set()
     for row in rows:
         prefix = client_call_prefix(row.run_id) if row.run_id else ""
         if row.role == Message.Role.TOOL:
             if row.tool_call_id.startswith(prefix):
                 yield {
                     "id": f"fco_{row.pk.hex}",
-                    "type": "function_call_output",
+                    "type": "custom_tool_call_output" if row.tool_call_id in custom else "function_call_output",
                     "call_id": row.tool_call_id,
                     "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
                     "status": "completed",
@@ -88,7 +89,10 @@ def _as_input(rows: Iterable[Message]) -> Iterable[dict[str, Any]]:
             yield {**message_item(id, [_input_part(part) for part in parts]), "role": "user"}
         elif row.text:
             yield message_item(id, [text_part(row.text)])
-        yield from (call_item(call) for call in row.tool_calls or () if str(call.get("id", "")).startswith(prefix))
+        for call in row.tool_calls or ():
+            if str(call.get("id", "")).startswith(prefix):
+                custom |= {str(call["id"])} if call.get("type") == "custom" else set()
+                yield call_item(call)
 
 
 def _input_part(part: dict[str, Any]) -> dict[str, Any]:
