@@ -10,88 +10,22 @@ from uuid import UUID
 from gateway import sse
 from gateway.api.errors import as_domain_error
 from gateway.api.responses_body import Names
+from gateway.api.responses_json import (
+    INCOMPLETE,
+    call_item,
+    message_item,
+    reasoning_item,
+    response_object,
+    text_part,
+)
 from gateway.errors import RunStopped, UpstreamUnreachable
 from gateway.runs.responses import part_of, response_id
 from gateway.turns import Delta, Done, Turn
 from gateway.upstream.usage import usage_since
 
-_INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 # Codes that clients act on; any other is ours, or the model server's.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
-_NO_NAMES: Names = {}
 _TEXT, _REFUSAL = "output_text", "refusal"
-
-
-def response_object(
-    *,
-    id: str,
-    created_at: int,
-    model: str,
-    status: str,
-    output: list[dict[str, Any]],
-    echo: Mapping[str, Any],
-    usage: Mapping[str, Any] | None = None,
-    error: Mapping[str, Any] | None = None,
-    finish_reason: str = "",
-) -> dict[str, Any]:
-    """Return a response. A completed one whose `finish_reason` says that it was cut off is incomplete."""
-    reason = _INCOMPLETE.get(finish_reason) if status == "completed" else None
-    return {
-        "id": id,
-        "object": "response",
-        "created_at": created_at,
-        "status": "incomplete" if reason else status,
-        "background": False,
-        "error": error,
-        "incomplete_details": {"reason": reason} if reason else None,
-        "model": model,
-        "output": output,
-        "usage": None if usage is None else usage_json(usage),
-        **echo,
-    }
-
-
-def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
-    """Return figures of chat completions under the names that they have here."""
-    given, made = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
-    of_input, of_output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
-    return {
-        "input_tokens": given,
-        "input_tokens_details": {"cached_tokens": 0, **(of_input or {})},
-        "output_tokens": made,
-        "output_tokens_details": {"reasoning_tokens": 0, **(of_output or {})},
-        "total_tokens": usage.get("total_tokens") or given + made,
-    }
-
-
-def message_item(id: str, content: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
-    """Return what the assistant said as an item."""
-    return {"id": id, "type": "message", "role": "assistant", "status": status, "content": content}
-
-
-def text_part(text: str) -> dict[str, Any]:
-    """Return a text as a part of a message."""
-    return {"type": _TEXT, "text": text, "annotations": [], "logprobs": []}
-
-
-def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
-    """Return what the model thought as an item."""
-    content = [{"type": "reasoning_text", "text": text}] if text else []
-    return {"id": id, "type": "reasoning", "summary": [], "content": content, "status": status}
-
-
-def call_item(call: Mapping[str, Any], names: Names = _NO_NAMES, status: str = "completed") -> dict[str, Any]:
-    """Return a call of a client's tool as an item."""
-    call_id, custom = str(call.get("id", "")), call.get("custom")
-    called = custom if isinstance(custom, dict) else call.get("function") or {}
-    name, namespace = names.get(called.get("name", ""), (called.get("name", ""), ""))
-    kind, prefix, given = (
-        ("custom_tool_call", "ctc_", {"input": called.get("input") or ""})
-        if isinstance(custom, dict)
-        else ("function_call", "fc_", {"arguments": called.get("arguments") or ""})
-    )
-    item = {"id": prefix + call_id.removeprefix("call_"), "type": kind, "status": status, "call_id": call_id}
-    return {**item, "name": name, **({"namespace": namespace} if namespace else {}), **given}
 
 
 @dataclass(slots=True)
@@ -156,7 +90,7 @@ class Answer:
         choices = whole.get("choices")
         if choices and not self._took_message:
             self._take_thought_and_refusal(choices[0].get("message") or {}, before=False)
-        status = "incomplete" if finish_reason in _INCOMPLETE and not self._calls else "completed"
+        status = "incomplete" if finish_reason in INCOMPLETE and not self._calls else "completed"
         self._close_thought(status)
         self._close_message(status)
         for call in self._calls.values():

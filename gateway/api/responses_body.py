@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body
 from gateway.api.responses_items import flat_name, read_items
-from memories.errors import InvalidRequest
+from memories.errors import DomainError, InvalidRequest
 from memories.json_input import read_json
 from memories.limits import TOOLS
 
@@ -67,7 +67,12 @@ class ResponsesBody:
     def completion(self, messages: list[dict[str, Any]]) -> CompletionBody:
         """Return the request with its whole conversation. Raises InvalidRequest, TooLarge."""
         system = [{"role": "system", "content": self.instructions}] if self.instructions else []
-        return completion_body({**self.chat, "messages": [*system, *messages]})
+        try:
+            return completion_body({**self.chat, "messages": [*system, *messages]})
+        except DomainError as error:
+            if (error.param or "").startswith("messages"):
+                error.param = "input"
+            raise
 
 
 def read_responses_body(raw: bytes) -> ResponsesBody:

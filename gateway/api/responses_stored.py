@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from gateway.api.responses_answer import call_item, message_item, reasoning_item, response_object, text_part
+from gateway.api.responses_json import call_item, message_item, reasoning_item, response_object, text_part
 from gateway.models import Message, Run
 from gateway.runs.responses import client_call_prefix, parts_of, response_id, transcript
 from gateway.upstream.usage import usage_since

@@ -126,7 +126,7 @@ def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UU
     for run_id, of_run in groupby(messages, key=lambda row: row.run_id):
         if run_id is not None:
             parts = enumerate(_parts(run_id, of_run))
-            yield from ((run_id, number, part) for number, part in parts if str(number) in kept[run_id])
+            yield from ((run_id, number, part) for number, part in parts if str(number) in (kept[run_id] or {}))
 
 
 def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
