@@ -3,7 +3,6 @@ response, the conversation before it is the stored transcript."""
 
 import re
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -13,24 +12,21 @@ from ninja import Router
 from gateway import sse
 from gateway.agents.rows import agent_find, agent_settings
 from gateway.api.openai_body import CompletionBody
-from gateway.api.responses_answer import Answer, response_events, told, turn_answer, whole_response
+from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
+from gateway.api.responses_steps import plain_streamed, plain_whole, response_events, told, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, output_items, stored_response
 from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
-from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
+from gateway.passthrough import PlainRequest, plain_request
 from gateway.requests import request_id
 from gateway.runs import stopping
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
-from gateway.steps import said_in
 from gateway.tokens import estimate_message
 from gateway.turns import Delta, Turn, TurnOptions
-from gateway.upstream import ModelRequest
-from gateway.upstream.answer import choices_of
-from gateway.upstream.usage import usage_of
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -198,31 +194,5 @@ async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> 
     request = await in_read_thread(plain_request, caller, plain)
     echo = asked.echo | {"store": False}
     answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names)
-    steps = _plain_streamed(request, answer) if body.stream else _plain_whole(request, answer)
+    steps = plain_streamed(request, answer) if body.stream else plain_whole(request, answer)
     return await _answered(steps, answer, stream=body.stream)
-
-
-async def _plain_whole(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
-    whole = await plain_completion(request)
-    choice = whole["choices"][0]
-    message = choice.get("message") or {}
-    calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
-    answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
-    answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
-    yield
-
-
-async def _plain_streamed(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
-    usage: dict[str, Any] = {}
-    finish_reason = ""
-    async with aclosing(plain_chunks(request)) as chunks:
-        async for chunk in chunks:
-            usage = usage_of(chunk) or usage
-            for choice in choices_of(chunk):
-                finish_reason = choice.get("finish_reason") or finish_reason
-                delta = choice.get("delta") or {}
-                calls = [{"index": 0, **call} for call in delta.get("tool_calls") or ()]
-                answer.take(Delta(said_in(delta.get("content")), choice, {}, calls))
-            yield
-    answer.finish(finish_reason=finish_reason, usage=usage, whole={})
-    yield

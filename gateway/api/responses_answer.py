@@ -1,8 +1,7 @@
-"""What /v1/responses answers: a turn as a response object, or as the events that tell of it while it is written."""
+"""A response while it is written: its items, and the events that tell of them."""
 
 import time
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,11 +16,11 @@ from gateway.api.responses_json import (
     reasoning_item,
     response_object,
     text_part,
+    wants_summary,
 )
-from gateway.errors import RunStopped, UpstreamUnreachable
-from gateway.runs.responses import part_of, response_id
-from gateway.turns import Delta, Done, Turn
-from gateway.upstream.usage import usage_since
+from gateway.errors import RunStopped
+from gateway.runs.responses import response_id
+from gateway.turns import Delta
 
 # Codes that clients act on; any other is ours, or the model server's.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
@@ -42,6 +41,24 @@ class _Item:
         return "".join(self.pieces)
 
 
+@dataclass(frozen=True, slots=True)
+class _Thinking:
+    """How events tell of reasoning: the names of the events of its part and of its text, of the field with the number
+    of the part, and the type of the part."""
+
+    part: str
+    text: str
+    index: str
+    type: str
+
+    def of(self, text: str) -> dict[str, Any]:
+        return {"type": self.type, "text": text}
+
+
+_AS_IT_IS = _Thinking("content_part", "reasoning_text", "content_index", "reasoning_text")
+_IN_SUMMARY = _Thinking("reasoning_summary_part", "reasoning_summary_text", "summary_index", "summary_text")
+
+
 class Answer:
     """A response while it is written. What happens is told to it; `news` are the events since it was last asked."""
 
@@ -54,6 +71,7 @@ class Answer:
         self._tail = f"{run_id.hex}_{part}"
         self._model, self._echo, self._names = model, dict(echo), names
         self._created_at = created_at or int(time.time())
+        self._thinks = _IN_SUMMARY if wants_summary(echo) else _AS_IT_IS
         self._events: list[dict[str, Any]] = []
         self._number = 0
         self._items: list[_Item] = []
@@ -104,6 +122,8 @@ class Answer:
         self._begin()
         told = as_domain_error(error).as_json()["error"]
         problem = {"code": _CODES.get(told["code"], told["code"]), "message": told["message"]}
+        if told["details"]:
+            problem["details"] = told["details"]
         status = "cancelled" if isinstance(error, RunStopped) else "failed"
         self.final = self._response(status, error=problem)
         self._emit("response.failed", response=self.final)
@@ -158,19 +178,21 @@ class Answer:
         one = self._thought
         if one is None:
             one = self._thought = self._open(reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
-            part = {"type": "reasoning_text", "text": ""}
-            self._emit("response.content_part.added", **self._at(one), part=part)
+            self._emit(f"response.{self._thinks.part}.added", **self._in_thought(one), part=self._thinks.of(""))
         one.pieces.append(text)
-        self._emit("response.reasoning_text.delta", **self._at(one), delta=text)
+        self._emit(f"response.{self._thinks.text}.delta", **self._in_thought(one), delta=text)
 
     def _close_thought(self, status: str = "completed") -> None:
         if (one := self._thought) is None:
             return
-        self._thought, at, text = None, self._at(one), one.text()
-        one.item = reasoning_item(one.item["id"], text, status)
-        self._emit("response.reasoning_text.done", **at, text=text)
-        self._emit("response.content_part.done", **at, part=one.item["content"][0])
+        self._thought, at, text = None, self._in_thought(one), one.text()
+        self._emit(f"response.{self._thinks.text}.done", **at, text=text)
+        self._emit(f"response.{self._thinks.part}.done", **at, part=self._thinks.of(text))
+        one.item = reasoning_item(one.item["id"], text, status, as_summary=self._thinks is _IN_SUMMARY)
         self._done(one)
+
+    def _in_thought(self, one: _Item) -> dict[str, Any]:
+        return {**self._at(one, content=False), self._thinks.index: 0}
 
     def _say(self, kind: str, text: str, logprobs: list[Any] | None = None) -> None:
         self._close_thought()
@@ -255,57 +277,3 @@ def _given(item: Mapping[str, Any]) -> str:
 
 def _event(one: _Item) -> str:
     return "custom_tool_call_input" if _given(one.item) == "input" else "function_call_arguments"
-
-
-def turn_answer(turn: Turn, echo: Mapping[str, Any], names: Names) -> Answer:
-    """Return the answer that a turn will be."""
-    context = turn.context
-    return Answer(
-        run_id=context.run_id,
-        part=part_of(context),
-        model=context.agent.name,
-        echo=echo,
-        names=names,
-        created_at=int(context.started_at.timestamp()),
-    )
-
-
-async def told(turn: Turn, answer: Answer) -> AsyncGenerator[None]:
-    """Run a turn, and tell its answer of it; yields after each step of it. Raises DomainErrors."""
-    async with aclosing(turn.events()) as events:
-        async for event in events:
-            if isinstance(event, Delta):
-                answer.take(event)
-            elif isinstance(event, Done):
-                tier = event.around.get("service_tier") or event.choice.get("service_tier")
-                answer.finish(
-                    finish_reason=event.finish_reason,
-                    usage=usage_since(event.output.usage, turn.context.resumed_usage),
-                    whole=event.choice,
-                    **({"service_tier": tier} if tier else {}),
-                )
-            yield
-
-
-async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[str, Any]:
-    """Run to the end; returns the response. Raises DomainErrors."""
-    async with aclosing(steps) as running:
-        async for _ in running:
-            pass
-    if not answer.final:
-        raise UpstreamUnreachable("The model server gave no answer.")
-    return answer.final
-
-
-async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncGenerator[bytes]:
-    """Run to the end; yields the events as they are sent. A DomainError before the first is raised, so that it can be
-    answered with a status; a later one is the last event."""
-    try:
-        async with aclosing(steps) as running:
-            async for _ in running:
-                if news := answer.news():
-                    yield news
-    except Exception as error:
-        if not answer.begun:
-            raise
-        yield answer.fail(error)

@@ -62,10 +62,17 @@ def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def reasoning_item(id: str, text: str, status: str = "completed") -> dict[str, Any]:
-    """Return what the model thought as an item."""
-    content = [{"type": "reasoning_text", "text": text}] if text else []
-    return {"id": id, "type": "reasoning", "summary": [], "content": content, "status": status}
+def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
+    """Return what the model thought as an item: as its summary for a client that asked for one, or as it is."""
+    kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
+    parts = [{"type": kind, "text": text}] if text else []
+    return {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
+
+
+def wants_summary(echo: Mapping[str, Any]) -> bool:
+    """Return True if a request asked for a summary of the model's reasoning."""
+    reasoning = echo.get("reasoning")
+    return isinstance(reasoning, dict) and bool(reasoning.get("summary"))
 
 
 def call_item(call: Mapping[str, Any], names: Names = _NO_NAMES, status: str = "completed") -> dict[str, Any]:

@@ -4,7 +4,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-from gateway.api.responses_json import call_item, message_item, reasoning_item, response_object, text_part
+from gateway.api.responses_json import (
+    call_item,
+    message_item,
+    reasoning_item,
+    response_object,
+    text_part,
+    wants_summary,
+)
 from gateway.models import Message, Run
 from gateway.runs.responses import client_call_prefix, parts_of, response_id, transcript
 from gateway.upstream.usage import usage_since
@@ -32,7 +39,9 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         created_at=int(run.started_at.timestamp()),
         model=run.session.agent.name,
         status=status,
-        output=output_items(run.pk, part, parts[part].said if part < len(parts) else ()),
+        output=output_items(
+            run.pk, part, parts[part].said if part < len(parts) else (), as_summary=wants_summary(asked)
+        ),
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
         error=run.error if status == "failed" else None,
         finish_reason=str(run.trace.get("finish_reason", "")) if is_last else "",
@@ -40,8 +49,9 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
     )
 
 
-def output_items(run_id: UUID, part: int, rows: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return what a response consists of, with the ids that it had in its stream."""
+def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
+    """Return what a response consists of, with the ids that it had in its stream. Of reasoning only that
+    beside calls is kept."""
     tail, prefix = f"{run_id.hex}_{part}", client_call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -50,7 +60,7 @@ def output_items(run_id: UUID, part: int, rows: Sequence[Message]) -> list[dict[
         if row.role != Message.Role.ASSISTANT:
             continue
         if thought := _thought(row):
-            thoughts.append(reasoning_item(f"rs_{tail}_{len(thoughts)}", thought))
+            thoughts.append(reasoning_item(f"rs_{tail}_{len(thoughts)}", thought, as_summary=as_summary))
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
         text += row.text

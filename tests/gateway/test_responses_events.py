@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from gateway import sse
 from gateway.models import Agent, Message, Run
 from memories.database import in_thread
 from memories.errors import UpstreamError
@@ -119,6 +120,48 @@ async def test_reasoning_refusal_and_annotations(alice_api: Api, agent: Agent, d
     assert message["content"][0]["annotations"] == [{"type": "url_citation", **cited}]
     assert message["content"][1] == {"type": "refusal", "refusal": "No more."}
     assert found[-1]["response"]["service_tier"] == "flex"
+
+
+async def test_reasoning_is_the_summary_where_one_is_asked_for(alice_api: Api, agent: Agent, deltas: Any) -> None:
+    deltas({"reasoning": "Hm"}, {"reasoning": "."}, {"tool_calls": [piece(0, "{}", name="lookup")]})
+    found = await events(alice_api, "Hi", reasoning={"summary": "auto"}, tools=TOOLS)
+    assert kinds(found)[2:10] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+        "output_item.added",
+    ]
+    final = found[-1]["response"]
+    assert final["output"][0]["summary"] == [{"type": "summary_text", "text": "Hm."}]
+    _, kept = await alice_api.get(f"{PATH}/{final['id']}")
+    assert kept["output"] == final["output"]
+
+
+async def test_an_error_after_a_comment_is_a_whole_stream(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
+
+    async def late(request: Any) -> AsyncGenerator[dict[str, Any]]:
+        await asyncio.sleep(0.2)
+        raise UpstreamError("No answer.")
+        yield {}
+
+    monkeypatch.setattr(model, "stream", late)
+    status, text = await alice_api.stream(PATH, {"model": "assistant", "input": "Hi", "stream": True})
+    assert (status, text.startswith(": keep-alive")) == (200, True)
+    assert kinds(parsed(text.replace(": keep-alive\n\n", ""))) == ["created", "in_progress", "failed"]
+
+
+async def test_an_error_tells_what_was_written(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    add = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+    model.script(Says(pieces=("Wait.",), calls=(add,)), UpstreamError("It broke off."))
+    error = (await events(alice_api, "I'm vegetarian"))[-1]["response"]["error"]
+    assert [change["after"] for change in error["details"]["memory_changes"]] == ["Is vegetarian."]
 
 
 async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays) -> None:
