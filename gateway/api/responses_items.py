@@ -3,16 +3,15 @@ a conversation. Text and calls of the assistant that stand together are one mess
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.closing import NO_RESULT
+from gateway.runs.responses import is_client_call
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
 
-_OUR_CALL = re.compile(r"call_[0-9a-f]{32}_\d+")
 _LONGEST_NAME = 64
 _TEXTS = frozenset({"input_text", "output_text", "text"})
 _OF_OUTPUT = frozenset({"type", "annotations", "logprobs"})
@@ -125,7 +124,7 @@ class _Conversation:
         self._open = None
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
-        elif _OUR_CALL.fullmatch(call_id):  # the turn that made it is known here, whatever else was left out
+        elif is_client_call(call_id):  # the turn that made it is known here, whatever else was left out
             self._begin(message)
         else:
             raise InvalidRequest(

@@ -13,7 +13,7 @@ from gateway.api.responses_json import (
     wants_summary,
 )
 from gateway.models import Message, Run
-from gateway.runs.responses import client_call_prefix, parts_of, response_id, transcript
+from gateway.runs.responses import client_call_prefix, is_client_call, parts_of, response_id, transcript
 from gateway.upstream.usage import usage_since
 
 _STATUS = {
@@ -76,33 +76,37 @@ def input_items(run: Run, part: int) -> list[dict[str, Any]]:
     own = [row for one in parts[:part] for row in (*one.given, *one.said)]
     first = next(iter([*own, *given]), None)
     before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
-    return list(_as_input([*before, *own, *given]))
+    return list(_as_input([*before, *own, *given], forked=run.session.parent_id is not None))
 
 
-def _as_input(rows: Iterable[Message]) -> Iterable[dict[str, Any]]:
+def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, Any]]:
     custom: set[str] = set()
     for row in rows:
-        prefix = client_call_prefix(row.run_id) if row.run_id else ""
-        if row.role == Message.Role.TOOL:
-            if row.tool_call_id.startswith(prefix):
-                yield {
-                    "id": f"fco_{row.pk.hex}",
-                    "type": "custom_tool_call_output" if row.tool_call_id in custom else "function_call_output",
-                    "call_id": row.tool_call_id,
-                    "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
-                    "status": "completed",
-                }
-            continue
+        calls = [call for call in row.tool_calls or () if _is_shown(str(call.get("id", "")), row, forked=forked)]
         id = f"msg_{row.pk.hex}"
         if row.role == Message.Role.USER:
             parts = row.parts or [{"type": "text", "text": row.text}]
             yield {**message_item(id, [_input_part(part) for part in parts]), "role": "user"}
-        elif row.text:
+        elif row.role == Message.Role.ASSISTANT and row.text:
             yield message_item(id, [text_part(row.text)])
-        for call in row.tool_calls or ():
-            if str(call.get("id", "")).startswith(prefix):
-                custom |= {str(call["id"])} if call.get("type") == "custom" else set()
-                yield call_item(call)
+        elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
+            yield {
+                "id": f"fco_{row.pk.hex}",
+                "type": "custom_tool_call_output" if row.tool_call_id in custom else "function_call_output",
+                "call_id": row.tool_call_id,
+                "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
+                "status": "completed",
+            }
+        custom.update(str(call["id"]) for call in calls if call.get("type") == "custom")
+        yield from map(call_item, calls)
+
+
+def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:
+    """Return True if a call was one of the client's tools. What came before the first turn of a session was said by the
+    client, with ids of its own; in a fork it comes from the parent."""
+    if row.run_id:
+        return call_id.startswith(client_call_prefix(row.run_id))
+    return not forked or is_client_call(call_id)
 
 
 def _input_part(part: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from memories.caller import Caller
 from memories.errors import NotFound
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
+_CLIENT_CALL = re.compile(r"call_[0-9a-f]{32}_\d+")
 # Messages before a response that are read: its model's context is shorter.
 MOST_ROWS = 2_000
 _SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
@@ -60,6 +61,11 @@ def read_id(given: str) -> tuple[UUID, int] | None:
 def client_call_prefix(run_id: UUID) -> str:
     """Return what the ids of a run's calls of the client's tools begin with."""
     return f"call_{run_id.hex}_"
+
+
+def is_client_call(call_id: str) -> bool:
+    """Return True if an id is one that a call of a client's tool was given here."""
+    return _CLIENT_CALL.fullmatch(call_id) is not None
 
 
 def part_of(context: TurnContext) -> int:

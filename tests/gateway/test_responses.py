@@ -206,6 +206,24 @@ async def test_input_items(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> Non
     assert [item.type async for item in sdk.responses.input_items.list(first.id)] == ["message"]
 
 
+async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(calls(ADD, ("lookup", "{}")), "One.", "Two.", "Two, again.")
+    first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
+    one = await sdk.responses.create(model="assistant", input=outputs(first, "A"), previous_response_id=first.id)
+    await sdk.responses.create(model="assistant", input="On", previous_response_id=one.id)
+    fork = await sdk.responses.create(model="assistant", input="On and on", previous_response_id=one.id)
+    listed = [item async for item in sdk.responses.input_items.list(fork.id, order="asc")]
+    assert [item.type for item in listed] == ["message", "function_call", "function_call_output", "message", "message"]
+    assert [message["role"] for message in model.calls[3].messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "user",
+    ]
+
+
 async def test_a_deleted_response_is_gone_and_its_session_stays(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("One.")
     one = await sdk.responses.create(model="assistant", input="Count")
