@@ -214,6 +214,7 @@ async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpen
     fork = await sdk.responses.create(model="assistant", input="On and on", previous_response_id=one.id)
     listed = [item async for item in sdk.responses.input_items.list(fork.id, order="asc")]
     assert [item.type for item in listed] == ["message", "function_call", "function_call_output", "message", "message"]
+    assert [message["role"] for message in model.calls[1].messages[1:]] == ["user", "assistant", "tool", "tool"]
     assert [message["role"] for message in model.calls[3].messages[1:]] == [
         "user",
         "assistant",
