@@ -51,8 +51,7 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
     if not body.is_turn:
         return await _plain(caller, asked, body)
-    kept = {name: value for name, value in asked.echo.items() if name != "tools"} if asked.store else None
-    v1_request = replace(v1_request_of(request, body), response=kept)
+    v1_request = replace(v1_request_of(request, body), response=asked.kept())
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):

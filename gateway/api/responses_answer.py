@@ -92,12 +92,11 @@ class Answer:
             return  # a further choice: a response has one
         self._begin()
         self._took_message = self._took_message or "message" in choice
-        part = choice.get("delta") or choice.get("message") or {}
+        part = _object(choice.get("delta") or choice.get("message"))
         self._take_thought_and_refusal(part, before=bool(event.text))
         if event.text:
-            logprobs = (choice.get("logprobs") or {}).get("content") or []
-            self._say(_TEXT, event.text, logprobs)
-        for annotation in part.get("annotations") or ():
+            self._say(_TEXT, event.text, _list(_object(choice.get("logprobs")).get("content")))
+        for annotation in _list(part.get("annotations")):
             self._annotate(annotation)
         for call in event.calls:
             self._take_call(call)
@@ -107,7 +106,7 @@ class Answer:
         self._begin()
         choices = whole.get("choices")
         if choices and not self._took_message:
-            self._take_thought_and_refusal(choices[0].get("message") or {}, before=False)
+            self._take_thought_and_refusal(_object(choices[0].get("message")), before=False)
         status = "incomplete" if finish_reason in INCOMPLETE and not self._calls else "completed"
         self._close_thought(status)
         self._close_message(status)
@@ -269,6 +268,14 @@ class Answer:
         named = {"name": one.item["name"]} if name == "arguments" else {}
         self._emit(f"response.{_event(one)}.done", **self._at(one, content=False), **named, **{name: one.text()})
         self._done(one)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _given(item: Mapping[str, Any]) -> str:

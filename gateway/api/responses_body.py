@@ -1,5 +1,6 @@
 """The body of POST /v1/responses, translated into that of a chat completion."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ _TAKEN = frozenset(
     {*_REFUSED, "input", "instructions", "previous_response_id", "store", "tools", "tool_choice", "text", "reasoning"}
     | {"max_output_tokens", "include", "truncation", "stream_options", "client_metadata", "parallel_tool_calls"}
 )
-_ECHOED: dict[str, Any] = {
+ECHOED: dict[str, Any] = {
     "instructions": None,
     "max_output_tokens": None,
     "metadata": {},
@@ -43,6 +44,8 @@ _ECHOED: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
+"""What an answer repeats of its request, as it is where the request does not say it."""
+_LONGEST_KEPT = 20_000  # characters of JSON
 _OF_FUNCTIONS = ("name", "description", "parameters", "strict")
 _LOGPROBS = "message.output_text.logprobs"
 _LONGEST_ID = 255
@@ -63,6 +66,13 @@ class ResponsesBody:
     chat: dict[str, Any]
     echo: dict[str, Any]
     names: Names
+
+    def kept(self) -> dict[str, Any] | None:
+        """Return what is stored of the request: what is said in it, but for tools and what is very long. None for one
+        that is not to be stored."""
+        said = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
+        kept = {name: value for name, value in said.items() if len(json.dumps(value)) <= _LONGEST_KEPT}
+        return kept if self.store else None
 
     def completion(self, messages: list[dict[str, Any]]) -> CompletionBody:
         """Return the request with its whole conversation. Raises InvalidRequest, TooLarge."""
@@ -96,7 +106,7 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
         store=body.get("store") is not False,
         truncate=body.get("truncation") == "auto",
         chat={name: value for name, value in body.items() if name not in _TAKEN} | _translated(body, tools),
-        echo=_ECHOED | {name: body[name] for name in _ECHOED if body.get(name) is not None},
+        echo=ECHOED | {name: body[name] for name in ECHOED if body.get(name) is not None},
         names=names,
     )
 

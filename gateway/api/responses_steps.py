@@ -75,7 +75,7 @@ async def plain_whole(request: ModelRequest, answer: Answer) -> AsyncGenerator[N
     whole = await plain_completion(request)
     choice = whole["choices"][0]
     message = choice.get("message") or {}
-    calls = [{**call, "index": index} for index, call in enumerate(message.get("tool_calls") or ())]
+    calls = [{**call, "index": place} for place, call in enumerate(_calls_in(message))]
     answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
     answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
     yield
@@ -91,8 +91,13 @@ async def plain_streamed(request: ModelRequest, answer: Answer) -> AsyncGenerato
             for choice in choices_of(chunk):
                 finish_reason = choice.get("finish_reason") or finish_reason
                 delta = choice.get("delta") or {}
-                calls = [{"index": 0, **call} for call in delta.get("tool_calls") or ()]
+                calls = [{"index": 0, **call} for call in _calls_in(delta)]
                 answer.take(Delta(said_in(delta.get("content")), choice, {}, calls))
             yield
     answer.finish(finish_reason=finish_reason, usage=usage, whole={})
     yield
+
+
+def _calls_in(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = said.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

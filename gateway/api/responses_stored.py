@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
+from gateway.api.responses_body import ECHOED
 from gateway.api.responses_json import (
     call_item,
     message_item,
@@ -45,7 +46,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
         usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
         error=run.error if status == "failed" else None,
         finish_reason=str(run.trace.get("finish_reason", "")) if is_last else "",
-        echo={**asked, "tools": []},
+        echo={**ECHOED, **asked},
     )
 
 

@@ -164,6 +164,16 @@ async def test_an_error_tells_what_was_written(alice_api: Api, agent: Agent, mod
     assert [change["after"] for change in error["details"]["memory_changes"]] == ["Is vegetarian."]
 
 
+async def test_odd_deltas_do_no_harm(alice_api: Api, agent: Agent, deltas: Any) -> None:
+    deltas(
+        {"content": "Tea."}, {"annotations": 7, "refusal": {}, "reasoning": [1]}, {"annotations": [None, {"type": {}}]}
+    )
+    final = (await events(alice_api, "Hi", metadata=[], user="x" * 30_000))[-1]["response"]
+    assert (final["status"], final["output"][0]["content"][0]["text"]) == ("completed", "Tea.")
+    _, kept = await alice_api.get(f"{PATH}/{final['id']}")
+    assert (kept["status"], kept["user"], len(final["user"])) == ("completed", None, 30_000)
+
+
 async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays) -> None:
     goes_on = asyncio.Event()
     asked = plays(
