@@ -91,6 +91,10 @@ def _blocks(number: int, count: int) -> dict[str, object]:
     return {"model": "plain", "max_tokens": 100, "messages": [{"role": "user", "content": blocks}]}
 
 
+def _response(given: Callable[[int], object], **more: object) -> Row:
+    return lambda world, number: _json("POST", "/v1/responses", {"model": "plain", "input": given(number), **more})
+
+
 def _tool(name: str, arguments: Callable[[int], object]) -> Row:
     def call(world: World, number: int) -> Call:
         params = {"name": name, "arguments": arguments(number)}
@@ -218,6 +222,30 @@ OPERATIONS: dict[str, Row] = {
     "messages: 10,000 blocks": _post("/v1/messages", lambda n: _blocks(n, 10_000)),
     "count_tokens": _post("/v1/messages/count_tokens", _message),
     "count_tokens: 10,000 blocks": _post("/v1/messages/count_tokens", lambda n: _blocks(n, 10_000)),
+    "response_create": _response(lambda n: _text(n, LARGEST_MESSAGE)),
+    "response_create: 10,000 items": _response(
+        lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
+    ),
+    "response_create: calls without an output": _response(
+        lambda n: [
+            *({"type": "function_call", "call_id": f"c{i}", "name": "look", "arguments": "{}"} for i in range(9_000)),
+            {"role": "user", "content": f"{n}"},
+        ]
+    ),
+    "response_create: references": _response(
+        lambda n: [{"type": "item_reference", "id": f"msg_{i:032x}_0_0"} for i in range(10_000)]
+    ),
+    "response_create: cut": _response(
+        lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} tea " * 300} for i in range(4_999)],
+        truncation="auto",
+    ),
+    "response_create: deep": lambda world, number: Call(
+        "POST", "/v1/responses", _deep(number), {"Content-Type": "application/json"}
+    ),
+    "response_get": _get("/v1/responses/resp_{world.turn}"),
+    "response_input": _get("/v1/responses/resp_{world.turn}/input_items?limit=100&after=" + "x" * 4_000),
+    "response_forget": lambda world, number: Call("DELETE", "/v1/responses/" + "0" * 4_000),
+    "response_cancel": _post("/v1/responses/resp_{world.turn}/cancel", lambda n: {}),
     "mcp_post": _post("/mcp", lambda n: {"jsonrpc": "2.0", "id": n, "method": "tools/list"}),
     "mcp_post: deep": lambda world, number: Call("POST", "/mcp", _deep(number), {"Content-Type": "application/json"}),
 }

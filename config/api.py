@@ -2,7 +2,7 @@
 
 from ninja import NinjaAPI
 
-from gateway.api import anthropic, keys, openai, sessions
+from gateway.api import anthropic, keys, openai, responses, sessions
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
@@ -35,5 +35,6 @@ v1 = NinjaAPI(
 )
 v1.add_router("", openai.router)
 v1.add_router("", anthropic.router)
+v1.add_router("", responses.router)
 install_handlers(api)
 install_handlers(v1)

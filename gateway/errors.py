@@ -41,6 +41,12 @@ class RequestRefused(InvalidRequest):
         return answer
 
 
+class PreviousResponseNotFound(InvalidRequest):
+    """What `previous_response_id` or an `item_reference` names is not there, or was not stored."""
+
+    code = "previous_response_not_found"
+
+
 class TooManySteps(UpstreamError):
     """The model went on calling tools and never answered. details: reason, steps."""
 

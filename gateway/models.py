@@ -174,6 +174,9 @@ class Run(models.Model):
     injected = models.JSONField(
         null=True, blank=True, editable=False, help_text="What it was given from memory, while it waits for its client."
     )
+    responses = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What /v1/responses keeps of its requests, by part of the run."
+    )
     error = models.JSONField(null=True, blank=True)
     started_at = models.DateTimeField(default=timezone.now)
     finished_at = models.DateTimeField(null=True, blank=True)

@@ -38,6 +38,7 @@ from memories.tools import ToolCall, ToolScope
 logger = logging.getLogger("daybook.turns")
 
 _PARAGRAPH = "\n\n"
+_USUAL_ENDS = frozenset({"stop", "tool_calls"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -317,6 +318,8 @@ class Turn:
         if client_calls:
             state = Run.State.AWAITING_CLIENT_TOOLS
             self.output.injected = kept(self.context, self._injection, self._read_tool)
+        elif result.finish_reason not in _USUAL_ENDS:
+            self.output.trace["finish_reason"] = result.finish_reason
         turns_since_review = await asyncio.shield(self._close(state))
         if state == Run.State.COMPLETED:
             self._tell_providers()

@@ -137,7 +137,9 @@ def open_continued(
     if not reopen(run):
         return None
     stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
-    results = _trailing_results(messages)
+    # A stored transcript also holds the results of our own calls in that step.
+    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
+    results = [result for result in _trailing_results(messages) if result.get("tool_call_id") not in answered]
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
     # Our own calls and results of the waiting step are put back where the client, who never saw them, left them out.

@@ -13,7 +13,7 @@ from gateway.runs import fingerprint
 from gateway.runs.context import SystemContent
 from gateway.services import require_active
 from memories.caller import Caller
-from memories.errors import InvalidRequest
+from memories.errors import InvalidRequest, NotFound
 from memories.ids import parse_uuid
 
 MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
@@ -45,6 +45,10 @@ class V1Request:
     request_id: str = ""
     # The last `/memory` command that the request resends, with its answer; among the messages there is none.
     after_command: tuple[str, str] | None = None
+    # The run whose stored transcript the messages begin with, and what is to be kept of this request with its run: both
+    # of /v1/responses.
+    after: UUID | None = None
+    response: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,9 @@ def session_of(caller: Caller, agent: Agent, request: V1Request, conversation: f
 def session_match(
     caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation, run_id: UUID | None
 ) -> SessionMatch:
+    if request.after:
+        by_calls = _by_call_ids(caller, agent, conversation, run_id)
+        return by_calls or _after_run(caller, agent, request, conversation, request.after)
     if request.session_ref:
         return _named(caller, agent, request, conversation)
     found = _by_call_ids(caller, agent, conversation, run_id) or _after_unanswered(caller, agent, request, conversation)
@@ -114,6 +121,27 @@ def _named(caller: Caller, agent: Agent, request: V1Request, conversation: finge
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
     return SessionMatch(session, _repeated_run(session, conversation))
+
+
+def _after_run(
+    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation, after: UUID
+) -> SessionMatch:
+    """Return the session of a run that a request names as the one it goes on from. Where the session went on since, the
+    same words are that turn again, and others go on in a new session that remembers its parent."""
+    named = _sessions(caller).filter(runs=after).first()
+    if named is None:
+        raise NotFound("The conversation of this response has been deleted.")
+    require_active(named)
+    if named.agent_id != agent.pk:
+        return new_session_match(caller, agent, request, parent=named.pk)
+    later = _runs(caller, agent).filter(session=named, pk__gt=after)
+    again = later.filter(history_hash_before=conversation.history_hash_before, user_key=conversation.user_key).first()
+    if again is not None:
+        return SessionMatch(named, again)
+    superseded = Run.objects.filter(owner_id=caller.owner_id, pk=after, superseded=True).exists()
+    if superseded or later.exclude(state__in=_UNFINISHED).exists():
+        return new_session_match(caller, agent, request, parent=named.pk)
+    return SessionMatch(named)
 
 
 def _repeated_run(session: Session, conversation: fingerprint.Conversation) -> Run | None:

@@ -52,6 +52,7 @@ def run_insert(
     temporary: bool,
     request_id: str,
     idempotency_key: str = "",
+    responses: dict[str, Any] | None = None,
 ) -> Run:
     """Return a running run of the session, with a lease of its own."""
     return Run.objects.create(
@@ -67,6 +68,7 @@ def run_insert(
         user_key=conversation.user_key,
         request_id=request_id,
         idempotency_key=idempotency_key,
+        responses=responses,
     )
 
 

@@ -16,6 +16,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.resolve import SessionMatch, V1Request, goes_on_from, new_session_match, session_match
+from gateway.runs.responses import response_keep
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
 from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
@@ -52,6 +53,8 @@ def _open(
 ) -> TurnContext:
     run_id = named_run_id(request.messages)
     if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
+        if request.response is not None:
+            response_keep(taken_up, request.response)
         return taken_up
     agent = agent_find(caller, request.agent)
     if not any(message.get("role") == "user" for message in request.messages):
@@ -85,6 +88,7 @@ def _open_in(
         temporary=session.temporary or request.temporary,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
+        responses=None if request.response is None else {"0": request.response},
     )
     if regenerates:
         supersede(session, regenerates)

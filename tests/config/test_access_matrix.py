@@ -123,6 +123,11 @@ API: dict[str, tuple[str, str, Any]] = {
         "/v1/messages/count_tokens",
         {"model": "assistant", "messages": [{"role": "user", "content": "hi"}]},
     ),
+    "POST /v1/responses": ("uuinfiuui", "/v1/responses", {"model": "assistant", "input": "/memory help"}),
+    "GET /v1/responses/{response_id}": ("uunninuui", "/v1/responses/resp_{turn}", None),
+    "DELETE /v1/responses/{response_id}": ("uunnfnuui", "/v1/responses/resp_{turn}", None),
+    "GET /v1/responses/{response_id}/input_items": ("uunninuui", "/v1/responses/resp_{turn}/input_items", None),
+    "POST /v1/responses/{response_id}/cancel": ("uunnfnuui", "/v1/responses/resp_{turn}/cancel", {}),
 }
 PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
 OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
@@ -215,7 +220,9 @@ class World:
 def rows_of(alice: Owner) -> dict[str, str]:
     memory = memory_make(alice, SECRET)
     session = session_make(alice, Agent.objects.get(name="assistant"), title=SECRET)
-    run = Run.objects.create(owner=alice, session=session, turn=1, state="completed", request_id="r", text=SECRET)
+    run = Run.objects.create(
+        owner=alice, session=session, turn=1, state="completed", request_id="r", text=SECRET, responses={"0": {}}
+    )
     Session.objects.filter(pk=session.pk).update(message_seq=2)
     for seq, role in ((1, "user"), (2, "assistant")):
         Message.objects.create(owner=alice, session=session, run=run, seq=seq, role=role, text=SECRET, parts=PICTURE)

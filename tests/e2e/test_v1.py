@@ -138,6 +138,23 @@ async def test_the_async_client_talks_in_parallel(stage: Stage) -> None:
     assert len({answer.id for answer in answers}) == 8
 
 
+def test_responses_stream_and_go_on(stage: Stage) -> None:
+    client = stage.client()
+    tool: Any = {"type": "function", "name": "lookup", "parameters": {"type": "object"}, "strict": None}
+    stage.upstream.script({"calls": [{"name": "lookup", "arguments": {"q": "a"}}]}, "Found.")
+    with client.responses.stream(model="plain", input="Look it up", tools=[tool]) as stream:
+        kinds = [event.type for event in stream]
+        first = stream.get_final_response()
+    assert (kinds[0], kinds[-1]) == ("response.created", "response.completed")
+    (call,) = [item for item in first.output if item.type == "function_call"]
+    result: Any = [{"type": "function_call_output", "call_id": call.call_id, "output": "A"}]
+    second = client.responses.create(model="plain", input=result, tools=[tool], previous_response_id=first.id)
+    assert second.output_text == "Found."
+    sent = stage.upstream.last()["body"]["messages"]
+    assert [message["role"] for message in sent] == ["system", "user", "assistant", "tool"]
+    assert client.responses.retrieve(second.id).output_text == "Found."
+
+
 def test_our_tools_and_the_clients_in_one_conversation(stage: Stage) -> None:
     client = stage.client()
     remember = {"name": "add_memory", "arguments": {"content": f"Owns a tuba {time.monotonic()}.", "target": "user"}}

@@ -1,0 +1,197 @@
+"""/v1/responses: the OpenAI Responses API as a translation to the same turns. Where a request names its previous
+response, the conversation before it is the stored transcript."""
+
+import re
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from django.http import HttpResponse, HttpResponseBase
+from ninja import Router
+
+from gateway import sse
+from gateway.agents.rows import agent_find, agent_settings
+from gateway.api.openai_body import CompletionBody
+from gateway.api.responses_answer import Answer
+from gateway.api.responses_body import ResponsesBody, read_responses_body
+from gateway.api.responses_items import as_messages, item_type
+from gateway.api.responses_steps import plain_streamed, plain_whole, response_events, told, turn_answer, whole_response
+from gateway.api.responses_stored import input_items, output_items, stored_response
+from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
+from gateway.authentication import require_writer
+from gateway.command_syntax import without_commands
+from gateway.commands import CommandTurn, answer_v1, command_in
+from gateway.passthrough import PlainRequest, plain_request
+from gateway.requests import request_id
+from gateway.runs import stopping
+from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
+from gateway.tokens import estimate_message
+from gateway.turns import Delta, Turn, TurnOptions
+from memories.batches import in_slices_to_the_end
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread, in_thread
+from memories.errors import InvalidRequest
+from memories.ids import parse_uuid, uuid7
+
+router = Router()
+_LARGE_BYTES = 64_000
+_MOST_REFERRED = 100  # runs whose items one request may name
+_LONGEST_PAGE = 100
+_REFERENCE = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
+
+
+@router.post("/responses")
+async def response_create(request: ApiRequest) -> HttpResponseBase:
+    """A response, streamed or not."""
+    caller: Caller = request.auth
+    require_writer(caller)
+    large = len(request.body) > _LARGE_BYTES  # reading it takes a while: not on the event loop
+    asked = await in_read_thread(read_responses_body, request.body) if large else read_responses_body(request.body)
+    in_rows = large or asked.truncate or asked.previous_response_id or _references(asked)
+    body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
+    if not body.is_turn:
+        return await _plain(caller, asked, body)
+    v1_request = replace(v1_request_of(request, body), response=asked.kept())
+    if after is not None:
+        v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
+    if command_in(body.messages):
+        return _command(asked, body, await in_slices_to_the_end(answer_v1(caller, v1_request)))
+    context = await open_turn(caller, replace(v1_request, messages=without_commands(v1_request.messages)))
+    turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+    answer = turn_answer(turn, asked.echo, asked.names)
+    return headed(await _answered(told(turn, answer), answer, stream=body.stream), context)
+
+
+@router.get("/responses/{response_id}")
+async def response_get(request: ApiRequest, response_id: str) -> HttpResponse:
+    """A stored response, as far as it is written."""
+    return json_response(await in_read_thread(_stored, request.auth, response_id))
+
+
+@router.delete("/responses/{response_id}")
+async def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
+    """Forget a response. What was said stays in its session."""
+    require_writer(request.auth)
+    await in_thread(response_delete, request.auth, response_id)
+    return json_response({"id": response_id, "object": "response", "deleted": True})
+
+
+@router.get("/responses/{response_id}/input_items")
+async def response_input(
+    request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: str = "desc"
+) -> HttpResponse:
+    """What a response was given: the conversation before it, its own input last; newest first, unless asked for in
+    the other order."""
+    if not 1 <= limit <= _LONGEST_PAGE:
+        raise InvalidRequest(f"limit is a number from 1 to {_LONGEST_PAGE}.", param="limit")
+    items = await in_read_thread(_input, request.auth, response_id)
+    listed = items if order == "asc" else items[::-1]
+    if after:
+        place = next((index for index, item in enumerate(listed) if item["id"] == after), None)
+        if place is None:
+            raise InvalidRequest("after is the id of an entry of this list.", param="after")
+        listed = listed[place + 1 :]
+    page = listed[:limit]
+    ends = {"first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
+    return json_response({"object": "list", "data": page, "has_more": len(listed) > limit, **ends})
+
+
+@router.post("/responses/{response_id}/cancel")
+async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse:
+    """Stop a response that is being written; what was said so far is kept. One that is over stays as it is."""
+    caller: Caller = request.auth
+    require_writer(caller)
+    stored = await in_read_thread(_stored, caller, response_id)
+    if stored["status"] == "in_progress":
+        run, _ = await in_read_thread(run_of, caller, response_id)
+        await stopping.stop_turn(caller.owner_id, run.session_id, run.pk, limits=caller.limits)
+        stored = await in_read_thread(_stored, caller, response_id)
+    return json_response(stored)
+
+
+def _conversation(caller: Caller, asked: ResponsesBody) -> tuple[CompletionBody, Previous | None]:
+    """Return the request with its whole conversation, and where that goes on. Asks the database only for what is stored
+    there: a previous response, items that are referred to, and the agent, whose limit a conversation is cut to."""
+    named = asked.previous_response_id
+    after = previous(caller, named) if named else None
+    runs = _references(asked)
+    stored = {
+        item["id"]: item
+        for run_id, number, part in (stored_parts(caller, runs) if runs else ())
+        for item in output_items(run_id, number, part.said)
+    }
+    messages = as_messages(after.messages if after else [], asked.items, stored)
+    body = asked.completion(messages)
+    if asked.truncate:
+        limit = agent_settings(agent_find(caller, body.agent)).context_token_limit
+        body = asked.completion(_cut(messages, limit))
+    return body, after
+
+
+def _references(asked: ResponsesBody) -> list[Any]:
+    named = (str(item.get("id")) for item in asked.items if item_type(item) == "item_reference")
+    found = {match[1]: None for match in map(_REFERENCE.match, named) if match}
+    return [parse_uuid(run_id) for run_id in list(found)[:_MOST_REFERRED]]
+
+
+def _cut(messages: Sequence[dict[str, Any]], limit: int) -> list[dict[str, Any]]:
+    """Return a conversation without its oldest turns, so that about `limit` tokens are left; the last turn stays."""
+    begins = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    sizes = [estimate_message(message) for message in messages]
+    left, cut = sum(sizes), 0
+    for begin in begins[1:]:
+        if left <= limit:
+            break
+        left -= sum(sizes[cut:begin])
+        cut = begin
+    return list(messages[cut:])
+
+
+def _stored(caller: Caller, response_id: str) -> dict[str, Any]:
+    return stored_response(*run_of(caller, response_id))
+
+
+def _input(caller: Caller, response_id: str) -> list[dict[str, Any]]:
+    return input_items(*run_of(caller, response_id))
+
+
+async def _answered(steps: AsyncGenerator[None], answer: Answer, *, stream: bool) -> HttpResponseBase:
+    if not stream:
+        return json_response(await whole_response(steps, answer))
+    # The first event is waited for here: what goes wrong before it is answered with a status, not with a 200.
+    return sse.response(await sse.begin(response_events(steps, answer), answer.fail))
+
+
+def _command(asked: ResponsesBody, body: CompletionBody, answered: CommandTurn) -> HttpResponseBase:
+    """Answer a `/memory` command as a response for which no model was asked."""
+    answer = Answer(
+        run_id=answered.turn_id, part=0, model=answered.agent_name, echo=asked.echo | {"store": False}, names={}
+    )
+    answer.take(Delta(answered.text, {}, {}))
+    answer.finish(finish_reason="stop", usage={}, whole={})
+    response: HttpResponseBase = json_response(answer.final)
+    if body.stream:
+        response = sse.response(_at_once(answer.news()))
+    response["x-daybook-session"] = str(answered.session_id)
+    response["x-daybook-run"] = str(answered.turn_id)
+    return response
+
+
+async def _at_once(events: bytes) -> AsyncGenerator[bytes]:
+    yield events
+
+
+async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
+    """Answer a request that is not a turn of a conversation; nothing of it is stored."""
+    plain = PlainRequest(
+        agent=body.agent,
+        messages=body.messages,
+        tools=body.tools,
+        parameters=body.parameters,
+        request_id=request_id.get(),
+    )
+    request = await in_read_thread(plain_request, caller, plain)
+    echo = asked.echo | {"store": False}
+    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names)
+    steps = plain_streamed(request, answer) if body.stream else plain_whole(request, answer)
+    return await _answered(steps, answer, stream=body.stream)

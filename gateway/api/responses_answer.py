@@ -1,0 +1,286 @@
+"""A response while it is written: its items, and the events that tell of them."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from gateway import sse
+from gateway.api.errors import as_domain_error
+from gateway.api.responses_body import Names
+from gateway.api.responses_json import (
+    INCOMPLETE,
+    call_item,
+    message_item,
+    reasoning_item,
+    response_object,
+    text_part,
+    wants_summary,
+)
+from gateway.errors import RunStopped
+from gateway.runs.responses import response_id
+from gateway.turns import Delta
+
+# Codes that clients act on; any other is ours, or the model server's.
+_CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
+_TEXT, _REFUSAL = "output_text", "refusal"
+
+
+@dataclass(slots=True)
+class _Item:
+    """An item that is being written: its place in the output, and the text of its present part in pieces."""
+
+    index: int
+    item: dict[str, Any]
+    part: str = ""  # the type of the part that is being written
+    pieces: list[str] = field(default_factory=list)
+    beside: dict[str, list[Any]] = field(default_factory=lambda: {"annotations": [], "logprobs": []})
+
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _Thinking:
+    """How events tell of reasoning: the names of the events of its part and of its text, of the field with the number
+    of the part, and the type of the part."""
+
+    part: str
+    text: str
+    index: str
+    type: str
+
+    def of(self, text: str) -> dict[str, Any]:
+        return {"type": self.type, "text": text}
+
+
+_AS_IT_IS = _Thinking("content_part", "reasoning_text", "content_index", "reasoning_text")
+_IN_SUMMARY = _Thinking("reasoning_summary_part", "reasoning_summary_text", "summary_index", "summary_text")
+
+
+class Answer:
+    """A response while it is written. What happens is told to it; `news` are the events since it was last asked."""
+
+    def __init__(
+        self, *, run_id: UUID, part: int, model: str, echo: Mapping[str, Any], names: Names, created_at: int = 0
+    ) -> None:
+        self.id = response_id(run_id, part)
+        self.begun = False
+        self.final: dict[str, Any] = {}
+        self._tail = f"{run_id.hex}_{part}"
+        self._model, self._echo, self._names = model, dict(echo), names
+        self._created_at = created_at or int(time.time())
+        self._thinks = _IN_SUMMARY if wants_summary(echo) else _AS_IT_IS
+        self._events: list[dict[str, Any]] = []
+        self._number = 0
+        self._items: list[_Item] = []
+        self._thought: _Item | None = None
+        self._message: _Item | None = None
+        self._calls: dict[int, _Item] = {}
+        self._took_message = False
+
+    def news(self) -> bytes:
+        """Return the events since last time as they are sent."""
+        events, self._events = self._events, []
+        return b"".join(sse.event(event["type"], event) for event in events)
+
+    def take(self, event: Delta) -> None:
+        """Take in what the model said."""
+        choice = event.choice
+        if choice.get("index"):
+            return  # a further choice: a response has one
+        self._begin()
+        self._took_message = self._took_message or "message" in choice
+        part = _object(choice.get("delta") or choice.get("message"))
+        self._take_thought_and_refusal(part, before=bool(event.text))
+        if event.text:
+            self._say(_TEXT, event.text, _list(_object(choice.get("logprobs")).get("content")))
+        for annotation in _list(part.get("annotations")):
+            self._annotate(annotation)
+        for call in event.calls:
+            self._take_call(call)
+
+    def finish(self, *, finish_reason: str, usage: Mapping[str, Any], whole: Mapping[str, Any], **more: Any) -> None:
+        """End the response, which is stored by now. `whole` is the model's last answer, where it came in one piece."""
+        self._begin()
+        choices = whole.get("choices")
+        if choices and not self._took_message:
+            self._take_thought_and_refusal(_object(choices[0].get("message")), before=False)
+        status = "incomplete" if finish_reason in INCOMPLETE and not self._calls else "completed"
+        self._close_thought(status)
+        self._close_message(status)
+        for call in self._calls.values():
+            self._close_call(call)
+        reason = "" if self._calls else finish_reason
+        self.final = self._response("completed", usage=usage, finish_reason=reason) | more
+        self._emit(f"response.{self.final['status']}", response=self.final)
+
+    def fail(self, error: Exception) -> bytes:
+        """End the response with an error; returns the last events."""
+        self._begin()
+        told = as_domain_error(error).as_json()["error"]
+        problem = {"code": _CODES.get(told["code"], told["code"]), "message": told["message"]}
+        if told["details"]:
+            problem["details"] = told["details"]
+        status = "cancelled" if isinstance(error, RunStopped) else "failed"
+        self.final = self._response(status, error=problem)
+        self._emit("response.failed", response=self.final)
+        return self.news()
+
+    def _response(self, status: str, **more: Any) -> dict[str, Any]:
+        return response_object(
+            id=self.id,
+            created_at=self._created_at,
+            model=self._model,
+            status=status,
+            output=[one.item for one in self._items],
+            echo=self._echo,
+            **more,
+        )
+
+    def _emit(self, kind: str, **fields: Any) -> None:
+        self._events.append({"type": kind, "sequence_number": self._number, **fields})
+        self._number += 1
+
+    def _begin(self) -> None:
+        if not self.begun:
+            self.begun = True
+            for name in ("created", "in_progress"):
+                self._emit(f"response.{name}", response=self._response("in_progress"))
+
+    def _open(self, item: dict[str, Any]) -> _Item:
+        opened = _Item(len(self._items), item)
+        self._items.append(opened)
+        self._emit("response.output_item.added", output_index=opened.index, item=dict(item))
+        return opened
+
+    def _done(self, one: _Item) -> None:
+        self._emit("response.output_item.done", output_index=one.index, item=one.item)
+
+    def _at(self, one: _Item, *, content: bool = True) -> dict[str, Any]:
+        at = {"item_id": one.item["id"], "output_index": one.index}
+        return {**at, "content_index": len(one.item["content"])} if content else at
+
+    def _item_id(self, prefix: str, kind: str) -> str:
+        return f"{prefix}_{self._tail}_{sum(one.item['type'] == kind for one in self._items)}"
+
+    def _take_thought_and_refusal(self, part: Mapping[str, Any], *, before: bool) -> None:
+        thought = next((part[name] for name in ("reasoning_content", "reasoning") if part.get(name)), None)
+        if isinstance(thought, str):
+            self._think(thought)
+        refusal = part.get("refusal")
+        if isinstance(refusal, str) and refusal and not before:
+            self._say(_REFUSAL, refusal)
+
+    def _think(self, text: str) -> None:
+        one = self._thought
+        if one is None:
+            one = self._thought = self._open(reasoning_item(self._item_id("rs", "reasoning"), "", "in_progress"))
+            self._emit(f"response.{self._thinks.part}.added", **self._in_thought(one), part=self._thinks.of(""))
+        one.pieces.append(text)
+        self._emit(f"response.{self._thinks.text}.delta", **self._in_thought(one), delta=text)
+
+    def _close_thought(self, status: str = "completed") -> None:
+        if (one := self._thought) is None:
+            return
+        self._thought, at, text = None, self._in_thought(one), one.text()
+        self._emit(f"response.{self._thinks.text}.done", **at, text=text)
+        self._emit(f"response.{self._thinks.part}.done", **at, part=self._thinks.of(text))
+        one.item = reasoning_item(one.item["id"], text, status, as_summary=self._thinks is _IN_SUMMARY)
+        self._done(one)
+
+    def _in_thought(self, one: _Item) -> dict[str, Any]:
+        return {**self._at(one, content=False), self._thinks.index: 0}
+
+    def _say(self, kind: str, text: str, logprobs: list[Any] | None = None) -> None:
+        self._close_thought()
+        one = self._message
+        if one is None:
+            one = self._message = self._open(message_item(self._item_id("msg", "message"), [], "in_progress"))
+        if one.part != kind:
+            self._close_part(one)
+            one.part = kind
+            part = text_part("") if kind == _TEXT else {"type": _REFUSAL, "refusal": ""}
+            self._emit("response.content_part.added", **self._at(one), part=part)
+        one.pieces.append(text)
+        if kind == _TEXT:
+            one.beside["logprobs"].extend(logprobs or ())
+            self._emit("response.output_text.delta", **self._at(one), delta=text, logprobs=logprobs or [])
+        else:
+            self._emit("response.refusal.delta", **self._at(one), delta=text)
+
+    def _annotate(self, given: Any) -> None:
+        one = self._message
+        if one is None or one.part != _TEXT or not isinstance(given, dict):
+            return
+        inner = given.get(str(given.get("type")))  # {"type": "url_citation", "url_citation": {…}} in chat completions
+        annotation = {"type": given.get("type"), **inner} if isinstance(inner, dict) else given
+        place = len(one.beside["annotations"])
+        one.beside["annotations"].append(annotation)
+        self._emit(
+            "response.output_text.annotation.added", **self._at(one), annotation_index=place, annotation=annotation
+        )
+
+    def _close_part(self, one: _Item) -> None:
+        if not one.part:
+            return
+        at, text = self._at(one), one.text()
+        if one.part == _TEXT:
+            part = {**text_part(text), **one.beside}
+            self._emit("response.output_text.done", **at, text=text, logprobs=one.beside["logprobs"])
+        else:
+            part = {"type": _REFUSAL, "refusal": text}
+            self._emit("response.refusal.done", **at, refusal=text)
+        self._emit("response.content_part.done", **at, part=part)
+        one.item = {**one.item, "content": [*one.item["content"], part]}
+        one.part, one.pieces, one.beside = "", [], {"annotations": [], "logprobs": []}
+
+    def _close_message(self, status: str = "completed") -> None:
+        if (one := self._message) is None:
+            return
+        self._message = None
+        self._close_part(one)
+        one.item = {**one.item, "status": status}
+        self._done(one)
+
+    def _take_call(self, piece: Mapping[str, Any]) -> None:
+        number, one = piece["index"], self._calls.get(piece["index"])
+        custom = piece.get("custom")
+        given = custom.get("input") if isinstance(custom, dict) else (piece.get("function") or {}).get("arguments")
+        if one is None:
+            self._close_thought()
+            self._close_message()
+            begun = call_item(piece, self._names, "in_progress")
+            one = self._calls[number] = self._open({**begun, _given(begun): ""})
+        if given:
+            self._give(one, given)
+
+    def _give(self, one: _Item, text: str) -> None:
+        one.pieces.append(text)
+        self._emit(f"response.{_event(one)}.delta", **self._at(one, content=False), delta=text)
+
+    def _close_call(self, one: _Item) -> None:
+        name = _given(one.item)
+        if name == "arguments" and not one.pieces:
+            self._give(one, "{}")
+        one.item = {**one.item, name: one.text(), "status": "completed"}
+        named = {"name": one.item["name"]} if name == "arguments" else {}
+        self._emit(f"response.{_event(one)}.done", **self._at(one, content=False), **named, **{name: one.text()})
+        self._done(one)
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _given(item: Mapping[str, Any]) -> str:
+    return "input" if item["type"] == "custom_tool_call" else "arguments"
+
+
+def _event(one: _Item) -> str:
+    return "custom_tool_call_input" if _given(one.item) == "input" else "function_call_arguments"

@@ -1,0 +1,89 @@
+"""Responses and their items as JSON."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.api.responses_body import Names
+
+INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
+"""Why a response is incomplete, by the reason for which the model ended."""
+_NO_NAMES: Names = {}
+
+
+def response_object(
+    *,
+    id: str,
+    created_at: int,
+    model: str,
+    status: str,
+    output: list[dict[str, Any]],
+    echo: Mapping[str, Any],
+    usage: Mapping[str, Any] | None = None,
+    error: Mapping[str, Any] | None = None,
+    finish_reason: str = "",
+) -> dict[str, Any]:
+    """Return a response. A completed one whose `finish_reason` says that it was cut off is incomplete."""
+    reason = INCOMPLETE.get(finish_reason) if status == "completed" else None
+    return {
+        "id": id,
+        "object": "response",
+        "created_at": created_at,
+        "status": "incomplete" if reason else status,
+        "background": False,
+        "error": error,
+        "incomplete_details": {"reason": reason} if reason else None,
+        "model": model,
+        "output": output,
+        "usage": None if usage is None else usage_json(usage),
+        **echo,
+    }
+
+
+def usage_json(usage: Mapping[str, Any]) -> dict[str, Any]:
+    """Return figures of chat completions under the names that they have here."""
+    given, made = usage.get("prompt_tokens") or 0, usage.get("completion_tokens") or 0
+    of_input, of_output = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+    return {
+        "input_tokens": given,
+        "input_tokens_details": {"cached_tokens": 0, **(of_input or {})},
+        "output_tokens": made,
+        "output_tokens_details": {"reasoning_tokens": 0, **(of_output or {})},
+        "total_tokens": usage.get("total_tokens") or given + made,
+    }
+
+
+def message_item(id: str, content: list[dict[str, Any]], status: str = "completed") -> dict[str, Any]:
+    """Return what the assistant said as an item."""
+    return {"id": id, "type": "message", "role": "assistant", "status": status, "content": content}
+
+
+def text_part(text: str) -> dict[str, Any]:
+    """Return a text as a part of a message."""
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+
+
+def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
+    """Return what the model thought as an item: as its summary for a client that asked for one, or as it is."""
+    kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
+    parts = [{"type": kind, "text": text}] if text else []
+    return {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
+
+
+def wants_summary(echo: Mapping[str, Any]) -> bool:
+    """Return True if a request asked for a summary of the model's reasoning."""
+    reasoning = echo.get("reasoning")
+    return isinstance(reasoning, dict) and bool(reasoning.get("summary"))
+
+
+def call_item(call: Mapping[str, Any], names: Names = _NO_NAMES, status: str = "completed") -> dict[str, Any]:
+    """Return a call of a client's tool as an item."""
+    call_id, custom = str(call.get("id", "")), call.get("custom")
+    called = custom if isinstance(custom, dict) else call.get("function") or {}
+    name, namespace = names.get(called.get("name", ""), (called.get("name", ""), ""))
+    kind, prefix, given = (
+        ("custom_tool_call", "ctc_", {"input": called.get("input") or ""})
+        if isinstance(custom, dict)
+        else ("function_call", "fc_", {"arguments": called.get("arguments") or ""})
+    )
+    item = {"id": prefix + call_id.removeprefix("call_"), "type": kind, "status": status, "call_id": call_id}
+    return {**item, "name": name, **({"namespace": namespace} if namespace else {}), **given}

@@ -1,0 +1,103 @@
+"""What a response is told of: a turn, or the one model step of a request that is no turn; and how it is answered."""
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from gateway.api.responses_answer import Answer
+from gateway.api.responses_body import Names
+from gateway.errors import UpstreamUnreachable
+from gateway.passthrough import plain_chunks, plain_completion
+from gateway.runs.responses import part_of
+from gateway.steps import said_in
+from gateway.turns import Delta, Done, Turn
+from gateway.upstream import ModelRequest
+from gateway.upstream.answer import choices_of
+from gateway.upstream.usage import usage_of, usage_since
+
+
+def turn_answer(turn: Turn, echo: Mapping[str, Any], names: Names) -> Answer:
+    """Return the answer that a turn will be."""
+    context = turn.context
+    return Answer(
+        run_id=context.run_id,
+        part=part_of(context),
+        model=context.agent.name,
+        echo=echo,
+        names=names,
+        created_at=int(context.started_at.timestamp()),
+    )
+
+
+async def told(turn: Turn, answer: Answer) -> AsyncGenerator[None]:
+    """Run a turn, and tell its answer of it; yields after each step of it. Raises DomainErrors."""
+    async with aclosing(turn.events()) as events:
+        async for event in events:
+            if isinstance(event, Delta):
+                answer.take(event)
+            elif isinstance(event, Done):
+                tier = event.around.get("service_tier") or event.choice.get("service_tier")
+                answer.finish(
+                    finish_reason=event.finish_reason,
+                    usage=usage_since(event.output.usage, turn.context.resumed_usage),
+                    whole=event.choice,
+                    **({"service_tier": tier} if tier else {}),
+                )
+            yield
+
+
+async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[str, Any]:
+    """Run to the end; returns the response. Raises DomainErrors."""
+    async with aclosing(steps) as running:
+        async for _ in running:
+            pass
+    if not answer.final:
+        raise UpstreamUnreachable("The model server gave no answer.")
+    return answer.final
+
+
+async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncGenerator[bytes]:
+    """Run to the end; yields the events as they are sent. A DomainError before the first is raised, so that it can be
+    answered with a status; a later one is the last event."""
+    try:
+        async with aclosing(steps) as running:
+            async for _ in running:
+                if news := answer.news():
+                    yield news
+    except Exception as error:
+        if not answer.begun:
+            raise
+        yield answer.fail(error)
+
+
+async def plain_whole(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
+    """Ask for an answer that is not a turn, and tell the response of it. Raises DomainErrors."""
+    whole = await plain_completion(request)
+    choice = whole["choices"][0]
+    message = choice.get("message") or {}
+    calls = [{**call, "index": place} for place, call in enumerate(_calls_in(message))]
+    answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
+    answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
+    yield
+
+
+async def plain_streamed(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
+    """The same, with the answer as it comes. Raises DomainErrors."""
+    usage: dict[str, Any] = {}
+    finish_reason = ""
+    async with aclosing(plain_chunks(request)) as chunks:
+        async for chunk in chunks:
+            usage = usage_of(chunk) or usage
+            for choice in choices_of(chunk):
+                finish_reason = choice.get("finish_reason") or finish_reason
+                delta = choice.get("delta") or {}
+                calls = [{"index": 0, **call} for call in _calls_in(delta)]
+                answer.take(Delta(said_in(delta.get("content")), choice, {}, calls))
+            yield
+    answer.finish(finish_reason=finish_reason, usage=usage, whole={})
+    yield
+
+
+def _calls_in(said: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = said.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

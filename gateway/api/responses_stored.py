@@ -1,0 +1,127 @@
+"""Stored runs as responses: what GET /v1/responses/{id} and its input items show, and what items may be referred to."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from gateway.api.responses_body import ECHOED
+from gateway.api.responses_json import (
+    call_item,
+    message_item,
+    reasoning_item,
+    response_object,
+    text_part,
+    wants_summary,
+)
+from gateway.models import Message, Run
+from gateway.runs.responses import client_call_prefix, is_client_call, parts_of, response_id, transcript
+from gateway.upstream.usage import usage_since
+
+_STATUS = {
+    Run.State.RUNNING: "in_progress",
+    Run.State.FAILED: "failed",
+    Run.State.STOPPED: "cancelled",
+}
+_REASONING = ("reasoning_content", "reasoning")
+
+
+def stored_response(run: Run, part: int) -> dict[str, Any]:
+    """Return a response from its rows. The row comes with its session and agent."""
+    parts, kept = parts_of(run), run.responses or {}
+    is_last = part >= len(parts) - 1
+    status = _STATUS.get(Run.State(run.state), "completed") if is_last else "completed"
+    asked = dict(kept.get(str(part)) or {})
+    usage_before = asked.pop("usage_before", {})
+    usage_after = next(
+        (kept[str(later)]["usage_before"] for later in range(part + 1, len(parts)) if str(later) in kept), run.usage
+    )
+    return response_object(
+        id=response_id(run.pk, part),
+        created_at=int(run.started_at.timestamp()),
+        model=run.session.agent.name,
+        status=status,
+        output=output_items(
+            run.pk, part, parts[part].said if part < len(parts) else (), as_summary=wants_summary(asked)
+        ),
+        usage=None if status == "in_progress" else usage_since(usage_after, usage_before),
+        error=run.error if status == "failed" else None,
+        finish_reason=str(run.trace.get("finish_reason", "")) if is_last else "",
+        echo={**ECHOED, **asked},
+    )
+
+
+def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
+    """Return what a response consists of, with the ids that it had in its stream. Of reasoning only that
+    beside calls is kept."""
+    tail, prefix = f"{run_id.hex}_{part}", client_call_prefix(run_id)
+    thoughts: list[dict[str, Any]] = []
+    calls: list[dict[str, Any]] = []
+    text = ""
+    for row in rows:
+        if row.role != Message.Role.ASSISTANT:
+            continue
+        if thought := _thought(row):
+            thoughts.append(reasoning_item(f"rs_{tail}_{len(thoughts)}", thought, as_summary=as_summary))
+        if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
+            text += "\n\n"
+        text += row.text
+        calls += [call_item(call) for call in row.tool_calls or () if str(call.get("id", "")).startswith(prefix)]
+    said = [message_item(f"msg_{tail}_0", [text_part(text)])] if text else []
+    return [*thoughts, *said, *calls]
+
+
+def input_items(run: Run, part: int) -> list[dict[str, Any]]:
+    """Return what a response was given, oldest first, without what only Daybook's own tools were given or answered."""
+    parts = parts_of(run)
+    given = parts[part].given if part < len(parts) else []
+    own = [row for one in parts[:part] for row in (*one.given, *one.said)]
+    first = next(iter([*own, *given]), None)
+    before = [row for row in transcript(run, 0) if first is None or row.seq < first.seq]
+    return list(_as_input([*before, *own, *given], forked=run.session.parent_id is not None))
+
+
+def _as_input(rows: Iterable[Message], *, forked: bool) -> Iterable[dict[str, Any]]:
+    custom: set[str] = set()
+    for row in rows:
+        calls = [call for call in row.tool_calls or () if _is_shown(str(call.get("id", "")), row, forked=forked)]
+        id = f"msg_{row.pk.hex}"
+        if row.role == Message.Role.USER:
+            parts = row.parts or [{"type": "text", "text": row.text}]
+            yield {**message_item(id, [_input_part(part) for part in parts]), "role": "user"}
+        elif row.role == Message.Role.ASSISTANT and row.text:
+            yield message_item(id, [text_part(row.text)])
+        elif row.role == Message.Role.TOOL and _is_shown(row.tool_call_id, row, forked=forked):
+            yield {
+                "id": f"fco_{row.pk.hex}",
+                "type": "custom_tool_call_output" if row.tool_call_id in custom else "function_call_output",
+                "call_id": row.tool_call_id,
+                "output": row.text if row.parts is None else [_input_part(part) for part in row.parts],
+                "status": "completed",
+            }
+        custom.update(str(call["id"]) for call in calls if call.get("type") == "custom")
+        yield from map(call_item, calls)
+
+
+def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:
+    """Return True if a call was one of the client's tools. What came before the first turn of a session was said by the
+    client, with ids of its own; in a fork it comes from the parent."""
+    if row.run_id:
+        return call_id.startswith(client_call_prefix(row.run_id))
+    return not forked or is_client_call(call_id)
+
+
+def _input_part(part: dict[str, Any]) -> dict[str, Any]:
+    kind = part.get("type")
+    if kind == "text":
+        return {**part, "type": "input_text"}
+    inner = part.get(str(kind))
+    if kind == "image_url" and isinstance(inner, dict):
+        return {"type": "input_image", "image_url": inner.get("url"), "detail": inner.get("detail", "auto")}
+    if kind == "file" and isinstance(inner, dict):
+        return {"type": "input_file", **inner}
+    return part
+
+
+def _thought(row: Message) -> str:
+    fields = (row.kept or {}).get("fields") or {}
+    return next((fields[name] for name in _REASONING if isinstance(fields.get(name), str)), "")

@@ -1,0 +1,180 @@
+"""Runs as /v1/responses knows them. A response is one part of a run: the first one ends with the calls of the client's
+tools, each later one begins with their results. `resp_<run>` is the first part, `resp_<run>_<n>` a later one.
+`Run.responses` holds, by part, what was asked for beside the messages; a part that is not in it was not stored."""
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Q
+
+from gateway.errors import PreviousResponseNotFound, SessionBusy
+from gateway.models import Message, Run
+from gateway.runs.context import TurnContext
+from gateway.runs.window import as_openai
+from memories.caller import Caller
+from memories.errors import NotFound
+
+_ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
+_CLIENT_CALL = re.compile(r"call_[0-9a-f]{32}_\d+")
+# Messages before a response that are read: its model's context is shorter.
+MOST_ROWS = 2_000
+_SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
+
+
+@dataclass(slots=True)
+class Part:
+    """The stored messages of one response: what its request brought (without what was there before) and its output, our
+    own tools included."""
+
+    given: list[Message] = field(default_factory=list)
+    said: list[Message] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """Where a conversation goes on: after a run, or in a session that holds commands only; and what was said there."""
+
+    run_id: UUID | None
+    session_id: UUID
+    messages: list[dict[str, Any]]
+
+
+def response_id(run_id: UUID, part: int) -> str:
+    """Return the id of a response."""
+    return f"resp_{run_id.hex}" + (f"_{part}" if part else "")
+
+
+def read_id(given: str) -> tuple[UUID, int] | None:
+    """Return run and part of a response's id, None for what cannot be one."""
+    match = _ID.fullmatch(given)
+    try:
+        return (UUID(match[1]), int(match[2] or 0)) if match else None
+    except ValueError:
+        return None
+
+
+def client_call_prefix(run_id: UUID) -> str:
+    """Return what the ids of a run's calls of the client's tools begin with."""
+    return f"call_{run_id.hex}_"
+
+
+def is_client_call(call_id: str) -> bool:
+    """Return True if an id is one that a call of a client's tool was given here."""
+    return _CLIENT_CALL.fullmatch(call_id) is not None
+
+
+def part_of(context: TurnContext) -> int:
+    """Return the number of the part of its run that is executed."""
+    prefix = client_call_prefix(context.run_id)
+    calls = (message.get("tool_calls") or () for message in context.messages if message["role"] == "assistant")
+    return sum(any(str(call.get("id", "")).startswith(prefix) for call in made) for made in calls)
+
+
+def response_keep(context: TurnContext, kept: dict[str, Any]) -> None:
+    """Keep what was asked for with a part of a run that goes on; in the transaction that took the run up."""
+    run = Run.objects.get(pk=context.run_id)
+    kept = {**kept, "usage_before": context.resumed_usage}
+    Run.objects.filter(pk=run.pk).update(responses={**(run.responses or {}), str(part_of(context)): kept})
+
+
+def run_of(caller: Caller, given: str, *, stored: bool = True) -> tuple[Run, int]:
+    """Return run and part of a response of the owner; with `stored` only of one that was stored. Raises NotFound."""
+    named = read_id(given)
+    rows = caller.limits.filter(Run.objects.filter(owner_id=caller.owner_id), agent="session__agent__name")
+    run = rows.select_related("session__agent").filter(pk=named[0]).first() if named else None
+    if named is None or run is None or (stored and str(named[1]) not in (run.responses or {})):
+        raise NotFound("There is no such response. It was not stored, or has been deleted.", param="response_id")
+    return run, named[1]
+
+
+@transaction.atomic
+def response_delete(caller: Caller, given: str) -> None:
+    """Forget a response. Its messages stay in the transcript of its session. Raises NotFound."""
+    found, part = run_of(caller, given)
+    run = Run.objects.select_for_update().get(pk=found.pk)
+    left = {number: kept for number, kept in (run.responses or {}).items() if number != str(part)}
+    Run.objects.filter(pk=run.pk).update(responses=left or None)
+
+
+def previous(caller: Caller, given: str) -> Previous:
+    """Return where a conversation goes on that names its previous response. Raises PreviousResponseNotFound, and
+    SessionBusy for a response that is still written."""
+    try:
+        run, part = run_of(caller, given)
+    except NotFound:
+        return _after_command(caller, given)
+    if run.state == Run.State.RUNNING and len(parts_of(run)) - 1 <= part:
+        raise SessionBusy("The previous response is still being written.", run_id=str(run.pk))
+    return Previous(run.pk, run.session_id, [as_openai(row) for row in transcript(run, part)])
+
+
+def transcript(run: Run, part: int) -> list[Message]:
+    """Return the messages of a response with all that was said before it, oldest first."""
+    own = [row for one in parts_of(run)[: part + 1] for row in (*one.given, *one.said)]
+    return [*_before(run, own[0].seq if own else 0), *own]
+
+
+def parts_of(run: Run) -> list[Part]:
+    """Return the responses that a run consists of; at least one."""
+    return _parts(run.pk, Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
+
+
+def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
+    """Yield the stored responses of those of these runs that are the owner's, with run and number."""
+    rows = caller.limits.filter(Run.objects.filter(owner_id=caller.owner_id), agent="session__agent__name")
+    kept = dict(rows.filter(pk__in=run_ids, responses__isnull=False).values_list("pk", "responses"))
+    messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=kept).order_by("run_id", "seq")
+    for run_id, of_run in groupby(messages, key=lambda row: row.run_id):
+        if run_id is not None:
+            parts = enumerate(_parts(run_id, of_run))
+            yield from ((run_id, number, part) for number, part in parts if str(number) in (kept[run_id] or {}))
+
+
+def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
+    parts, prefix = [Part()], client_call_prefix(run_id)
+    for row in rows:
+        is_given = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
+        if is_given and parts[-1].said:
+            parts.append(Part())
+        (parts[-1].given if is_given else parts[-1].said).append(row)
+    return parts
+
+
+def _before(run: Run, seq: int) -> list[Message]:
+    """Return what was said before a run. A run that was replaced stands after those that were not at that time."""
+    rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, seq__lt=seq)
+    rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
+    if run.superseded:
+        earlier = Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id, pk__lt=run.pk)
+        by_turn = dict(earlier.filter(turn__lt=run.turn).order_by("pk").values_list("turn", "pk"))
+        rows = rows.filter(Q(run=None) | Q(run_id__in=by_turn.values()))
+    else:
+        rows = rows.exclude(run__superseded=True)
+    newest = list(reversed(rows.order_by("-seq")[:MOST_ROWS]))
+    first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
+    return newest[first:]
+
+
+def _after_command(caller: Caller, given: str) -> Previous:
+    """Return where it goes on after a `/memory` command, whose answer has an id like a response."""
+    named = read_id(given)
+    rows = Message.objects.filter(owner_id=caller.owner_id, kind=Message.Kind.COMMAND)
+    rows = caller.limits.filter(rows, agent="session__agent__name")
+    command = rows.filter(pk=named[0]).first() if named else None
+    if command is None:
+        raise PreviousResponseNotFound(
+            f"There is no previous response {given[:80]}. It was not stored, or has been deleted: send the whole "
+            "conversation.",
+            param="previous_response_id",
+        )
+    runs = Run.objects.filter(owner_id=caller.owner_id, session_id=command.session_id, superseded=False)
+    run = runs.filter(pk__lt=command.pk, state__in=_SAID).order_by("-pk").first()
+    if run is None:
+        return Previous(None, command.session_id, [])
+    messages = [as_openai(row) for row in transcript(run, len(parts_of(run)))]
+    return Previous(run.pk, command.session_id, messages)

@@ -1,0 +1,347 @@
+"""/v1/responses as the openai package uses it: what comes back, in one piece and as events, and what is stored."""
+
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx2
+import openai
+import pytest
+import pytest_asyncio
+from pydantic import BaseModel
+
+from config.asgi import application
+from gateway.models import Agent, Message, Run, Session
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Memory
+from tests.conftest import Api
+from tests.gateway.v1 import ask, said
+from tests.scripted_model import Says, ScriptedModel, calls, says
+
+PATH = "/v1/responses"
+LOOKUP: Any = {"type": "function", "name": "lookup", "parameters": {"type": "object"}, "strict": None}
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+
+
+@pytest_asyncio.fixture
+async def sdk(alice_api: Api, agent: Agent) -> AsyncGenerator[openai.AsyncOpenAI]:
+    """The official client, against the application in this process."""
+    http = openai.DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=application))
+    key = alice_api.headers["authorization"].removeprefix("Bearer ")
+    async with openai.AsyncOpenAI(
+        base_url="http://127.0.0.1/v1", api_key=key, http_client=http, max_retries=0
+    ) as client:
+        yield client
+
+
+async def runs() -> list[Run]:
+    return await in_thread(lambda: list(Run.objects.order_by("pk")))
+
+
+def outputs(response: Any, *texts: str) -> Any:
+    made = [item for item in response.output if item.type == "function_call"]
+    return [
+        {"type": "function_call_output", "call_id": call.call_id, "output": text}
+        for call, text in zip(made, texts, strict=True)
+    ]
+
+
+async def test_it_answers_in_one_piece(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    answer = await sdk.responses.create(model="assistant", input="Hi", metadata={"project": "tea"}, temperature=0.5)
+    (run,) = await runs()
+    assert (answer.id, answer.status, answer.output_text) == (f"resp_{run.pk.hex}", "completed", "Hello.")
+    assert answer.usage
+    assert (answer.usage.input_tokens, answer.usage.output_tokens, answer.usage.total_tokens) == (7, 3, 10)
+    assert answer.usage.output_tokens_details.reasoning_tokens == 0
+    assert (answer.metadata, answer.temperature, answer.model) == ({"project": "tea"}, 0.5, "assistant")
+    assert await sdk.responses.retrieve(answer.id) == answer
+
+
+async def test_it_streams_the_same(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    async with sdk.responses.stream(model="assistant", input="Hi") as stream:
+        text = "".join([event.delta async for event in stream if event.type == "response.output_text.delta"])
+        final = await stream.get_final_response()
+    assert (text, final.output_text, final.status) == ("Hello.", "Hello.", "completed")
+    kept = await sdk.responses.retrieve(final.id)
+    assert kept.model_dump() == {**final.model_dump(), "output": kept.model_dump()["output"]}
+    assert [item.id for item in kept.output] == [item.id for item in final.output]
+
+
+async def test_a_parsed_answer(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    class Dish(BaseModel):
+        name: str
+
+    model.script('{"name": "Dal"}')
+    answer = await sdk.responses.parse(model="assistant", input="A dish", text_format=Dish)
+    assert answer.output_parsed == Dish(name="Dal")
+    asked = model.calls[0].parameters["response_format"]
+    assert (asked["type"], asked["json_schema"]["name"], asked["json_schema"]["strict"]) == (
+        "json_schema",
+        "Dish",
+        True,
+    )
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_tool_loop_by_previous_response(sdk: openai.AsyncOpenAI, model: ScriptedModel, streamed: bool) -> None:
+    async def step(**asked: Any) -> Any:
+        if not streamed:
+            return await sdk.responses.create(model="assistant", tools=[LOOKUP], **asked)
+        async with sdk.responses.stream(model="assistant", tools=[LOOKUP], **asked) as stream:
+            return await stream.get_final_response()
+
+    made = [("lookup", '{"q": "a"}'), ("lookup", "")]
+    model.script(Says(pieces=("One moment.",), calls=tuple(made)), calls(ADD), "Found it.", "Yes.")
+    first = await step(input="Look it up")
+    assert [item.type for item in first.output] == ["message", "function_call", "function_call"]
+    assert [item.arguments for item in first.output[1:]] == ['{"q": "a"}', "{}"]
+    second = await step(input=outputs(first, "A", "B"), previous_response_id=first.id)
+    assert (second.output_text, second.id, second.previous_response_id) == ("Found it.", f"{first.id}_1", first.id)
+    assert [item.type for item in second.output] == ["message"]  # our own call is not shown
+    assert second.usage.total_tokens == 20
+    third = await step(input="Sure?", previous_response_id=second.id)
+    sent = model.calls[3].messages[1:]
+    roles = ["user", "assistant", "tool", "tool", "assistant", "tool", "assistant", "user"]
+    assert [message["role"] for message in sent] == roles
+    assert [run.state for run in await runs()] == ["completed", "completed"]
+    assert await in_thread(Session.objects.count) == 1
+    for answer in (first, second, third):
+        kept = await sdk.responses.retrieve(answer.id)
+        assert (kept.output_text, kept.usage, kept.previous_response_id) == (
+            answer.output_text,
+            answer.usage,
+            answer.previous_response_id,
+        )
+        assert [item.id for item in kept.output] == [item.id for item in answer.output]
+
+
+async def test_the_whole_conversation_may_be_sent_again(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), "Found it.", "Yes.")
+    talk: Any = [{"role": "user", "content": "Look it up"}]
+    first = await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP], store=False)
+    talk += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
+    second = await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP], store=False)
+    assert second.output_text == "Found it."
+    talk += [item.model_dump(exclude_none=True) for item in second.output] + [{"role": "user", "content": "Sure?"}]
+    await sdk.responses.create(model="assistant", input=talk, store=False)
+    (call_id,) = [item.call_id for item in first.output if item.type == "function_call"]
+    assert [message["role"] for message in model.calls[2].messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert model.calls[2].messages[3]["tool_call_id"] == call_id
+    assert [run.turn for run in await runs()] == [1, 2]
+    for answer in (first, second):
+        with pytest.raises(openai.NotFoundError):
+            await sdk.responses.retrieve(answer.id)
+    with pytest.raises(openai.BadRequestError) as refused:
+        await sdk.responses.create(model="assistant", input="And?", previous_response_id=second.id)
+    assert refused.value.code == "previous_response_not_found"
+
+
+async def test_instructions_are_of_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("Arr.", "Yes.")
+    first = await sdk.responses.create(model="assistant", input="Hi", instructions="Talk like a pirate.")
+    await sdk.responses.create(model="assistant", input="Tea?", previous_response_id=first.id)
+    assert model.calls[0].messages[0]["content"] == "You are terse.\n\nTalk like a pirate."
+    assert model.calls[1].messages == (
+        {"role": "system", "content": "You are terse."},
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Arr."},
+        {"role": "user", "content": "Tea?"},
+    )
+
+
+async def test_an_older_response_is_a_fork(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("One.", "Two.", "Two, again.", "Three.", "Four.")
+
+    async def say(text: str, after: Any = None) -> Any:
+        more = {"previous_response_id": after.id} if after else {}
+        return await sdk.responses.create(model="assistant", input=text, **more)
+
+    one = await say("Count")
+    two = await say("On", one)
+    other = await say("On and on", one)
+    await say("Go on", two)
+    await say("Go on", other)
+    assert [[message["content"] for message in call.messages[1:]] for call in model.calls[3:]] == [
+        ["Count", "One.", "On", "Two.", "Go on"],
+        ["Count", "One.", "On and on", "Two, again.", "Go on"],
+    ]
+    sessions = await in_thread(lambda: list(Session.objects.order_by("pk")))
+    assert [(session.turns, session.parent_id) for session in sessions] == [(3, None), (2, sessions[0].pk)]
+
+
+async def test_what_was_repeated_stays_a_place_to_go_on_from(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("One.", "Two.", "Two!", "Three.", "Three?")
+
+    async def say(text: str, after: Any = None) -> Any:
+        more = {"previous_response_id": after.id} if after else {}
+        return await sdk.responses.create(model="assistant", input=text, **more)
+
+    one = await say("Count")
+    two = await say("On", one)
+    again = await say("On", one)
+    await say("Go on", again)
+    await say("Go on", two)
+    assert [message["content"] for message in model.calls[3].messages[1:]] == ["Count", "One.", "On", "Two!", "Go on"]
+    assert [message["content"] for message in model.calls[4].messages[1:]] == ["Count", "One.", "On", "Two.", "Go on"]
+
+
+async def test_input_items(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(calls(ADD, ("lookup", "{}")), "Found it.")
+    first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
+    second = await sdk.responses.create(
+        model="assistant", input=outputs(first, "A"), previous_response_id=first.id, tools=[LOOKUP]
+    )
+    listed = [item async for item in sdk.responses.input_items.list(second.id, order="asc", limit=2)]
+    assert [item.type for item in listed] == ["message", "function_call", "function_call_output"]
+    newest = await sdk.responses.input_items.list(second.id, limit=1)
+    assert ([item.id for item in newest.data], newest.has_more) == ([listed[-1].id], True)
+    assert [item.type async for item in sdk.responses.input_items.list(first.id)] == ["message"]
+
+
+async def test_input_items_of_a_fork_do_not_show_our_calls(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(calls(ADD, ("lookup", "{}")), "One.", "Two.", "Two, again.")
+    first = await sdk.responses.create(model="assistant", input="I'm vegetarian", tools=[LOOKUP])
+    one = await sdk.responses.create(model="assistant", input=outputs(first, "A"), previous_response_id=first.id)
+    await sdk.responses.create(model="assistant", input="On", previous_response_id=one.id)
+    fork = await sdk.responses.create(model="assistant", input="On and on", previous_response_id=one.id)
+    listed = [item async for item in sdk.responses.input_items.list(fork.id, order="asc")]
+    assert [item.type for item in listed] == ["message", "function_call", "function_call_output", "message", "message"]
+    assert [message["role"] for message in model.calls[1].messages[1:]] == ["user", "assistant", "tool", "tool"]
+    assert [message["role"] for message in model.calls[3].messages[1:]] == [
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "user",
+    ]
+
+
+async def test_a_deleted_response_is_gone_and_its_session_stays(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("One.")
+    one = await sdk.responses.create(model="assistant", input="Count")
+    await sdk.responses.delete(one.id)
+    for gone in (sdk.responses.retrieve, sdk.responses.delete, sdk.responses.cancel, sdk.responses.input_items.list):
+        with pytest.raises(openai.NotFoundError):
+            await gone(one.id)
+    assert await in_thread(Message.objects.count) == 2
+
+
+async def test_items_are_found_by_their_ids(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(("lookup", "{}"),)), "Found it.")
+    first = await sdk.responses.create(model="assistant", input="Look it up", tools=[LOOKUP])
+    talk: Any = [{"role": "user", "content": "Look it up"}, {"type": "item_reference", "id": "rs_whatever"}]
+    talk += [{"type": "item_reference", "id": item.id} for item in first.output] + outputs(first, "A")
+    await sdk.responses.create(model="assistant", input=talk, tools=[LOOKUP])
+    assert [message["role"] for message in model.calls[1].messages[1:]] == ["user", "assistant", "tool"]
+    with pytest.raises(openai.BadRequestError, match="is not stored here"):
+        await sdk.responses.create(model="assistant", input=[{"type": "item_reference", "id": "msg_1"}])
+
+
+async def test_a_command_is_answered_and_gone_on_from(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("One.", "Two.")
+    one = await sdk.responses.create(model="assistant", input="Count")
+    command = await sdk.responses.create(model="assistant", input="/memory help", previous_response_id=one.id)
+    assert "/memory view" in command.output_text
+    async with sdk.responses.stream(model="assistant", input="/memory help", previous_response_id=command.id) as stream:
+        again = await stream.get_final_response()
+    await sdk.responses.create(model="assistant", input="On", previous_response_id=again.id)
+    assert [message["content"] for message in model.calls[1].messages[1:]] == ["Count", "One.", "On"]
+    session = await in_thread(Session.objects.get)
+    assert session.turns == 2
+
+
+async def test_chores_of_a_client_are_not_stored(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script("Tea", Says(pieces=("Te", "a")))
+    asked: Any = {"model": "assistant", "input": "Hi", "metadata": {"task": "title_generation"}}
+    assert (await sdk.responses.create(**asked)).output_text == "Tea"
+    async with sdk.responses.stream(**asked) as stream:
+        final = await stream.get_final_response()
+    assert (final.output_text, final.usage and final.usage.total_tokens) == ("Tea", 10)
+    assert await runs() == []
+
+
+async def test_an_error_has_a_status_or_ends_the_stream(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(UpstreamError("no"))
+    with pytest.raises(openai.InternalServerError) as failed:
+        await sdk.responses.create(model="assistant", input="Hi", stream=True)
+    assert failed.value.code == "upstream_error"
+    (run,) = await runs()
+    kept = await sdk.responses.retrieve(f"resp_{run.pk.hex}")
+    assert kept.error
+    assert (kept.status, kept.error.code) == ("failed", "upstream_error")
+
+
+async def test_a_cut_answer_is_incomplete(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("Hel",), finish_reason="length"))
+    answer = await sdk.responses.create(model="assistant", input="Hi", max_output_tokens=1)
+    assert model.calls[0].parameters["max_completion_tokens"] == 1
+    for one in (answer, await sdk.responses.retrieve(answer.id)):
+        assert one.incomplete_details
+        assert (one.status, one.incomplete_details.reason) == ("incomplete", "max_output_tokens")
+
+
+@pytest.mark.parametrize("chained", [False, True])
+async def test_the_same_conversation_by_either_api(
+    sdk: openai.AsyncOpenAI, alice_api: Api, charlie_api: Api, model: ScriptedModel, chained: bool
+) -> None:
+    """One person by chat completions and another by responses: equal requests to the model, turns and memories."""
+    script = (calls(ADD), "Noted.", calls(("lookup", "{}")), "Dal.", "Yes.")
+    chat_tool = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+    model.script(*script)
+    system = {"role": "system", "content": "Be kind."}
+    talk: list[Any] = [system, said("I'm vegetarian", 0)]
+    for text in ("A dish?", "Sure?"):
+        got = await ask(charlie_api, *talk, tools=[chat_tool])
+        talk += [got.json["choices"][0]["message"], said(text, 0)]
+        if text == "Sure?":
+            break
+        got = await ask(charlie_api, *talk, tools=[chat_tool])
+        made = got.json["choices"][0]["message"]
+        talk += [made, {"role": "tool", "tool_call_id": made["tool_calls"][0]["id"], "content": "A"}]
+    await ask(charlie_api, *talk, tools=[chat_tool])
+
+    model.script(*script)
+    whole: Any = []
+    last: Any = None
+    for text in ("I'm vegetarian", "A dish?", "", "Sure?"):
+        new: Any = [{"role": "user", "content": text}] if text else outputs(last, "A")
+        whole += new
+        more = {"input": new, "previous_response_id": last.id} if chained and last else {"input": whole}
+        last = await sdk.responses.create(model="assistant", instructions="Be kind.", tools=[LOOKUP], **more)
+        whole += [item.model_dump(exclude_none=True) for item in last.output]
+
+    requests = [normal(call) for call in model.calls]
+    if not chained:  # a stored transcript also holds the calls of our own tools
+        assert requests[:5] == requests[5:]
+    assert [request["tools"] for request in requests[:5]] == [request["tools"] for request in requests[5:]]
+    theirs, ours = await in_thread(lambda: [stored(session) for session in Session.objects.order_by("pk")])
+    assert theirs == ours
+    assert await in_thread(Memory.objects.filter(content="Is vegetarian.").count) == 2
+
+
+def normal(call: Any) -> dict[str, Any]:
+    """A request with its call ids as their places."""
+    ids: dict[str, str] = {}
+    body = call.body(stream=False)
+    for message in body["messages"]:
+        for made in message.get("tool_calls") or ():
+            made["id"] = ids.setdefault(made["id"], f"call {len(ids)}")
+        if "tool_call_id" in message:
+            message["tool_call_id"] = ids[message["tool_call_id"]]
+    return dict(body)
+
+
+def stored(session: Session) -> list[Any]:
+    """A session as its rows tell of it."""
+    messages = [(row.role, row.text, bool(row.tool_calls), row.kind) for row in session.messages.order_by("seq")]
+    turns = [(run.turn, run.state, run.counted, run.text, run.usage) for run in session.runs.order_by("pk")]
+    return [messages, turns, session.turns, session.turns_since_memory_review]

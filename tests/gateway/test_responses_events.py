@@ -1,0 +1,440 @@
+"""The events of /v1/responses as they go over the wire, and how a request is translated."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+
+from gateway import sse
+from gateway.models import Agent, Message, Run
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from tests.conftest import Api
+from tests.factories import agent_make, key_make
+from tests.gateway.test_call_pieces import Plays, custom, piece, plays
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
+from tests.waiting import eventually_async
+
+PATH = "/v1/responses"
+LOOKUP = {"type": "function", "name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}}
+SHELL = {"type": "custom", "name": "shell", "format": {"type": "grammar", "syntax": "lark", "definition": "start: /a/"}}
+TOOLS = [LOOKUP, SHELL]
+__all__ = ["plays"]  # a fixture
+
+
+def parsed(text: str) -> list[dict[str, Any]]:
+    """The events of a stream; each names its type twice and has the next number."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        name, data = block.split("\n")
+        event = json.loads(data.removeprefix("data: "))
+        assert name == f"event: {event['type']}"
+        assert event["sequence_number"] == len(found)
+        found.append(event)
+    return found
+
+
+async def events(api: Api, given: Any, **body: Any) -> list[dict[str, Any]]:
+    asked = {"model": "assistant", "input": given, "stream": True, **body}
+    status, text = await api.stream(PATH, asked)
+    assert status == 200, text
+    return parsed(text)
+
+
+def kinds(found: Sequence[dict[str, Any]]) -> list[str]:
+    return [event["type"].removeprefix("response.") for event in found]
+
+
+@pytest.fixture
+def deltas(model: ScriptedModel, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Let the model stream these deltas."""
+
+    def put(*given: dict[str, Any]) -> None:
+        async def streamed(request: Any) -> AsyncGenerator[dict[str, Any]]:
+            for delta in given:
+                yield {"service_tier": "flex", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
+            yield {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+        monkeypatch.setattr(model, "stream", streamed)
+
+    return put
+
+
+async def test_the_order_of_a_text(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(says("Hel", "lo."))
+    found = await events(alice_api, "Hi")
+    assert kinds(found) == [
+        "created",
+        "in_progress",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.delta",
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "completed",
+    ]
+    final = found[-1]["response"]
+    assert (found[0]["response"]["status"], found[0]["response"]["output"]) == ("in_progress", [])
+    assert found[2]["item"]["content"] == []
+    assert found[-2]["item"] == final["output"][0]
+    assert {event["item_id"] for event in found[3:8]} == {final["output"][0]["id"]}
+    assert (await in_thread(Run.objects.get)).state == "completed"
+
+
+async def test_reasoning_refusal_and_annotations(alice_api: Api, agent: Agent, deltas: Any) -> None:
+    cited = {"url": "https://example.org", "title": "Tea", "start_index": 0, "end_index": 3}
+    deltas(
+        {"reasoning_content": "Hm"},
+        {"reasoning_content": "."},
+        {"content": "Tea."},
+        {"annotations": [{"type": "url_citation", "url_citation": cited}]},
+        {"refusal": "No more."},
+    )
+    found = await events(alice_api, "Hi")
+    assert kinds(found)[2:-1] == [
+        "output_item.added",
+        "content_part.added",
+        "reasoning_text.delta",
+        "reasoning_text.delta",
+        "reasoning_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "content_part.added",
+        "output_text.delta",
+        "output_text.annotation.added",
+        "output_text.done",
+        "content_part.done",
+        "content_part.added",
+        "refusal.delta",
+        "refusal.done",
+        "content_part.done",
+        "output_item.done",
+    ]
+    thought, message = found[-1]["response"]["output"]
+    assert (thought["summary"], thought["content"]) == ([], [{"type": "reasoning_text", "text": "Hm."}])
+    assert message["content"][0]["annotations"] == [{"type": "url_citation", **cited}]
+    assert message["content"][1] == {"type": "refusal", "refusal": "No more."}
+    assert found[-1]["response"]["service_tier"] == "flex"
+
+
+async def test_reasoning_is_the_summary_where_one_is_asked_for(alice_api: Api, agent: Agent, deltas: Any) -> None:
+    deltas({"reasoning": "Hm"}, {"reasoning": "."}, {"tool_calls": [piece(0, "{}", name="lookup")]})
+    found = await events(alice_api, "Hi", reasoning={"summary": "auto"}, tools=TOOLS)
+    assert kinds(found)[2:10] == [
+        "output_item.added",
+        "reasoning_summary_part.added",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.delta",
+        "reasoning_summary_text.done",
+        "reasoning_summary_part.done",
+        "output_item.done",
+        "output_item.added",
+    ]
+    final = found[-1]["response"]
+    assert final["output"][0]["summary"] == [{"type": "summary_text", "text": "Hm."}]
+    _, kept = await alice_api.get(f"{PATH}/{final['id']}")
+    assert kept["output"] == final["output"]
+
+
+async def test_an_error_after_a_comment_is_a_whole_stream(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sse, "KEEP_ALIVE_SECONDS", 0.02)
+
+    async def late(request: Any) -> AsyncGenerator[dict[str, Any]]:
+        await asyncio.sleep(0.2)
+        raise UpstreamError("No answer.")
+        yield {}
+
+    monkeypatch.setattr(model, "stream", late)
+    status, text = await alice_api.stream(PATH, {"model": "assistant", "input": "Hi", "stream": True})
+    assert (status, text.startswith(": keep-alive")) == (200, True)
+    assert kinds(parsed(text.replace(": keep-alive\n\n", ""))) == ["created", "in_progress", "failed"]
+
+
+async def test_an_error_tells_what_was_written(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    add = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+    model.script(Says(pieces=("Wait.",), calls=(add,)), UpstreamError("It broke off."))
+    error = (await events(alice_api, "I'm vegetarian"))[-1]["response"]["error"]
+    assert [change["after"] for change in error["details"]["memory_changes"]] == ["Is vegetarian."]
+
+
+async def test_odd_deltas_do_no_harm(alice_api: Api, agent: Agent, deltas: Any) -> None:
+    deltas(
+        {"content": "Tea."}, {"annotations": 7, "refusal": {}, "reasoning": [1]}, {"annotations": [None, {"type": {}}]}
+    )
+    final = (await events(alice_api, "Hi", metadata=[], user="x" * 30_000))[-1]["response"]
+    assert (final["status"], final["output"][0]["content"][0]["text"]) == ("completed", "Tea.")
+    _, kept = await alice_api.get(f"{PATH}/{final['id']}")
+    assert (kept["status"], kept["user"], len(final["user"])) == ("completed", None, 30_000)
+
+
+async def test_calls_go_out_in_pieces(alice_api: Api, agent: Agent, plays: Plays) -> None:
+    goes_on = asyncio.Event()
+    asked = plays(
+        ["Wait.", piece(0, name="lookup"), piece(0, '{"q": '), goes_on, piece(0, '"a"}'), custom(1, "ls", "shell")],
+        ["Found."],
+    )
+    body = {"model": "assistant", "input": "Look it up", "stream": True, "tools": TOOLS}
+    response = await alice_api.raw("POST", PATH, body)
+    text = b""
+    async with asyncio.timeout(2):
+        while b"function_call_arguments.delta" not in text:
+            text += await anext(response.source)
+    assert not goes_on.is_set()
+    goes_on.set()
+    text += b"".join([part async for part in response.source])
+    found = parsed(text.decode())
+    assert kinds(found)[5:-1] == [
+        "output_text.done",
+        "content_part.done",
+        "output_item.done",
+        "output_item.added",
+        "function_call_arguments.delta",
+        "function_call_arguments.delta",
+        "output_item.added",
+        "custom_tool_call_input.delta",
+        "function_call_arguments.done",
+        "output_item.done",
+        "custom_tool_call_input.done",
+        "output_item.done",
+    ]
+    _, call, shell = found[-1]["response"]["output"]
+    run = await in_thread(Run.objects.get)
+    assert (call["id"], call["call_id"]) == (f"fc_{run.pk.hex}_0", f"call_{run.pk.hex}_0")
+    assert (call["arguments"], shell["type"], shell["input"]) == ('{"q": "a"}', "custom_tool_call", "ls")
+    results = [
+        {"type": "function_call_output", "call_id": call["call_id"], "output": [{"type": "input_text", "text": "A"}]},
+        {"type": "custom_tool_call_output", "call_id": shell["call_id"], "output": "B"},
+    ]
+    final = (await events(alice_api, results, previous_response_id=f"resp_{run.pk.hex}"))[-1]["response"]
+    assert (final["id"], final["output"][0]["content"][0]["text"]) == (f"resp_{run.pk.hex}_1", "Found.")
+    sent = asked[1].body(stream=True)["messages"][-3:]
+    assert [made["type"] for made in sent[0]["tool_calls"]] == ["function", "custom"]
+    assert [message["content"] for message in sent[1:]] == ["A", "B"]
+
+
+async def test_an_error_within_a_stream_is_its_last_event(
+    alice_api: Api, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(request: Any) -> AsyncGenerator[dict[str, Any]]:
+        yield {"choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]}
+        raise UpstreamError("It broke off.")
+
+    monkeypatch.setattr(model, "stream", broken)
+    found = await events(alice_api, "Hi")
+    assert kinds(found)[-1] == "failed"
+    final = found[-1]["response"]
+    assert (final["status"], final["error"]) == ("failed", {"code": "upstream_error", "message": "It broke off."})
+
+
+async def test_a_running_response_is_cancelled(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")))
+    response = await alice_api.raw("POST", PATH, {"model": "assistant", "input": "Hi", "stream": True})
+    text = b""
+    while b"output_text.delta" not in text:
+        text += await anext(response.source)
+    named = parsed(text.decode())[0]["response"]["id"]
+    assert (await alice_api.get(f"{PATH}/{named}"))[1]["status"] == "in_progress"
+    status, stopped = await alice_api.post(f"{PATH}/{named}/cancel")
+    assert (status, stopped["status"]) == (200, "cancelled")
+    text += b"".join([part async for part in response.source])
+    assert parsed(text.decode())[-1]["response"]["status"] == "cancelled"
+    assert (await in_thread(Run.objects.get)).state == "stopped"
+    again = await alice_api.post(f"{PATH}/{named}/cancel")
+    assert again == (200, (await alice_api.get(f"{PATH}/{named}"))[1])
+    assert again[1]["output"][0]["content"][0]["text"] == "Hello"
+
+
+async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Hangs(pieces=("Hel", "lo")))
+    response = await alice_api.raw("POST", PATH, {"model": "assistant", "input": "Hi", "stream": True})
+    await anext(response.source)
+    await response.source.aclose()
+
+    async def stopped() -> bool:
+        return await in_thread(Run.objects.filter(state="stopped").exists)
+
+    await eventually_async(stopped, within=5)
+
+
+async def test_a_request_is_translated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Fine.")
+    image = "data:image/png;base64,AAAA"
+    given = [
+        {"role": "developer", "content": "Be brief."},
+        {"role": "user", "content": [{"type": "input_text", "text": "Hi"}]},
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "…"},
+        {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": "Hello.", "annotations": []}],
+        },
+        {"type": "function_call", "call_id": "c1", "name": "lookup", "arguments": "{}"},
+        {"type": "function_call", "call_id": "c2", "name": "lookup", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "c1", "output": "A"},
+        {"type": "web_search_call", "id": "ws_1"},
+        {
+            "role": "user",
+            "content": [
+                {"type": "input_text", "text": "And this?"},
+                {"type": "input_image", "image_url": image, "detail": "low"},
+                {"type": "input_file", "file_data": image, "filename": "a.png"},
+            ],
+        },
+    ]
+    allowed = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "lookup"}]}
+    body = {
+        "tools": [*TOOLS, {"type": "web_search"}, {"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}],
+        "tool_choice": allowed,
+        "parallel_tool_calls": False,
+        "reasoning": {"effort": "low", "summary": "auto"},
+        "text": {"verbosity": "low", "format": {"type": "json_object"}},
+        "top_logprobs": 2,
+        "max_output_tokens": 50,
+        "top_k": 5,
+        "include": ["reasoning.encrypted_content"],
+        "client_metadata": {"a": "b"},
+    }
+    status, answer = await alice_api.post(
+        PATH, {"model": "assistant", "input": given, "instructions": "Rhyme.", **body}
+    )
+    assert (status, answer["tools"], answer["reasoning"]["effort"]) == (200, body["tools"], "low")
+    sent = model.calls[0].body(stream=False)
+    sent.pop("model")
+    function = {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}}
+    call = {"type": "function", "function": {"name": "lookup", "arguments": "{}"}}
+    assert sent == {
+        "messages": [
+            {"role": "system", "content": "You are terse.\n\nRhyme.\n\nBe brief."},
+            {"role": "user", "content": "Hi"},
+            {"role": "assistant", "content": "Hello.", "tool_calls": [{"id": "c1", **call}, {"id": "c2", **call}]},
+            {"role": "tool", "tool_call_id": "c1", "content": "A"},
+            {"role": "tool", "tool_call_id": "c2", "content": "No result: the conversation went on without one."},
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": "And this?"},
+                    {"type": "image_url", "image_url": {"url": image, "detail": "low"}},
+                    {"type": "file", "file": {"file_data": image, "filename": "a.png"}},
+                ],
+            },
+        ],
+        "tools": [
+            {"type": "function", "function": function},
+            {
+                "type": "custom",
+                "custom": {
+                    "name": "shell",
+                    "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "start: /a/"}},
+                },
+            },
+            {"type": "function", "function": {**function, "name": "mcp__files__lookup"}},
+        ],
+        "tool_choice": {
+            "type": "allowed_tools",
+            "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "lookup"}}]},
+        },
+        "parallel_tool_calls": False,
+        "reasoning_effort": "low",
+        "verbosity": "low",
+        "response_format": {"type": "json_object"},
+        "logprobs": True,
+        "top_logprobs": 2,
+        "max_completion_tokens": 50,
+        "top_k": 5,
+    }
+
+
+async def test_a_tool_of_a_namespace_is_called_there(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(("mcp__files__lookup", "{}")), "Found.")
+    tools = [{"type": "namespace", "name": "mcp__files", "tools": [LOOKUP]}]
+    talk: list[Any] = [{"role": "user", "content": "Look it up"}]
+    _, first = await alice_api.post(PATH, {"model": "assistant", "input": talk, "tools": tools})
+    (call,) = first["output"]
+    assert (call["name"], call["namespace"]) == ("lookup", "mcp__files")
+    talk += [call, {"type": "function_call_output", "call_id": call["call_id"], "output": "A"}]
+    status, _ = await alice_api.post(PATH, {"model": "assistant", "input": talk, "tools": tools})
+    assert status == 200
+    assert model.calls[1].messages[-2]["tool_calls"][0]["function"]["name"] == "mcp__files__lookup"
+
+
+@pytest.mark.parametrize(
+    ("asked", "param"),
+    [
+        ({"background": True}, "background"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt"),
+        ({"max_tool_calls": 3}, "max_tool_calls"),
+        ({"input": None}, "input"),
+        ({"input": [1]}, "input"),
+        ({"input": []}, "input"),
+        ({"instructions": [1]}, "instructions"),
+        ({"model": None}, "model"),
+        ({"tools": [{"type": "web_search"}], "tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "f"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "video"}]}]}, "input[0].content[0]"),
+        ({"input": [{"type": "function_call_output", "call_id": "c9", "output": "A"}]}, "input[0].call_id"),
+        ({"input": [{"type": "function_call", "call_id": "", "name": "lookup"}]}, "input[0].call_id"),
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"previous_response_id": 7}, "previous_response_id"),
+    ],
+    ids=str,
+)
+async def test_what_cannot_be_done_is_refused_by_name(
+    alice_api: Api, agent: Agent, model: ScriptedModel, asked: dict[str, Any], param: str
+) -> None:
+    status, answer = await alice_api.post(PATH, {"model": "assistant", "input": "Hi", **asked})
+    assert (status, answer["error"]["type"], answer["error"]["param"]) == (400, "invalid_request_error", param)
+
+
+async def test_truncation_leaves_out_the_oldest_turns(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(agent_make, context_token_limit=2000)
+    model.script("Fine.", "Fine.")
+    talk = [{"role": role, "content": f"{n} " + "word " * 300} for n in range(9) for role in ("user", "assistant")]
+    talk.append({"role": "user", "content": "Well?"})
+    for truncation in ("auto", "disabled"):
+        await alice_api.post(PATH, {"model": "assistant", "input": talk, "truncation": truncation})
+    cut, whole = (call.messages[1:] for call in model.calls)
+    assert (len(whole), cut[0]["role"], cut[-1]["content"]) == (19, "user", "Well?")
+    assert 3 <= len(cut) < 19
+
+
+async def test_sessions_are_found_as_everywhere(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("One.", "Two.", "Three.")
+    body = {"model": "assistant", "input": "Count", "metadata": {"session_id": "mine"}}
+    first = await alice_api.raw("POST", PATH, body)
+    second = await alice_api.raw("POST", PATH, {"model": "assistant", "input": "On"}, x_daybook_session="mine")
+    assert first["x-daybook-session"] == second["x-daybook-session"]
+    talk = [{"role": role, "content": text} for role, text in (("user", "On"), ("assistant", "Two."), ("user", "Go"))]
+    third = await alice_api.raw("POST", PATH, {"model": "assistant", "input": talk})
+    assert third["x-daybook-session"] == first["x-daybook-session"]
+    assert json.loads(first.content)["id"] == f"resp_{first['x-daybook-run'].replace('-', '')}"
+
+
+async def test_responses_of_others_are_not_there(
+    alice_api: Api, charlie_api: Api, agent: Agent, alice: Any, model: ScriptedModel
+) -> None:
+    model.script("One.")
+    _, first = await alice_api.post(PATH, {"model": "assistant", "input": "Count"})
+    await in_thread(agent_make, "other")
+    _, plain = await in_thread(key_make, alice, agents=["other"])
+    for api in (charlie_api, Api(plain)):
+        assert (await api.get(f"{PATH}/{first['id']}"))[0] == 404
+        asked = {"model": "other", "input": "On", "previous_response_id": first["id"]}
+        status, answer = await api.post(PATH, asked)
+        assert (status, answer["error"]["code"]) == (400, "previous_response_not_found")
+    assert await in_thread(Message.objects.count) == 2
+
+
+async def test_chat_completions_are_no_responses(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(Says(pieces=("One.",)))
+    chat = {"model": "assistant", "messages": [{"role": "user", "content": "Count"}]}
+    response = await alice_api.raw("POST", "/v1/chat/completions", chat)
+    assert (await alice_api.get(f"{PATH}/resp_{response['x-daybook-run'].replace('-', '')}"))[0] == 404
