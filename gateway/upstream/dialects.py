@@ -64,26 +64,12 @@ class Dialect:
 
 
 _NO_MORE_TOKENS_FIELD = {"max_completion_tokens": "max_tokens"}
-_ALL_TOKENS_FIELD = {"max_tokens": "max_completion_tokens"}
-# What clients of other APIs send as a matter of course, and OpenAI refuses.
-_REFUSED_BY_OPENAI = ("top_k", "messages.content.cache_control")
 
 DIALECTS: Mapping[str, Dialect] = {
     dialect.name: dialect
     for dialect in (
-        Dialect(
-            name="openai",
-            drop=_REFUSED_BY_OPENAI,
-            rename=_ALL_TOKENS_FIELD,
-            metadata_alone=False,
-        ),
-        Dialect(
-            name="azure",
-            drop=_REFUSED_BY_OPENAI,
-            rename=_ALL_TOKENS_FIELD,
-            headers={"api-key": "{key}"},
-            metadata_alone=False,
-        ),
+        Dialect(name="openai", metadata_alone=False),
+        Dialect(name="azure", headers={"api-key": "{key}"}, metadata_alone=False),
         Dialect(
             name="gemini",
             drop=("seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"),

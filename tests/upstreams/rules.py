@@ -42,12 +42,8 @@ class Rules:
 
 
 RULES: dict[str, Rules] = {
-    "openai": Rules(
-        fields=frozenset({"max_tokens", "top_k"}),
-        metadata_alone=False,
-        extra=(("system_fingerprint", "fp_1"), ("service_tier", "default")),
-    ),
-    "azure": Rules(form="azure", fields=frozenset({"max_tokens", "top_k"}), header="api-key", metadata_alone=False),
+    "openai": Rules(metadata_alone=False, extra=(("system_fingerprint", "fp_1"), ("service_tier", "default"))),
+    "azure": Rules(form="azure", header="api-key", metadata_alone=False),
     "gemini": Rules(
         form="list",
         fields=frozenset({"seed", "store", "metadata", "prompt_cache_key", "frequency_penalty", "top_k", "reasoning"}),

@@ -157,12 +157,3 @@ def test_fields_are_renamed_set_and_dropped_wherever_they_stand() -> None:
         "tools": [{"type": "function", "function": {"name": "look"}}],
     }
     assert tools[0]["function"] == {"name": "look", "strict": True}, "what was given is not changed"
-
-
-@pytest.mark.parametrize("name", ["openai", "azure"])
-def test_openai_s_own_servers_get_only_what_they_know(name: str) -> None:
-    marked = {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}
-    asked = sent([{"role": "user", "content": [marked]}], DIALECTS[name], max_tokens=5, top_k=3)
-    assert asked["messages"] == [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]
-    assert asked["max_completion_tokens"] == 5
-    assert not {"max_tokens", "top_k"} & asked.keys()
