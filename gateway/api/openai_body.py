@@ -84,9 +84,16 @@ def _check_message(message: Any, where: str) -> None:
         raise InvalidRequest(f"{where}.content is text or a list of parts.", param=where)
     if isinstance(content, list) and any(not isinstance(part, dict) for part in content):
         raise InvalidRequest(f"{where}.content holds a part that is no object.", param=where)
-    if message["role"] == "user" and (size := len(text_of(content))) > settings.DAYBOOK_MAX_MESSAGE:
+    if message["role"] == "user":
+        require_length(text_of(content), where)
+
+
+def require_length(text: str, where: str) -> None:
+    """Raises TooLarge for a message that is too long."""
+    if len(text) > settings.DAYBOOK_MAX_MESSAGE:
         raise TooLarge(
-            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {size}. Send it in parts.",
+            f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(text)}. "
+            "Send it in parts.",
             param=where,
             limit=settings.DAYBOOK_MAX_MESSAGE,
         )

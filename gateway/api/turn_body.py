@@ -6,17 +6,17 @@ from django.conf import settings
 from ninja import Schema
 from pydantic import Field, StringConstraints
 
-from gateway.api.openai_body import read_tools
+from gateway.api.openai_body import read_tools, require_length
 from gateway.runs.fingerprint import text_of
 from gateway.runs.rows import MAX_CALL_ID
 from gateway.turns import TurnOptions
-from memories.errors import InvalidRequest, TooLarge
+from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 # What is longer is answered 413, so the bound of a text is only documented here.
-_Text = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
-_Parts = Annotated[
+MessageText = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
+MessageParts = Annotated[
     list[dict[str, Any]],
     Field(min_length=1, max_length=PARTS, description="OpenAI content parts: text, image_url, file, input_audio."),
 ]
@@ -47,7 +47,7 @@ class TurnOptionsIn(Schema):
 class TurnIn(TurnOptionsIn):
     """What a person says; with `replaces` and no content, the message of that turn again."""
 
-    content: _Text | _Parts | None = None
+    content: MessageText | MessageParts | None = None
     replaces: ShortText | None = None
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:
@@ -56,17 +56,11 @@ class TurnIn(TurnOptionsIn):
         if content is None and self.replaces:
             return None
         if isinstance(content, list):
-            other = _other_parts(content, "content")
+            other = check_parts(content, "content")
         text = text_of(content)
         if not other and not text.strip():
             raise InvalidRequest("The message is empty. Write something first.", param="content")
-        if len(text) > settings.DAYBOOK_MAX_MESSAGE:
-            raise TooLarge(
-                f"A message has at most {settings.DAYBOOK_MAX_MESSAGE} characters; this one has {len(text)}. "
-                "Send it in parts.",
-                param="content",
-                limit=settings.DAYBOOK_MAX_MESSAGE,
-            )
+        require_length(text, "content")
         return content
 
 
@@ -74,7 +68,7 @@ class ToolResult(Schema):
     """The result of one call of the client's tools."""
 
     tool_call_id: _CallId
-    content: Annotated[str, Field(max_length=TOOL_RESULT)] | _Parts
+    content: Annotated[str, Field(max_length=TOOL_RESULT)] | MessageParts
 
 
 class ToolResultsIn(TurnOptionsIn):
@@ -87,11 +81,11 @@ class ToolResultsIn(TurnOptionsIn):
         """Return the results as messages. Raises InvalidRequest."""
         for index, result in enumerate(self.results):
             if isinstance(result.content, list):
-                _other_parts(result.content, f"results[{index}].content")
+                check_parts(result.content, f"results[{index}].content")
         return [{"role": "tool", **result.model_dump()} for result in self.results]
 
 
-def _other_parts(parts: list[dict[str, Any]], where: str) -> bool:
+def check_parts(parts: list[dict[str, Any]], where: str) -> bool:
     """Return True if there are parts that are not text. Raises InvalidRequest for a part without a type."""
     for index, part in enumerate(parts):
         if not isinstance(part.get("type"), str):
