@@ -16,6 +16,7 @@ from tests.factories import agent_make, key_make, session_make
 from tests.gateway.v1 import ask
 from tests.reviews.talk import DONE, adds, newest_review, run_review, say
 from tests.scripted_model import ScriptedModel, calls
+from tests.waiting import eventually_async
 
 PATH = "/api/memories/ingest"
 SAID = [
@@ -34,6 +35,11 @@ async def reviewed(model: ScriptedModel, *steps: Any) -> ReviewRun:
     """Execute the newest review as a worker does."""
     model.script(*(steps or (DONE,)))
     return await in_thread(run_review, await in_thread(newest_review))
+
+
+async def scheduled() -> None:
+    """Wait until the request that was just sent has made its review."""
+    await eventually_async(lambda: in_thread(ReviewRun.objects.exists), within=5)
 
 
 async def session_of(review: dict[str, Any]) -> Session:
@@ -249,8 +255,7 @@ async def test_the_session_of_another_owner_is_not_found(charlie_api: Api, sessi
 
 async def test_with_wait_the_answer_is_the_finished_review(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     asked = asyncio.create_task(ingest(alice_api, wait=True))
-    while not await in_thread(ReviewRun.objects.exists):
-        await asyncio.sleep(0.01)
+    await scheduled()
     await reviewed(model, adds("Is vegetarian."), DONE)
     status, review = await asked
     assert (status, review["state"], review["writes"][0]["after"]) == (200, "saved", "Is vegetarian.")
@@ -264,8 +269,7 @@ async def test_a_wait_is_bounded(alice_api: Api, agent: Agent, monkeypatch: pyte
 
 async def test_a_client_that_leaves_stops_only_the_waiting(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     asked = asyncio.create_task(ingest(alice_api, wait=True))
-    while not await in_thread(ReviewRun.objects.exists):
-        await asyncio.sleep(0.01)
+    await scheduled()
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
