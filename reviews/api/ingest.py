@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from django.utils import timezone
 from ninja import Header, Router, Schema, Status
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, StringConstraints
 
 from gateway.api.openai_body import require_length
 from gateway.api.turn_body import MessageParts, MessageText, check_parts
@@ -52,12 +52,9 @@ class IngestIn(Schema):
     messages: Annotated[list[IngestMessage], Field(min_length=1, max_length=BROUGHT_MESSAGES)]
     book: ShortText | None = None
     session_id: Annotated[
-        str,
-        Field(
-            max_length=MAX_EXTERNAL_ID,
-            description="A session's id, or an id of yours as in X-Daybook-Session; one not known yet makes a session.",
-        ),
-    ] = ""
+        Annotated[str, StringConstraints(max_length=MAX_EXTERNAL_ID)] | None,
+        Field(description="A session's id, or an id of yours as in X-Daybook-Session: a new one makes a session."),
+    ] = None
     wait: Annotated[bool, Field(description=f"Answer when the review has ended, after {WAIT_SECONDS:g} s at most.")] = (
         False
     )
@@ -87,7 +84,7 @@ async def memory_ingest(
 ) -> Status[Any]:
     """Review messages that were said elsewhere: 202 with the review or, with `wait`, 200 when it has ended."""
     given = IngestRequest(
-        messages=body.said(), book=body.book, session_ref=body.session_id, idempotency_key=idempotency_key
+        messages=body.said(), book=body.book, session_ref=body.session_id or "", idempotency_key=idempotency_key
     )
     review = await in_thread(review_ingest, request.auth, given)
     if not body.wait:
