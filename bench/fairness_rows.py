@@ -169,6 +169,17 @@ OPERATIONS: dict[str, Row] = {
     "memory_add: deep": lambda world, number: Call(
         "POST", "/api/memories", _deep(number), {"Content-Type": "application/json"}
     ),
+    "memory_ingest": _post(
+        "/api/memories/ingest",
+        lambda n: {"messages": [{"role": "user", "content": _text(n, LARGEST_MESSAGE)} for _ in range(80)]},
+    ),
+    "memory_ingest: most messages": _post(
+        "/api/memories/ingest", lambda n: {"messages": [{"role": "user", "content": f"{n} {i}"} for i in range(500)]}
+    ),
+    "memory_ingest: in a session": _post(
+        "/api/memories/ingest",
+        lambda n: {"messages": [{"role": "user", "content": _text(n)}], "session_id": f"fair-{n % 10}"},
+    ),
     "memory_list": _get("/api/memories?limit=100&q=" + "needle%20" * 400),
     "memory_read": _get("/api/memories/{world.memory}"),
     "memory_patch": _post("/api/memories/{world.memory}", lambda n: {"content": _text(n)}, "PATCH"),

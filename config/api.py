@@ -8,7 +8,7 @@ from gateway.api.documented import DocumentedAPI
 from gateway.api.errors import install_handlers
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import artifacts, audit, memories, transfer
-from reviews.api import consolidations, reviews
+from reviews.api import consolidations, ingest, reviews
 
 api = DocumentedAPI(
     title="Daybook",
@@ -23,7 +23,8 @@ api = DocumentedAPI(
 api.add_router("", sessions.router)
 api.add_router("", keys.router)
 api.add_router("", audit.router)
-for part in (memories, transfer, artifacts, reviews, consolidations):
+# `ingest` first: its address looks like that of a memory.
+for part in (ingest, memories, transfer, artifacts, reviews, consolidations):
     api.add_router("", part.router, auth=MemoryAuth())
 v1 = NinjaAPI(
     title="OpenAI-compatible API",

@@ -25,9 +25,10 @@ Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 SMALL_BYTES = 64_000
-# JSON of the native API and of /mcp. A conversation (/v1), a turn with images and an import have DAYBOOK_MAX_BODY.
+# JSON of the native API and of /mcp. A conversation (/v1, ingest), a turn with images and an import have
+# DAYBOOK_MAX_BODY.
 JSON_BYTES = 4_000_000
-_LARGE = re.compile(r"/v1/|/api/import|/api/sessions/[^/]+/turns(/[^/]+/results)?/?$")
+_LARGE = re.compile(r"/v1/|/api/import|/api/memories/ingest/?$|/api/sessions/[^/]+/turns(/[^/]+/results)?/?$")
 _BYTES_PER_CHARACTER = 12  # of JSON that escapes everything
 # How much of a body that is too large is read (and thrown away), as a multiple of DAYBOOK_MAX_BODY: a client that is
 # cut off in the middle never reads the answer.

@@ -17,7 +17,8 @@ SHORT_LENGTH = 255
 MESSAGES = 10_000
 """Messages of one request to /v1."""
 BROUGHT_MESSAGES = 500
-"""Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first."""
+"""Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first; and
+messages that one request may bring to be reviewed."""
 TOOLS = 1_000
 """Tools that one turn may define, and results of their calls that one request may bring."""
 TOOL_RESULT = 500_000

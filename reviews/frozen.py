@@ -97,8 +97,13 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
 def as_evidence(row: Message) -> dict[str, Any] | None:
     """Return a message as the reviewer sees it, or None for one that says nothing."""
     if row.role == Message.Role.TOOL:
-        return {"role": "assistant", "content": f"[tool result, {len(row.text)} characters]"}
+        return {"role": "assistant", "content": tool_result_words(row.text)}
     return {"role": row.role, "content": row.text} if row.text.strip() else None
+
+
+def tool_result_words(result: str) -> str:
+    """Return what stands for the result of a tool."""
+    return f"[tool result, {len(result)} characters]"
 
 
 def cut(text: str, most_tokens: int) -> str:

@@ -28,6 +28,7 @@ class ReviewRun(models.Model):
         INTERVAL = "interval", "After every few turns"
         IDLE = "idle", "After a pause"
         REQUEST = "request", "Asked for"
+        INGEST = "ingest", "Messages were brought"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="review_runs")
@@ -61,11 +62,18 @@ class ReviewRun(models.Model):
     rejected_at = models.DateTimeField(
         null=True, blank=True, help_text="When writes were last turned down or expired; they are kept for a while."
     )
+    idempotency_key = models.CharField(max_length=255, blank=True, help_text="Of the request that brought messages.")
+    request_hash = models.CharField(max_length=64, blank=True, help_text="Keyed hash of that request.")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 fields=["session"], condition=Q(state="running"), name="review_one_running_per_session"
+            ),
+            models.UniqueConstraint(
+                fields=["owner", "idempotency_key"],
+                condition=~Q(idempotency_key=""),
+                name="review_idempotency_key_once_per_owner",
             ),
         ]
         indexes = [

@@ -55,14 +55,14 @@ def after_turn(event: TurnCompleted) -> bool:
 @transaction.atomic
 def review_request(owner_id: UUID, session: Session) -> ReviewRun:
     """Review a session now. Raises InvalidRequest for a temporary one, Conflict when nothing was said since."""
-    return _review_session(owner_id, session.pk, ReviewRun.Trigger.REQUEST)
+    return review_session(owner_id, session.pk, ReviewRun.Trigger.REQUEST)
 
 
 @transaction.atomic
 def review_idle_session(session: Session) -> ReviewRun | None:
     """Review a session that was left with unreviewed turns, unless that changed meanwhile."""
     try:
-        return _review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
+        return review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
     except Conflict:
         return None
 
@@ -127,7 +127,9 @@ def enqueue_next(session_id: UUID | None) -> None:
         enqueue(following.pk, timeout=following.settings["memory_review_timeout"])
 
 
-def _review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger) -> ReviewRun:
+def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger) -> ReviewRun:
+    """Schedule a review of what was said since the last one, in the caller's transaction. Raises InvalidRequest for a
+    temporary session, Conflict when there is nothing."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:

@@ -14,8 +14,8 @@ from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
 # What is longer is answered 413, so the bound of a text is only documented here.
-_Text = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
-_Parts = Annotated[
+MessageText = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
+MessageParts = Annotated[
     list[dict[str, Any]],
     Field(min_length=1, max_length=PARTS, description="OpenAI content parts: text, image_url, file, input_audio."),
 ]
@@ -46,7 +46,7 @@ class TurnOptionsIn(Schema):
 class TurnIn(TurnOptionsIn):
     """What a person says; with `replaces` and no content, the message of that turn again."""
 
-    content: _Text | _Parts | None = None
+    content: MessageText | MessageParts | None = None
     replaces: ShortText | None = None
     keep_attached: Annotated[
         bool, Field(description="With `replaces` and a text: what was attached to that turn's message stays.")
@@ -56,7 +56,7 @@ class TurnIn(TurnOptionsIn):
         """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""
         if self.content is None and self.replaces:
             return None
-        _check_types(self.content, "content")
+        check_types(self.content, "content")
         check_not_empty(self.content, "content")
         check_length(self.content, "content")
         return self.content
@@ -66,7 +66,7 @@ class ToolResult(Schema):
     """The result of one call of the client's tools."""
 
     tool_call_id: _CallId
-    content: Annotated[str, Field(max_length=TOOL_RESULT)] | _Parts
+    content: Annotated[str, Field(max_length=TOOL_RESULT)] | MessageParts
 
 
 class ToolResultsIn(TurnOptionsIn):
@@ -78,11 +78,11 @@ class ToolResultsIn(TurnOptionsIn):
     def messages(self) -> list[dict[str, Any]]:
         """Return the results as messages. Raises InvalidRequest."""
         for index, result in enumerate(self.results):
-            _check_types(result.content, f"results[{index}].content")
+            check_types(result.content, f"results[{index}].content")
         return [{"role": "tool", **result.model_dump()} for result in self.results]
 
 
-def _check_types(content: Any, where: str) -> None:
+def check_types(content: Any, where: str) -> None:
     """Raises InvalidRequest for a part without a type."""
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part.get("type"), str):

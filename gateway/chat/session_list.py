@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from gateway.chat.labels import near_day_words
-from gateway.models import Message, Session
+from gateway.models import Message, Run, Session
 from memories.ids import parse_uuid
 
 PAGE_SESSIONS = 40
@@ -75,6 +75,8 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Pa
     if search:
         said = Message.objects.filter(owner_id=owner_id, session=OuterRef("pk"), text__icontains=search)
         rows = rows.filter(Q(title__icontains=search) | Exists(said.exclude(role=Message.Role.TOOL)))
+    else:
+        rows = rows.exclude(_only_brought())
     found = list(rows[: PAGE_SESSIONS + 1])
     shown = found[:PAGE_SESSIONS]
     today = timezone.now().astimezone(zone).date()
@@ -85,6 +87,15 @@ def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: Pa
         days.append(SessionDay(label=near_day_words(day, today), rows=listed, continued=continued))
     more = len(found) > PAGE_SESSIONS
     return SessionPage(days=days, before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "")
+
+
+def _only_brought() -> Q:
+    """Sessions of messages that a program brought, in which nobody said anything yet: they are found by searching."""
+    brought = Message.objects.filter(
+        owner_id=OuterRef("owner_id"), session=OuterRef("pk"), seq=1, kind=Message.Kind.HISTORY
+    )
+    runs = Run.objects.filter(owner_id=OuterRef("owner_id"), session=OuterRef("pk"))
+    return Q(Exists(brought), ~Exists(runs), turns=0)
 
 
 def titled(sessions: QuerySet[Session]) -> QuerySet[Session]:

@@ -101,23 +101,14 @@ def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conver
 def _named(caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation) -> SessionMatch:
     """Return the session a client names by our id or by its own. An id not known yet makes a session with that name."""
     ref = request.session_ref
-    if len(ref) > MAX_EXTERNAL_ID:
-        raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
     of_agent = f"{ref} {agent.name}"
-    names = {ref, of_agent} if request.shared_ref else {ref}
-    rows = _sessions(caller).filter(Q(external_id__in=names) | Q(pk=parse_uuid(ref)))
-    # Our own id is a name, too; the client's own comes first.
-    found = {
-        session.external_id if session.external_id in names else ref: session
-        for session in sorted(rows, key=lambda session: session.external_id == ref)
-    }
+    found = _by_name(caller, ref, of_agent) if request.shared_ref else _by_name(caller, ref)
     session = found.get(ref)
     if session and session.agent_id != agent.pk and request.shared_ref:
         ref, session = of_agent, found.get(of_agent)
     if session is None:
         return new_session_match(caller, agent, request, external_id=ref)
-    caller.limits.require_agent(session.agent.name, "There is no such session. It may have been deleted.")
-    require_active(session)
+    _require_usable(caller, session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
     return SessionMatch(session, _repeated_run(session, conversation))
@@ -142,6 +133,32 @@ def _after_run(
     if superseded or later.exclude(state__in=_UNFINISHED).exists():
         return new_session_match(caller, agent, request, parent=named.pk)
     return SessionMatch(named)
+
+
+def session_named(caller: Caller, ref: str) -> Session | None:
+    """Return the session, locked, that a client names by our id or by its own, whoever its agent is; None for an id not
+    known yet. Raises InvalidRequest for an id that is too long, NotFound, SessionEnded."""
+    session = _by_name(caller, ref).get(ref)
+    if session is not None:
+        _require_usable(caller, session)
+    return session
+
+
+def _by_name(caller: Caller, ref: str, *more: str) -> dict[str, Session]:
+    """Return the sessions with these names, locked. Our own id is a name, too; the client's own comes first."""
+    if len(ref) > MAX_EXTERNAL_ID:
+        raise InvalidRequest(f"A session id has at most {MAX_EXTERNAL_ID} characters.", param="session_id")
+    names = {ref, *more}
+    rows = _sessions(caller).filter(Q(external_id__in=names) | Q(pk=parse_uuid(ref)))
+    return {
+        session.external_id if session.external_id in names else ref: session
+        for session in sorted(rows, key=lambda session: session.external_id == ref)
+    }
+
+
+def _require_usable(caller: Caller, session: Session) -> None:
+    caller.limits.require_agent(session.agent.name, "There is no such session. It may have been deleted.")
+    require_active(session)
 
 
 def _repeated_run(session: Session, conversation: fingerprint.Conversation) -> Run | None:

@@ -73,7 +73,7 @@ def run_insert(
 
 
 def messages_insert(
-    session: Session, run_id: UUID, messages: Sequence[dict[str, Any]], *, history: int = 0
+    session: Session, run_id: UUID | None, messages: Sequence[dict[str, Any]], *, history: int = 0
 ) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
     rows = []

@@ -76,6 +76,11 @@ API: dict[str, tuple[str, str, Any]] = {
     "DELETE /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", None),
     "GET /api/audit": ("ufffffiff", "/api/audit", None),
     "POST /api/memories": (NOT_LIMITED_MAKES, "/api/memories", {"content": "Likes milk.", "book": "main"}),
+    "POST /api/memories/ingest": (
+        NOT_LIMITED_MAKES,
+        "/api/memories/ingest",
+        {"messages": [{"role": "user", "content": "I like gin."}], "book": "main"},
+    ),
     "GET /api/memories": (MANY, "/api/memories", None),
     "POST /api/memories/search": ("uiiniiiii", "/api/memories/search", {"query": "tea", "book": "main"}),
     "GET /api/memories/health": (MANY, "/api/memories/health", None),

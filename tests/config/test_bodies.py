@@ -178,7 +178,8 @@ async def test_a_body_above_the_limit_is_refused(alice: Owner, settings: Setting
 
 
 @pytest.mark.parametrize(
-    ("path", "status"), [("/api/memories/search", 413), ("/mcp", 413), ("/v1/chat/completions", 400)]
+    ("path", "status"),
+    [("/api/memories/search", 413), ("/mcp", 413), ("/v1/chat/completions", 400), ("/api/memories/ingest", 400)],
 )
 async def test_only_conversations_and_imports_may_be_as_long_as_a_body_can_be(
     alice: Owner, path: str, status: int

@@ -48,6 +48,7 @@ def no_turn_left_running() -> None:
 
 @pytest.fixture
 def server(transactional_db: None, monkeypatch: pytest.MonkeyPatch, settings: Any) -> Iterator[LiveServer]:
+    monkeypatch.setattr("reviews.api.ingest.WAIT_SECONDS", 0.01)  # there is no worker
     with serving(monkeypatch, settings) as live_server:
         yield live_server
 

@@ -13,8 +13,10 @@ from django.test.utils import CaptureQueriesContext
 
 from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
+from gateway.runs.brought import messages_bring
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+from tests.factories import caller_make
 from tests.in_one_go import undo_changes
 from tests.pages import html_of, text_of
 
@@ -444,6 +446,23 @@ def test_sessions_are_found_by_title_and_by_what_was_said(page: Client, alice: O
     assert "Hazelnut orchard" in text
     assert "Trains" not in text
     assert "Nothing matches “quince”." in text_of(html_of(page, "/fragments/sessions/?q=quince"))
+
+
+def test_messages_that_a_program_brought_are_no_chat_until_somebody_goes_on_with_them(
+    page: Client, alice: Owner
+) -> None:
+    said = [{"role": "user", "content": "no hazelnuts please"}]
+    for name in ("", "kitchen"):
+        messages_bring(caller_make(alice), said, book=None, session_ref=name)
+    assert "Your sessions will be listed here" in html_of(page, "/fragments/sessions/")
+    assert text_of(html_of(page, "/fragments/sessions/?q=hazelnut")).count("From messages") == 1
+    kitchen = Session.objects.get(external_id="kitchen")
+    turn_make(kitchen, "What is for dinner?")
+    assert "no hazelnuts please" in text_of(html_of(page, "/fragments/sessions/"))
+    ended = Session.objects.get(state="ended")
+    html = text_of(html_of(page, f"/c/{ended.pk}/"))
+    assert "no hazelnuts please" in html
+    assert "This session was ended." in html
 
 
 def test_a_session_without_a_title_is_called_by_its_first_words(page: Client, alice: Owner) -> None:

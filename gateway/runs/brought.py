@@ -1,0 +1,65 @@
+"""Messages that a client brings without asking for an answer: they become history of a session, its own or a named
+one. No run is opened, so no turn is counted. Called by reviews.ingest."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from gateway.errors import SessionBusy
+from gateway.models import Agent, Session
+from gateway.runs.lapsed import release_lapsed
+from gateway.runs.resolve import session_named
+from gateway.runs.rows import messages_insert, session_touch
+from memories.caller import Caller
+from memories.errors import Conflict, InvalidRequest
+
+TITLE = "From messages"
+
+
+def messages_bring(
+    caller: Caller, messages: Sequence[dict[str, Any]], *, book: str | None, session_ref: str
+) -> Session:
+    """Store messages at the end of the session that `session_ref` names (our id or the client's own), in the caller's
+    transaction; a name that is not known makes a session. Without a name they get a session that has ended already.
+
+    A new session has the first agent, by name, of the book (`main` if none is named) that the key may use. Raises
+    NotFound, SessionEnded, SessionBusy, InvalidRequest for a session with another book, and Conflict for a book that no
+    agent uses."""
+    session = session_named(caller, session_ref) if session_ref else None
+    if session is None:
+        session = _new_session(caller, book, session_ref)
+    else:
+        _require_free(caller, session, book)
+    messages_insert(session, None, messages, history=len(messages))
+    session_touch(session)
+    return session
+
+
+def _new_session(caller: Caller, book: str | None, session_ref: str) -> Session:
+    name = caller.limits.book_name(book)
+    agents = caller.limits.filter(Agent.objects.filter(book=name), agent="name")
+    agent = agents.order_by("name").first()
+    if agent is None:
+        raise Conflict(
+            f"No agent uses the book {name}, so there is no model to review for it. "
+            f"Name the book of an agent, or give an agent `book: {name}` in the agents file or the admin.",
+            param="book",
+        )
+    session = Session(owner_id=caller.owner_id, agent=agent)
+    if session_ref:
+        session.external_id = session_ref
+    else:
+        session.title, session.state = TITLE, Session.State.ENDED
+    return session
+
+
+def _require_free(caller: Caller, session: Session, book: str | None) -> None:
+    if book is not None and book != session.agent.book:
+        caller.limits.require_books([book])
+        raise InvalidRequest(
+            f"This session's memories are in the book {session.agent.book}: leave `book` out.", param="book"
+        )
+    if waiting := release_lapsed(session):
+        raise SessionBusy(
+            "A turn of this session waits for results of its client's tools. Bring them, or go on without them, first.",
+            run_id=str(waiting[0].pk),
+        )
