@@ -64,12 +64,12 @@ def _policy(path: str) -> str:
     return _ADMIN if path.startswith("/admin/") else _STRICT
 
 
-def _as_json(response: HttpResponseBase) -> HttpResponseBase:
+def _as_json(response: HttpResponseBase, path: str) -> HttpResponseBase:
     """What Django or ninja answer as a page or as plain text, as the APIs' JSON."""
     kind = response.headers.get("Content-Type", "")
     if response.status_code < 400 or kind.startswith("application/json"):
         return response
-    answer = error_response(error_of_status(response.status_code))
+    answer = error_response(error_of_status(response.status_code, path))
     if allow := response.headers.get("Allow"):
         answer.headers["Allow"] = allow
     return answer
@@ -140,7 +140,7 @@ class RequestBoundary:
     @staticmethod
     def _leave(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         if is_api(request.path_info):
-            response = _as_json(response)
+            response = _as_json(response, request.path_info)
         headers = response.headers
         headers["x-request-id"] = request_id.get()
         headers["X-Content-Type-Options"] = "nosniff"

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -45,8 +46,19 @@ _BY_STATUS: dict[int, DomainError] = {
 }
 
 
-def error_of_status(status: int) -> DomainError:
-    """Return the error for an answer that something below the APIs gave as a page."""
+_addresses: dict[str, Callable[[], Iterable[str]]] = {}
+
+
+def name_addresses(prefix: str, addresses: Callable[[], Iterable[str]]) -> None:
+    """From now on what is not there below a prefix is answered with what is."""
+    _addresses[prefix] = addresses
+
+
+def error_of_status(status: int, path: str) -> DomainError:
+    """Return the error for an answer to this path that something below the APIs gave as a page."""
+    for prefix, addresses in _addresses.items():
+        if status == NotFound.http_status and f"{path}/".startswith(prefix):
+            return NotFound(f"There is nothing here. Described at {prefix}openapi.json: {', '.join(addresses())}.")
     return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 

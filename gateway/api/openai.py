@@ -3,8 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +12,16 @@ from ninja import Router
 from gateway import sse
 from gateway.agents.rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
-from gateway.api.openai_body import CompletionBody, read_body
+from gateway.api.openai_body import CompletionBody, read_aside, read_body
 from gateway.api.openai_command import command_completion
+from gateway.api.openai_plain import plain_answer
+from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
 from gateway.authentication import require_writer
 from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
 from gateway.models import Agent
-from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
+from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
@@ -29,7 +29,6 @@ from gateway.runs.opening import open_run
 from gateway.runs.resolve import V1Request
 from gateway.runs.v1 import open_v1, split_system
 from gateway.turns import Turn, TurnOptions
-from gateway.upstream import ModelRequest
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -39,32 +38,28 @@ BUSY_SECONDS = 2.0
 _BUSY_POLL = 0.1
 _MAX_KEY = 255
 _MANY_MESSAGES = 500
-_LARGE_BYTES = 64_000
 
 
-@router.get("/models")
+@router.get("/models", openapi_extra=MODELS)
 async def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
     agents = await in_read_thread(_agents, request.auth)
     return _json({"object": "list", "data": [_model_json(agent) for agent in agents]})
 
 
-@router.get("/models/{path:name}")
+@router.get("/models/{path:name}", openapi_extra=MODEL)
 async def model(request: ApiRequest, name: str) -> HttpResponse:
     """One agent."""
     agent = await in_read_thread(agent_find, request.auth, name)
     return _json(_model_json(agent))
 
 
-@router.post("/chat/completions")
+@router.post("/chat/completions", openapi_extra=CHAT_COMPLETIONS)
 async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    if len(request.body) > _LARGE_BYTES:  # reading it takes a while: not on the event loop
-        body = await in_read_thread(read_body, request.body)
-    else:
-        body = read_body(request.body)
+    body = await read_aside(read_body, request.body)
     if not body.is_turn:
         return await _plain(caller, body)
     if command_in(body.messages):
@@ -125,27 +120,7 @@ async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
         parameters=body.parameters,
         request_id=request_id.get(),
     )
-    request = await in_read_thread(plain_request, caller, asked)
-    if not body.stream:
-        return _json({**await plain_completion(request), "model": body.agent})
-    chunks = await sse.begin(_plain_stream(request, body.agent, include_usage=body.include_usage), error_line)
-    return sse.response(chunks)
-
-
-async def _plain_stream(request: ModelRequest, agent: str, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    started = False
-    try:
-        async with aclosing(plain_chunks(request)) as chunks:
-            async for chunk in chunks:
-                if include_usage or chunk.get("choices"):
-                    started = True
-                    yield sse.data_line({**chunk, "model": agent})
-    except Exception as error:
-        if not started:
-            raise
-        yield error_line(error)
-        return
-    yield sse.DONE_LINE
+    return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
 
 
 def _headed(response: HttpResponseBase, context: TurnContext) -> HttpResponseBase:

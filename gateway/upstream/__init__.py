@@ -7,10 +7,13 @@ from gateway.errors import UpstreamUnreachable
 from gateway.upstream.answer import Chunk
 from gateway.upstream.attempts import Attempts
 from gateway.upstream.faults import retry_after_seconds
-from gateway.upstream.request import Model, ModelRequest, ModelTarget, TimeLimits
+from gateway.upstream.request import CHAT, COMPLETIONS, EMBEDDINGS, Model, ModelRequest, ModelTarget, TimeLimits
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
+    "CHAT",
+    "COMPLETIONS",
+    "EMBEDDINGS",
     "Attempts",
     "Chunk",
     "Model",

@@ -89,6 +89,12 @@ class Attempts:
             async with tries.attempt() as attempt, attempt.place:
                 return await self.wire.complete(attempt.request)
 
+    async def passed(self, request: ModelRequest) -> bytes:
+        tries = _Tries(self, request, streamed=False)
+        while True:
+            async with tries.attempt() as attempt, attempt.place:
+                return await self.wire.passed(attempt.request)
+
     async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
         """Vectors of texts, from one attempt: search goes on without them. Raises DomainErrors."""
         return await self.wire.embed(upstream, name, texts)
