@@ -121,9 +121,11 @@ def described(
 
 
 def _events(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of each event of a stream; its last one may be `[DONE]`."""
-    said = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
-    return {"type": "object", "required": ["data"], "properties": {"event": {"type": "string"}, "data": said}}
+    """Return the schema of each event of a stream. An error after the first one is an event, too, and the last."""
+    content = {"anyOf": [data, {"$ref": f"#/components/schemas/{_SCHEMA}"}]}
+    said = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
+    either = {"anyOf": [said, {"const": "[DONE]"}]}
+    return {"type": "object", "required": ["data"], "properties": {"event": {"type": "string"}, "data": either}}
 
 
 def _name(status: int) -> str:

@@ -10,7 +10,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -94,10 +94,6 @@ class Attempts:
         while True:
             async with tries.attempt() as attempt, attempt.place:
                 return await self.wire.passed(attempt.request)
-
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts, from one attempt: search goes on without them. Raises DomainErrors."""
-        return await self.wire.embed(upstream, name, texts)
 
     async def close(self) -> None:
         """Close the connections of this loop's clients."""

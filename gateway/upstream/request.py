@@ -1,7 +1,7 @@
 """A request to a model server: what is sent, how long it may take, and what answers it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -175,8 +175,4 @@ class Model(Protocol):
 
     async def passed(self, request: ModelRequest) -> bytes:
         """The JSON of an answer that is no completion, as it came. Raises DomainErrors, as `stream` does."""
-        ...
-
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
         ...

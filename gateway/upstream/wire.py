@@ -5,7 +5,7 @@ the rest of a turn. One client per upstream and process. Everything that goes wr
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
@@ -18,7 +18,6 @@ from django.conf import settings
 
 from gateway.demo.transport import DemoTransport
 from gateway.errors import RequestRefused, UpstreamUnreachable
-from gateway.requests import request_id
 from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
     DONE,
@@ -34,7 +33,7 @@ from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.known import Known, known
-from gateway.upstream.request import Deadlines, ModelRequest, naming_headers
+from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
 from memories.limits import VECTOR_BYTES
 
@@ -101,22 +100,6 @@ class OpenAIModel:
             return [str(model.get("id")) for model in json.loads(response.content).get("data", [])]
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
-
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts from an embedding model, in their order; the caller sets the time limit.
-
-        Raises DomainErrors."""
-        body = {"model": name, "input": list(texts), "encoding_format": "float"}
-        client = self._client(upstream)
-        options = _options(client, dialect_of(upstream), naming_headers(request_id.get()))
-        try:
-            response = await client.post("/embeddings", body=body, cast_to=httpx2.Response, options=options)
-            rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
-            return [[float(value) for value in row["embedding"]] for row in rows]
-        except WIRE_ERRORS as error:
-            raise domain_error(error) from error
-        except (KeyError, TypeError):
-            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
 
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
