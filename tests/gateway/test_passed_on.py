@@ -13,6 +13,7 @@ from pytest_django.fixtures import Settings
 from gateway import upstream as upstreams
 from gateway.models import Agent, Message, Run, Session
 from gateway.upstream import Attempts, OpenAIModel, wire
+from gateway.upstream.attempts import outcomes
 from memories.database import in_thread
 from memories.limits import INPUTS
 from memories.models import Owner
@@ -240,6 +241,27 @@ async def test_a_completion_falls_back_while_nothing_was_said(alice_api: Api, se
     assert [(url, body["model"]) for url, body in server.asked] == [
         ("http://127.0.0.1:1/v1/completions", "a"), ("http://127.0.0.2:1/v1/completions", "b")
     ]  # fmt: skip
+
+
+async def test_a_server_without_completions_still_chats(alice_api: Api, server: Server, alice: Owner) -> None:
+    await in_thread(lambda: agent_make(upstream=["default", "local"], model=["a", "b"]))
+    server.answers = [(404, {}), (200, COMPLETED)]
+    assert (await alice_api.post(COMPLETIONS, {"model": "assistant", "prompt": "x"}))[0] == 200
+    server.answers = [(200, {**COMPLETED, "choices": [{"index": 0, "message": {"content": "Hi."}}]})]
+    await alice_api.post(
+        "/v1/chat/completions", {"model": "assistant", "messages": [{"role": "system", "content": "x"}]}
+    )
+    assert [body["model"] for _, body in server.asked] == ["a", "b", "a"]
+
+
+async def test_names_of_models_that_clients_make_up_are_not_kept(alice_api: Api, agent: Agent, server: Server) -> None:
+    server.answers = [(200, VECTORS)]
+    for number in range(3):
+        assert (await alice_api.post(EMBEDDINGS, {"model": f"local/x{number}", "input": "x"}))[0] == 200
+    way = upstreams.model()
+    assert isinstance(way, Attempts)
+    assert [*way.circuits] == [("local", "/embeddings")]
+    assert not any("x1" in model for _, model, _ in outcomes)
 
 
 async def test_a_broken_stream_ends_with_an_error(alice_api: Api, agent: Agent, server: Server) -> None:
