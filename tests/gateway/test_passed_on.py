@@ -73,6 +73,7 @@ def server(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Serv
     monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=found))
     yield found
     upstreams.install(previous)
+    outcomes.clear()
 
 
 def set_options(settings: Settings, **options: Any) -> None:
