@@ -90,7 +90,7 @@ class Environment(BaseSettings):
     compaction_seconds: float = Field(30, gt=0, description="Deadline of the request that sums up older turns.")
     embedding_model: str = Field(
         "",
-        description="Upstream embedding model that joins the search and answers agents in /v1/embeddings; empty: none.",
+        description="Upstream embedding model of search and of agents in /v1/embeddings; empty: none.",
     )
     embedding_upstream: str = Field(
         "", description="Upstream of the embedding model; empty: the default one, for its own agents only."
