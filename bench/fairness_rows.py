@@ -223,6 +223,15 @@ OPERATIONS: dict[str, Row] = {
     "chat_completions: 10,000 messages": _chat(
         lambda n: [{"role": ("user", "assistant")[i % 2], "content": f"{n} {i}"} for i in range(9_999)]
     ),
+    "completions": _post(
+        "/v1/completions", lambda n: {"model": "plain", "prompt": _text(n, LARGEST_MESSAGE), "suffix": _text(n + 1)}
+    ),
+    "completions: 8 MB": _post("/v1/completions", lambda n: {"model": "plain", "prompt": "tea " * 2_000_000}),
+    "embeddings": _post("/v1/embeddings", lambda n: {"model": "default/scripted", "input": [_text(n)] * 2_048}),
+    "embeddings: 190,000 tokens": _post(
+        "/v1/embeddings", lambda n: {"model": "default/scripted", "input": [[n] * 92] * 2_048}
+    ),
+    "embeddings: too many": _post("/v1/embeddings", lambda n: {"model": "plain", "input": [str(n)] * 100_000}),
     "chat_completions: 100,000 messages": _chat(
         lambda n: [{"role": "user", "content": str(i)} for i in range(100_000)]
     ),

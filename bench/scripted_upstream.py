@@ -4,7 +4,8 @@ It is what the benchmarks measure gateways against, so it must cost next to noth
 asyncio protocol on the httptools parser, no framework. `python bench/scripted_upstream.py --port 0`
 prints the port it took as its first line and serves until SIGTERM or SIGINT.
 
-Paths: `GET /v1/models`, `POST /v1/chat/completions` (with and without `stream`), and `GET /stats`,
+Paths: `GET /v1/models`, `POST /v1/chat/completions` (with and without `stream`), `POST /v1/completions` and
+`POST /v1/embeddings` (one answer each), and `GET /stats`,
 which says what arrived (see `Stats`). HTTP pipelining is not supported; keep-alive is.
 """
 
@@ -21,6 +22,7 @@ import httptools
 import uvloop
 
 CREATED = 1_700_000_000
+EMBEDDED = b'{"object":"list","data":[{"object":"embedding","index":0,"embedding":[0.5]}]}'
 WORDS = ("Every", "evening", "the", "harbour", "lamps", "are", "lit", "before", "the", "boats", "return")
 
 
@@ -125,6 +127,10 @@ class UpstreamProtocol(asyncio.Protocol):
         method, path = self.parser.get_method(), self.path.partition(b"?")[0].rstrip(b"/")
         if (method, path) == (b"POST", b"/v1/chat/completions"):
             self.completion()
+        elif (method, path) == (b"POST", b"/v1/completions"):
+            self.answer(200, b'{"object":"text_completion","choices":[{"index":0,"text":%s}]}' % self.upstream.text)
+        elif (method, path) == (b"POST", b"/v1/embeddings"):
+            self.answer(200, EMBEDDED)
         elif (method, path) == (b"GET", b"/v1/models"):
             row = {"id": "scripted", "object": "model", "created": CREATED, "owned_by": "bench"}
             self.answer(200, json.dumps({"object": "list", "data": [row]}).encode())

@@ -1,11 +1,11 @@
 """The assembled APIs: every app's routers, one error handler."""
 
-from ninja import NinjaAPI
+from functools import cache
 
-from gateway.api import anthropic, keys, openai, responses, sessions
+from gateway.api import anthropic, keys, openai, openai_plain, responses, sessions
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
-from gateway.api.errors import install_handlers
+from gateway.api.errors import install_handlers, name_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
 from memories.api import artifacts, audit, memories, transfer
 from reviews.api import consolidations, ingest, reviews
@@ -26,16 +26,17 @@ api.add_router("", audit.router)
 # `ingest` first: its address looks like that of a memory.
 for part in (ingest, memories, transfer, artifacts, reviews, consolidations):
     api.add_router("", part.router, auth=MemoryAuth())
-v1 = NinjaAPI(
+v1 = DocumentedAPI(
     title="OpenAI-compatible API",
     version="1",
+    description="What OpenAI's clients speak; `model` is the name of an agent.",
     auth=KeyAuth(),
     urls_namespace="v1",
     docs_url=None,
-    openapi_url=None,
+    openapi_url="/openapi.json",
 )
-v1.add_router("", openai.router)
-v1.add_router("", anthropic.router)
-v1.add_router("", responses.router)
+for door in (openai, openai_plain, responses, anthropic):
+    v1.add_router("", door.router)
 install_handlers(api)
 install_handlers(v1)
+name_addresses("/v1/", cache(v1.addresses))

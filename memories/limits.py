@@ -23,6 +23,10 @@ TOOLS = 1_000
 """Tools that one turn may define, and results of their calls that one request may bring."""
 TOOL_RESULT = 500_000
 """Characters of the result of one call of a client's tool, in the native API."""
+INPUTS = 2_048
+"""Texts or lists of tokens of one request to /v1/embeddings or /v1/completions."""
+VECTOR_BYTES = 64_000_000
+"""Bytes of the vectors that a model server may answer."""
 PARTS = 1_000
 """Content parts of one message in the native API."""
 WRITES = 1_000

@@ -2,8 +2,9 @@
 A call too many or a step left over fails the test."""
 
 import asyncio
+import json
 from collections import deque
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,12 +87,15 @@ class ScriptedModel:
             "usage": step.usage,
         }
 
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
+    async def passed(self, request: ModelRequest) -> bytes:
         """Letters as a vector: texts with the same letters are near each other. A scripted exception is raised."""
+        texts = request.parameters["input"]
         self.embedded.append(tuple(texts))
         if self.embedding_fault:
             raise self.embedding_fault
-        return [[float(text.casefold().count(letter)) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+        vectors = [[text.casefold().count(letter) for letter in "abcdefghijklmnopqrstuvwxyz"] for text in texts]
+        rows = [{"index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        return json.dumps({"data": rows}).encode()
 
     def assert_complete(self) -> None:
         """Every step ran, and nothing more was asked."""

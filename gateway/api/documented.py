@@ -1,6 +1,7 @@
-"""The errors of the native API in its OpenAPI document: one schema, one response for each status, and the rule which
-operations can answer which."""
+"""The errors of an API in its OpenAPI document: one schema, one response for each status, and the rule which
+operations can answer which. `described` is for operations that read their bodies themselves."""
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -64,6 +65,11 @@ class DocumentedAPI(NinjaAPI):
         document_errors(document)
         return document
 
+    def addresses(self) -> list[str]:
+        """Return what is there: `POST /v1/embeddings`, and so on."""
+        paths = self.get_openapi_schema()["paths"]
+        return [f"{method.upper()} {path}" for path, operations in paths.items() for method in operations]
+
 
 def document_errors(document: dict[str, Any]) -> None:
     """Add the error schema, a response for each status, and to each operation those that it can answer."""
@@ -84,19 +90,53 @@ def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:
         found.add(404)
     if method in _WRITES:
         found.update(_OF_WRITES)
-    if method == "post" and path.endswith(("/turns", "/results")):
+    if method == "post" and (path.endswith(("/turns", "/results")) or path.startswith("/v1/")):
         found.update(_OF_MODELS)
     return sorted(found)
+
+
+def described(
+    *,
+    body: dict[str, Any] | None = None,
+    answer: dict[str, Any] | None = None,
+    event: dict[str, Any] | None = None,
+    error: dict[str, Any] | None = None,
+    parameters: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """Return the `openapi_extra` of an operation, from JSON Schemas: of the body it reads, of the JSON it answers, of
+    the data of each server-sent event where it streams, and of its errors where they have another form than everywhere.
+    `parameters` are OpenAPI's own (headers)."""
+    content = {"application/json": {"schema": answer}} if answer else {}
+    if event:
+        content["text/event-stream"] = {"schema": _events(event)}
+    responses: dict[int, Any] = {200: {"content": content}}
+    if error:
+        responses |= {status: _response(status, error) for status in (*_ALWAYS, *_OF_WRITES, *_OF_MODELS)}
+    extra: dict[str, Any] = {"responses": responses}
+    if body:
+        extra["requestBody"] = {"required": True, "content": {"application/json": {"schema": body}}}
+    if parameters:
+        extra["parameters"] = list(parameters)
+    return extra
+
+
+def _events(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of each event of a stream. An error after the first one is an event, too, and the last."""
+    content = {"anyOf": [data, {"$ref": f"#/components/schemas/{_SCHEMA}"}]}
+    said = {"type": "string", "contentMediaType": "application/json", "contentSchema": content}
+    either = {"anyOf": [said, {"const": "[DONE]"}]}
+    return {"type": "object", "required": ["data"], "properties": {"event": {"type": "string"}, "data": either}}
 
 
 def _name(status: int) -> str:
     return HTTPStatus(status).phrase.title().replace(" ", "").replace("-", "")
 
 
-def _response(status: int) -> dict[str, Any]:
+def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
+    schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
     response: dict[str, Any] = {
         "description": _MEANING[status],
-        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{_SCHEMA}"}}},
+        "content": {"application/json": {"schema": schema}},
     }
     if status in _RETRY:
         response["headers"] = {

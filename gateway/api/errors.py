@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.core.exceptions import RequestDataTooBig
@@ -58,10 +59,21 @@ _BY_STATUS: dict[int, DomainError] = {
 }
 
 
+_addresses: dict[str, Callable[[], Iterable[str]]] = {}
+
+
+def name_addresses(prefix: str, addresses: Callable[[], Iterable[str]]) -> None:
+    """From now on what is not there below a prefix is answered with what is."""
+    _addresses[prefix] = addresses
+
+
 def error_of_status(status: int, path: str) -> DomainError:
-    """Return the error for an answer that something below the APIs gave as a page."""
-    if status == 404 and is_anthropic(path):
+    """Return the error for an answer to this path that something below the APIs gave as a page."""
+    if status == NotFound.http_status and is_anthropic(path):
         return NotFound(NOT_HERE)
+    for prefix, addresses in _addresses.items():
+        if status == NotFound.http_status and f"{path}/".startswith(prefix):
+            return NotFound(f"There is nothing here. Described at {prefix}openapi.json: {', '.join(addresses())}.")
     return _BY_STATUS.get(status) or InternalError(_INTERNAL)
 
 

@@ -1,7 +1,5 @@
 """/v1: the OpenAI-compatible API. The request's messages are the whole context; Daybook adds what it injects."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
@@ -11,48 +9,45 @@ from ninja import Router
 from gateway import sse
 from gateway.agents.rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
-from gateway.api.openai_body import CompletionBody, read_body
+from gateway.api.openai_body import CompletionBody, read_aside, read_body
 from gateway.api.openai_command import command_completion
+from gateway.api.openai_plain import plain_answer
+from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
 from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.models import Agent
-from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request
+from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
 from gateway.turns import Turn, TurnOptions
-from gateway.upstream import ModelRequest
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
 
 router = Router()
-_LARGE_BYTES = 64_000
 
 
-@router.get("/models")
+@router.get("/models", openapi_extra=MODELS)
 async def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
     agents = await in_read_thread(_agents, request.auth)
     return json_response({"object": "list", "data": [_model_json(agent) for agent in agents]})
 
 
-@router.get("/models/{path:name}")
+@router.get("/models/{path:name}", openapi_extra=MODEL)
 async def model(request: ApiRequest, name: str) -> HttpResponse:
     """One agent."""
     agent = await in_read_thread(agent_find, request.auth, name)
     return json_response(_model_json(agent))
 
 
-@router.post("/chat/completions")
+@router.post("/chat/completions", openapi_extra=CHAT_COMPLETIONS)
 async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     """A chat completion, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    if len(request.body) > _LARGE_BYTES:  # reading it takes a while: not on the event loop
-        body = await in_read_thread(read_body, request.body)
-    else:
-        body = read_body(request.body)
+    body = await read_aside(read_body, request.body)
     if not body.is_turn:
         return await _plain(caller, body)
     if command_in(body.messages):
@@ -77,27 +72,7 @@ async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
         parameters=body.parameters,
         request_id=request_id.get(),
     )
-    request = await in_read_thread(plain_request, caller, asked)
-    if not body.stream:
-        return json_response({**await plain_completion(request), "model": body.agent})
-    chunks = await sse.begin(_plain_stream(request, body.agent, include_usage=body.include_usage), error_line)
-    return sse.response(chunks)
-
-
-async def _plain_stream(request: ModelRequest, agent: str, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    started = False
-    try:
-        async with aclosing(plain_chunks(request)) as chunks:
-            async for chunk in chunks:
-                if include_usage or chunk.get("choices"):
-                    started = True
-                    yield sse.data_line({**chunk, "model": agent})
-    except Exception as error:
-        if not started:
-            raise
-        yield error_line(error)
-        return
-    yield sse.DONE_LINE
+    return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
 
 
 def _agents(caller: Caller) -> list[Agent]:

@@ -1,18 +1,22 @@
 """The body of a chat completion request: read, checked and taken apart.
 Unknown parameters are nobody's business here: they are passed through."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from django.conf import settings
 
 from gateway.client_tasks import is_client_task
 from gateway.runs.client_tools import named_run_id
 from gateway.runs.fingerprint import text_of
+from memories.database import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
 from memories.limits import MESSAGES, TOOLS
 
+_LARGE_BYTES = 64_000
+T = TypeVar("T")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 # What we take out of a request before its parameters go upstream; and what of its metadata is said to us.
 _OURS = frozenset({"model", "messages", "stream", "tools", "metadata"})
@@ -39,17 +43,32 @@ class CompletionBody:
         return (spoken or named_run_id(self.messages) is not None) and not is_client_task(self.messages, self.metadata)
 
 
+async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:
+    """Return what `read` makes of a body. Reading a large one takes a while: that is not done on the event loop."""
+    return await in_read_thread(read, raw) if len(raw) > _LARGE_BYTES else read(raw)
+
+
+def read_object(raw: bytes) -> dict[str, Any]:
+    """Return a body that names a model. Raises InvalidRequest."""
+    return _naming_a_model(read_json(raw))
+
+
+def _naming_a_model(body: Any) -> dict[str, Any]:
+    if not isinstance(body, dict):
+        raise InvalidRequest("The body is a JSON object.")
+    if not isinstance(body.get("model"), str) or not body["model"]:
+        raise InvalidRequest("`model` names an agent.", param="model")
+    return body
+
+
 def read_body(raw: bytes) -> CompletionBody:
     """Raises InvalidRequest, TooLarge."""
     return completion_body(read_json(raw))
 
 
-def completion_body(body: Any) -> CompletionBody:
+def completion_body(given: Any) -> CompletionBody:
     """Return what a request asks for, from its JSON. Raises InvalidRequest, TooLarge."""
-    if not isinstance(body, dict):
-        raise InvalidRequest("The body is a JSON object.")
-    if not isinstance(body.get("model"), str) or not body["model"]:
-        raise InvalidRequest("`model` names an agent.", param="model")
+    body = _naming_a_model(given)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
@@ -58,24 +77,30 @@ def completion_body(body: Any) -> CompletionBody:
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     _check_last_said(messages)
-    stream_options = body.get("stream_options")
-    if not isinstance(stream_options, dict):
-        body.pop("stream_options", None)
-        stream_options = {}
+    include_usage = read_include_usage(body)
     tools = body.get("tools")
-    given = body.get("metadata")
-    metadata = given if isinstance(given, dict) else {}
+    named = body.get("metadata")
+    metadata = named if isinstance(named, dict) else {}
     passed = {key: value for key, value in metadata.items() if key not in _SAID_TO_US}
     return CompletionBody(
         agent=body["model"],
         messages=tuple(messages),
         stream=bool(body.get("stream")),
-        include_usage=bool(stream_options.get("include_usage")),
+        include_usage=include_usage,
         tools=read_tools(tools),
         metadata=metadata,
         parameters={key: value for key, value in body.items() if key not in _OURS}
         | ({"metadata": passed} if passed else {}),
     )
+
+
+def read_include_usage(body: dict[str, Any]) -> bool:
+    """Return True if the usage is to be streamed, too. What is no object is taken out of the body."""
+    stream_options = body.get("stream_options")
+    if isinstance(stream_options, dict):
+        return bool(stream_options.get("include_usage"))
+    body.pop("stream_options", None)
+    return False
 
 
 def _check_message(message: Any, where: str) -> None:

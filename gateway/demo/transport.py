@@ -17,12 +17,18 @@ _DATA_URL = re.compile(r'"data:[^"]*"')
 
 
 class DemoTransport(httpx2.AsyncBaseTransport):
-    """Serves POST /chat/completions (streamed or not) and GET /models."""
+    """Serves POST /chat/completions and /completions (streamed or not) and GET /models."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/models"):
             return httpx2.Response(200, json={"object": "list", "data": [{"id": "demo", "object": "model"}]})
         body = json.loads(await request.aread())
+        if request.url.path.endswith("/embeddings"):
+            return httpx2.Response(
+                400, json={"error": {"message": "The demo model makes no vectors.", "param": "model"}}
+            )
+        if request.url.path.endswith("/v1/completions"):
+            return _continued(body)
         functions = (tool.get("function") or {} for tool in body.get("tools", []))  # a custom tool has none
         said = answer(body.get("messages", []), {name for function in functions if (name := function.get("name"))})
         head = {"id": f"chatcmpl-{uuid7().hex}", "created": int(time.time()), "model": "demo"}
@@ -35,6 +41,17 @@ class DemoTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(200, json=head | {"object": "chat.completion", "choices": [choice], "usage": usage})
         head["object"] = "chat.completion.chunk"
         return httpx2.Response(200, headers={"content-type": "text/event-stream"}, stream=_Stream(head, said, usage))
+
+
+def _continued(body: dict[str, Any]) -> httpx2.Response:
+    """A completion of a text. The demo model has nothing to add to one."""
+    choice = {"index": 0, "text": "…", "finish_reason": "stop", "logprobs": None}
+    head = {"id": f"cmpl-{uuid7().hex}", "object": "text_completion", "created": int(time.time()), "model": "demo"}
+    answer = head | {"choices": [choice]}
+    if not body.get("stream"):
+        return httpx2.Response(200, json=answer)
+    kind = {"content-type": "text/event-stream"}
+    return httpx2.Response(200, headers=kind, content=_line(answer) + b"data: [DONE]\n\n")
 
 
 class _Stream(httpx2.AsyncByteStream):

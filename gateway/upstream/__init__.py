@@ -1,16 +1,21 @@
 """The model servers of this installation, and the model that answers in this process. The tests put their double at
 this place with `install`."""
 
+import json
 from collections.abc import Sequence
 
 from gateway.errors import UpstreamUnreachable
+from gateway.requests import request_id
 from gateway.upstream.answer import Chunk
 from gateway.upstream.attempts import Attempts
 from gateway.upstream.faults import retry_after_seconds
-from gateway.upstream.request import Model, ModelRequest, ModelTarget, TimeLimits
+from gateway.upstream.request import CHAT, COMPLETIONS, EMBEDDINGS, Model, ModelRequest, ModelTarget, TimeLimits
 from gateway.upstream.wire import OpenAIModel, is_demo, missing_upstream
 
 __all__ = [
+    "CHAT",
+    "COMPLETIONS",
+    "EMBEDDINGS",
     "Attempts",
     "Chunk",
     "Model",
@@ -42,8 +47,20 @@ async def disconnect() -> None:
 
 
 async def embed(upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-    """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
-    found = await _model.embed(upstream, name, texts)
+    """Vectors of texts from an embedding model, in their order; the caller sets the time limit. Raises DomainErrors."""
+    request = ModelRequest(
+        upstream=upstream,
+        model=name,
+        parameters={"input": list(texts), "encoding_format": "float"},
+        path=EMBEDDINGS,
+        request_id=request_id.get(),
+    )
+    answer = await _model.passed(request)
+    try:
+        rows = sorted(json.loads(answer)["data"], key=lambda row: row["index"])
+        found = [[float(value) for value in row["embedding"]] for row in rows]
+    except (KeyError, TypeError, ValueError):
+        raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
     if len(found) != len(texts):
         raise UpstreamUnreachable("The model server gave another number of vectors than it was asked for.")
     return found

@@ -10,7 +10,7 @@ from gateway.upstream.dialects import dialect_of
 from gateway.upstream.known import Known
 from gateway.upstream.paths import found_at
 from gateway.upstream.refusals import changes_for
-from gateway.upstream.request import ModelRequest, TimeLimits
+from gateway.upstream.request import CHAT, ModelRequest, TimeLimits
 
 MOST_REFUSALS = 3  # that are answered, of one request
 _HIDDEN = "…"
@@ -24,7 +24,8 @@ class AdaptedRequest:
         self.request, self.stream = request, stream
         self.dialect = dialect_of(request.upstream)
         self._known = known
-        self._learned = known.changes(request.upstream, request.model)
+        # What is learned is a rule of chats; the same name may mean something else elsewhere.
+        self._learned = known.changes(request.upstream, request.model) if request.path == CHAT else []
         self._made: dict[Change, str] = {}  # with the words that asked for it
         self._tried: set[Change] = set()
         self._asked_for: tuple[str | None, str] | None = None  # by the last refusal
@@ -68,7 +69,7 @@ class AdaptedRequest:
             return
         lasting: Mapping[Change, str] = {change: words for change, words in self._made.items() if change.lasts}
         self._made = {}
-        if lasting:
+        if lasting and self.request.path == CHAT:
             self._known.learn(self.request.upstream, self.request.model, lasting)
 
     def _is_way_back(self, change: Change) -> bool:

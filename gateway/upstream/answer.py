@@ -20,6 +20,7 @@ DONE: Chunk = {}
 
 # A line or a body may be larger than the text it carries: escaped characters, log probabilities, several choices.
 _BODY_FACTOR = 8
+_LARGEST_ERROR = 64_000
 
 
 def longest_body() -> int:
@@ -53,11 +54,11 @@ class Lines:
 
 
 class Body:
-    """Collects an answer that is one JSON document. Raises TooLarge."""
+    """Collects an answer that is one JSON document, of `most` bytes if that is given. Raises TooLarge."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int = 0) -> None:
         self._bytes = bytearray()
-        self._most = longest_body()
+        self._most = most or longest_body()
 
     def feed(self, data: bytes) -> None:
         """Take in the next bytes."""
@@ -78,6 +79,15 @@ class Body:
     def completion(self, request: httpx2.Request) -> dict[str, Any]:
         """Return the chat.completion that was read. Raises ValueError, and the DomainError of what is none."""
         return checked_completion(json.loads(self._bytes), request)
+
+    def passed(self, request: httpx2.Request) -> bytes:
+        """Return the list of vectors that was read, as it came: a large one is not read as JSON, which would hold up
+        all other requests. Raises ValueError, and the DomainError of what is none."""
+        if len(self._bytes) <= _LARGEST_ERROR and is_error(answer := json.loads(self._bytes)):
+            raise fault_in_answer(answer, request)
+        if not self._bytes.lstrip().startswith(b"{") or b'"data"' not in self._bytes:
+            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.")
+        return bytes(self._bytes)
 
 
 def checked_completion(answer: Any, request: httpx2.Request) -> dict[str, Any]:
@@ -109,6 +119,8 @@ def chunk_of_completion(answer: dict[str, Any]) -> Chunk:
     given = answer.get("choices")
     if not isinstance(given, list) or not given or not all(isinstance(choice, dict) for choice in given):
         raise UpstreamUnreachable("The model server gave an answer that holds no choice.")
+    if all("text" in choice for choice in given):
+        return answer  # of /completions, where pieces look like the whole
     choices = []
     for choice in given:
         message = choice.get("message")
@@ -131,7 +143,7 @@ def says_something(chunk: Chunk) -> bool:
     for choice in choices_of(chunk):
         delta = choice.get("delta")
         said = isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
-        if said or choice.get("finish_reason"):
+        if said or choice.get("text") or choice.get("finish_reason"):
             return True
     return False
 

@@ -10,7 +10,7 @@ import math
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,7 +23,7 @@ from gateway.upstream.at_once import AtOnce
 from gateway.upstream.breakers import Circuit
 from gateway.upstream.fault_classes import CONNECT, RATE, SILENCE, FaultClass, fault_class
 from gateway.upstream.faults import retry_after_seconds
-from gateway.upstream.request import ModelRequest, ModelTarget
+from gateway.upstream.request import CHAT, EMBEDDINGS, ModelRequest, ModelTarget
 from gateway.upstream.wire import OpenAIModel, is_demo
 from memories.errors import DomainError
 
@@ -89,9 +89,11 @@ class Attempts:
             async with tries.attempt() as attempt, attempt.place:
                 return await self.wire.complete(attempt.request)
 
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts, from one attempt: search goes on without them. Raises DomainErrors."""
-        return await self.wire.embed(upstream, name, texts)
+    async def passed(self, request: ModelRequest) -> bytes:
+        tries = _Tries(self, request, streamed=False)
+        while True:
+            async with tries.attempt() as attempt, attempt.place:
+                return await self.wire.passed(attempt.request)
 
     async def close(self) -> None:
         """Close the connections of this loop's clients."""
@@ -179,7 +181,7 @@ class _Tries:
         """Return the next model that may be asked. Raises the last fault, or UpstreamUnreachable, where none may."""
         while True:
             target = self._targets[self._at]
-            circuit = self._way.circuit(target)
+            circuit = self._way.circuit(self._counted_as(target))
             seconds = circuit.seconds(alone=not self._others)
             if not seconds:
                 return target, circuit
@@ -238,10 +240,22 @@ class _Tries:
         if self._request.course.attempts:
             self._note(target, "", started)
         else:
-            outcomes[target.upstream, target.model, "ok"] += 1
+            self._count(target, "ok")
+
+    def _counted_as(self, target: ModelTarget) -> ModelTarget:
+        """Return by which name faults count: a server without /completions is not ill in chats. Clients name embedding
+        models as they like, so those of an upstream count as one."""
+        path = self._request.path
+        if path == CHAT:
+            return target
+        return ModelTarget(target.upstream, path if path == EMBEDDINGS else f"{target.model} {path}")
+
+    def _count(self, target: ModelTarget, outcome: str) -> None:
+        counted = self._counted_as(target)
+        outcomes[counted.upstream, counted.model, outcome] += 1
 
     def _note(self, target: ModelTarget, fault: str, started: float) -> None:
-        outcomes[target.upstream, target.model, fault or "ok"] += 1
+        self._count(target, fault or "ok")
         seconds = round(self._way.clock() - started, 3)
         entry = {"upstream": target.upstream, "model": target.model, "fault": fault, "seconds": seconds}
         self._request.course.attempts.append(entry)

@@ -20,7 +20,8 @@ Message = dict[str, Any]
 def request_body(body: Mapping[str, Any], dialect: Dialect, *, upstream: str) -> dict[str, Any]:
     """Return the body of a request as this server takes it. Nothing that was given is changed."""
     sent = {name: value for name, value in body.items() if value is not None}
-    sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
+    if "messages" in sent:
+        sent["messages"] = _messages(body["messages"], dialect, (upstream, str(body["model"])))
     if not dialect.stream_options:
         sent.pop("stream_options", None)
     if not dialect.metadata_alone and sent.get("store") is not True:

@@ -19,11 +19,14 @@ _FINAL_CODES = frozenset({"context_length_exceeded", "content_filter"})
 # Longest answers: renamed, never left out, since an answer without its limit costs what nobody agreed to.
 _LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
 _ALL_LIMITS = frozenset({*_LIMITS, "max_output_tokens", "max_new_tokens"})
-_HOLDERS = frozenset({"model", "messages", "tools", "stream"})  # named in many refusals that are about something else
+_HOLDERS = frozenset(
+    {"model", "messages", "tools", "stream", "prompt", "input"}
+)  # named in many refusals that are about something else
 _MEANING = frozenset(
     {
         "tool_choice", "functions", "function_call", "response_format", "stop", "stop_sequences", "stop_token_ids", "n",
         "best_of", "logprobs", "top_logprobs", "logit_bias", "modalities", "audio", "web_search_options", "grammar",
+        "suffix", "echo", "dimensions", "encoding_format",
         "json_schema", "guided_json", "guided_regex", "guided_choice", "guided_grammar", "structured_outputs",
     }
 )  # fmt: skip

@@ -1,7 +1,7 @@
 """A request to a model server: what is sent, how long it may take, and what answers it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -14,6 +14,8 @@ from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.outgoing import request_body
 from memories.errors import DomainError, UpstreamTimeout
 
+CHAT, COMPLETIONS, EMBEDDINGS = "/chat/completions", "/completions", "/embeddings"
+"""The addresses of a model server that requests go to."""
 _TOO_LONG = "The model server took too long to answer."
 
 
@@ -92,15 +94,17 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One model step. `parameters` are the client's own (temperature, …), passed through as they came. `seconds` is
-    the longest time the request may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until
-    the answer begins further than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take
-    so many requests at once. `course` is filled while the request is answered. `span` is the trace's."""
+    """One model step; or, at another `path` than CHAT, a request without messages, of which all is in `parameters`.
+    These are the client's own (temperature, …), passed through as they came. `seconds` is the longest time the request
+    may take; 0 stands for the longest time of a run. `first_byte` limits the seconds until the answer begins further
+    than the upstream's own limit; 0 does not. `owner` is who waits, for upstreams that take so many requests at once.
+    `course` is filled while the request is answered. `span` is the trace's."""
 
     upstream: str
     model: str
-    messages: tuple[dict[str, Any], ...]
+    messages: tuple[dict[str, Any], ...] = ()
     tools: tuple[dict[str, Any], ...] = ()
+    path: str = CHAT
     parameters: dict[str, Any] = field(default_factory=dict)
     request_id: str = ""
     seconds: float = 0.0
@@ -128,7 +132,9 @@ class ModelRequest:
 
     def body(self, *, stream: bool, dialect: Dialect | None = None) -> dict[str, Any]:
         """Return the request as it goes over the wire, in its upstream's dialect where none is given."""
-        body = {**self.parameters, "model": self.model, "messages": list(self.messages)}
+        body = {**self.parameters, "model": self.model}
+        if self.path == CHAT:
+            body["messages"] = list(self.messages)
         if self.tools:
             body["tools"] = list(self.tools)
         else:  # servers refuse these where no tool is offered
@@ -139,7 +145,10 @@ class ModelRequest:
             body["stream_options"] = {**(self.parameters.get("stream_options") or {}), "include_usage": True}
         else:
             body.pop("stream_options", None)
-        return request_body(body, dialect or dialect_of(self.upstream), upstream=self.upstream)
+        dialect = dialect or dialect_of(self.upstream)
+        if self.path == EMBEDDINGS:  # what is set is for models that write
+            dialect = replace(dialect, set={})
+        return request_body(body, dialect, upstream=self.upstream)
 
     def headers(self) -> dict[str, str]:
         """Return the headers that say to the server, and to its logs, what the request belongs to."""
@@ -164,6 +173,6 @@ class Model(Protocol):
         """One OpenAI chat.completion dictionary. Raises DomainErrors, as `stream` does."""
         ...
 
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts from an embedding model, in their order. Raises DomainErrors."""
+    async def passed(self, request: ModelRequest) -> bytes:
+        """The JSON of an answer that is no completion, as it came. Raises DomainErrors, as `stream` does."""
         ...

@@ -5,11 +5,11 @@ the rest of a turn. One client per upstream and process. Everything that goes wr
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import httpx2
@@ -18,7 +18,6 @@ from django.conf import settings
 
 from gateway.demo.transport import DemoTransport
 from gateway.errors import RequestRefused, UpstreamUnreachable
-from gateway.requests import request_id
 from gateway.upstream.adapted import AdaptedRequest
 from gateway.upstream.answer import (
     DONE,
@@ -34,12 +33,14 @@ from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
 from gateway.upstream.known import Known, known
-from gateway.upstream.request import Deadlines, ModelRequest, naming_headers
+from gateway.upstream.request import Deadlines, ModelRequest
 from memories.errors import DomainError, InvalidRequest
+from memories.limits import VECTOR_BYTES
 
 # Servers commonly drop an idle connection after 5 s; ours must be the side that gives it up.
 _KEEP_ALIVE = httpx2.Limits(max_connections=1000, max_keepalive_connections=100, keepalive_expiry=4.0)
 _MODELS_SECONDS = 10.0
+T = TypeVar("T")
 
 
 class _Opened(openai.AsyncStream[Chunk]):
@@ -86,6 +87,10 @@ class OpenAIModel:
         adapted = AdaptedRequest(request, self._known, stream=False)
         return await self._completion(adapted, Deadlines(adapted.limits))
 
+    async def passed(self, request: ModelRequest) -> bytes:
+        adapted = AdaptedRequest(request, self._known, stream=False)
+        return await self._in_one_piece(adapted, Deadlines(adapted.limits), Body.passed, most=VECTOR_BYTES)
+
     async def models(self, upstream: str = "default") -> list[str]:
         """Names of the models an upstream offers. Raises DomainErrors."""
         client = self._client(upstream)
@@ -96,22 +101,6 @@ class OpenAIModel:
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
 
-    async def embed(self, upstream: str, name: str, texts: Sequence[str]) -> list[list[float]]:
-        """Vectors of texts from an embedding model, in their order; the caller sets the time limit.
-
-        Raises DomainErrors."""
-        body = {"model": name, "input": list(texts), "encoding_format": "float"}
-        client = self._client(upstream)
-        options = _options(client, dialect_of(upstream), naming_headers(request_id.get()))
-        try:
-            response = await client.post("/embeddings", body=body, cast_to=httpx2.Response, options=options)
-            rows = sorted(json.loads(response.content)["data"], key=lambda row: row["index"])
-            return [[float(value) for value in row["embedding"]] for row in rows]
-        except WIRE_ERRORS as error:
-            raise domain_error(error) from error
-        except (KeyError, TypeError):
-            raise UpstreamUnreachable("The model server gave an answer that holds no vectors.") from None
-
     async def close(self) -> None:
         """Close the connections of this loop's clients; the next request makes new ones."""
         loop = asyncio.get_running_loop()
@@ -121,10 +110,15 @@ class OpenAIModel:
                 await client.close()
 
     async def _completion(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
+        return await self._in_one_piece(adapted, deadlines, Body.completion)
+
+    async def _in_one_piece(
+        self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], most: int = 0
+    ) -> T:
         """One answer in one piece, asked again with what refusals teach."""
         while True:
             try:
-                answer = await self._whole(adapted, deadlines)
+                answer = await self._whole(adapted, deadlines, read, Body(most))
             except RequestRefused as refusal:
                 if not adapted.again(refusal):
                     raise
@@ -132,8 +126,9 @@ class OpenAIModel:
                 adapted.helped()
                 return answer
 
-    async def _whole(self, adapted: AdaptedRequest, deadlines: Deadlines) -> dict[str, Any]:
-        body = Body()
+    async def _whole(
+        self, adapted: AdaptedRequest, deadlines: Deadlines, read: Callable[[Body, httpx2.Request], T], body: Body
+    ) -> T:
         # Such an answer begins when it is complete: until then only the total limit holds.
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
         deadlines.begun = False
@@ -145,7 +140,7 @@ class OpenAIModel:
                 async for data in pieces:
                     deadlines.begun = True
                     body.feed(data)
-            return body.completion(response.request)
+            return read(body, response.request)
         except WIRE_ERRORS as error:
             raise domain_error(error) from error
 
@@ -154,7 +149,7 @@ class OpenAIModel:
         """The answer to a request, its body not yet read; closed in the end."""
         client = self._client(adapted.request.upstream)
         asked = client.post(
-            "/chat/completions",
+            adapted.request.path,
             body=adapted.body(),
             cast_to=dict,
             options=_options(client, adapted.dialect, adapted.request.headers()),

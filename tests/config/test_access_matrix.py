@@ -133,6 +133,9 @@ API: dict[str, tuple[str, str, Any]] = {
     "DELETE /v1/responses/{response_id}": ("uunnfnuui", "/v1/responses/resp_{turn}", None),
     "GET /v1/responses/{response_id}/input_items": ("uunninuui", "/v1/responses/resp_{turn}/input_items", None),
     "POST /v1/responses/{response_id}/cancel": ("uunnfnuui", "/v1/responses/resp_{turn}/cancel", {}),
+    "POST /v1/completions": ("uuinfiuui", "/v1/completions", {"model": "assistant", "prompt": "def "}),
+    # No embedding model is configured, which is said to those who may use the agent.
+    "POST /v1/embeddings": ("uuinfiuui", "/v1/embeddings", {"model": "assistant", "input": "tea"}),
 }
 PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "owner")
 OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"

@@ -1,4 +1,4 @@
-"""Schemathesis over the native API: whatever is sent, the answer is one that the OpenAPI document names, and no 5xx"""
+"""Schemathesis over the APIs: whatever is sent, the answer is one that the OpenAPI document names, and no 5xx"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from config.api import api
+from config.api import api, v1
+from gateway.api.documented import DocumentedAPI
 from gateway.models import Agent, Run
 from memories.artifacts import artifact_put
 from memories.models import ChangeSet, Owner, Revision, WriteOrigin
@@ -91,6 +92,7 @@ def rows_make(owner: Owner) -> dict[str, str]:
         "run_id": str(consolidation.pk),
         "revision": str(revision.pk),
         "agent": agent.name,
+        "model": agent.name,
         "book": memory.book.name,
     }
 
@@ -107,8 +109,11 @@ def cases(draw: st.DrawFn, operation: APIOperation, mode: GenerationMode, rows: 
     return case
 
 
-def test_every_operation_answers_only_what_is_documented(server: LiveServer, owner: Owner) -> None:
-    schema = schemathesis.openapi.from_dict(api.get_openapi_schema())
+@pytest.mark.parametrize("assembled", [api, v1], ids=lambda assembled: assembled.urls_namespace)
+def test_every_operation_answers_only_what_is_documented(
+    server: LiveServer, owner: Owner, assembled: DocumentedAPI
+) -> None:
+    schema = schemathesis.openapi.from_dict(assembled.get_openapi_schema())
     schema.config.update(base_url=server.address)
     schema.config.generation.update(with_security_parameters=False)  # or most requests would end at their key
     wrong: dict[str, str] = {}
@@ -134,8 +139,9 @@ def test_every_operation_answers_only_what_is_documented(server: LiveServer, own
     assert wrong == {}
 
 
-def test_every_operation_documents_its_errors_with_one_schema() -> None:
-    document = api.get_openapi_schema()
+@pytest.mark.parametrize("assembled", [api, v1], ids=lambda assembled: assembled.urls_namespace)
+def test_every_operation_documents_its_errors_with_one_schema(assembled: DocumentedAPI) -> None:
+    document = assembled.get_openapi_schema()
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             assert {401, 403, 429, 503} <= operation["responses"].keys(), (method, path)

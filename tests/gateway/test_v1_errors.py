@@ -188,7 +188,7 @@ async def test_a_wrong_method_is_said_as_json(alice_api: Api, method: str, path:
 
 
 @pytest.mark.parametrize(
-    "path", ["/v1", "/v1/", "/v1/embeddings", "/v1/models/a/b/c", "/api", "/api/nothing", "/v1/%00"]
+    "path", ["/v1", "/v1/", "/v1/audio/speech", "/v1/models/a/b/c", "/api", "/api/nothing", "/v1/%00"]
 )
 async def test_an_unknown_address_is_said_as_json(alice_api: Api, path: str) -> None:
     status, code = await refused(await alice_api.raw("GET", path))

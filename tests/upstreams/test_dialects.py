@@ -15,7 +15,7 @@ from pytest_django.fixtures import Settings
 from config.environment import ConfigurationError, Environment, upstreams
 from gateway.agents.upstream_options import DIALECTS as NAMES
 from gateway.agents.upstream_options import UpstreamOptions
-from gateway.upstream import ModelRequest, wire
+from gateway.upstream import EMBEDDINGS, ModelRequest, wire
 from gateway.upstream.call_ids import SHAPES
 from gateway.upstream.dialects import ADDRESSES, DIALECTS, OPTIONS, PORTS, Dialect, dialect_of, recognised
 from tests.upstreams import test_matrix
@@ -92,7 +92,7 @@ async def test_headers_query_and_limits_go_with_every_request(
     model = wire.OpenAIModel()
     await model.complete(ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},)))
     await model.models()
-    await model.embed("default", "m", [])
+    await model.passed(ModelRequest(upstream="default", model="m", path=EMBEDDINGS))
     for request in sent:
         assert request.headers.items() >= {"x-team": "a", "api-key": "secret"}.items()
         assert request.url.query == b"api-version=1"

@@ -1,0 +1,129 @@
+"""What /v1 takes and answers, as JSON Schema for its OpenAPI document. Fields that are not named here pass as they are;
+the bounds are those of memories/limits.py, and are checked where a body is read."""
+
+from typing import Any
+
+from django.conf import settings
+
+from gateway.api.documented import described
+from memories.limits import INPUTS, MESSAGES, TOOLS
+
+Json = dict[str, Any]
+
+
+def _object(required: tuple[str, ...], **properties: Json) -> Json:
+    return {"type": "object", "required": list(required), "properties": properties}
+
+
+def _list(items: Json, **more: Any) -> Json:
+    return {"type": "array", "items": items, **more}
+
+
+_TEXT: Json = {"type": "string"}
+_NUMBER: Json = {"type": "integer"}
+_ANY_OBJECT: Json = {"type": "object"}
+_TEXT_OR_NOTHING: Json = {"type": ["string", "null"]}
+_USAGE: Json = {"type": ["object", "null"], "description": "Tokens, as the model server counts them."}
+_STREAM: Json = {"type": "boolean", "description": "Answer with server-sent events."}
+_STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
+_AGENT: Json = {"type": "string", "minLength": 1, "description": "The name of an agent."}
+_HEADERS: list[Json] = [
+    {"name": "X-Daybook-Session", "in": "header", "required": False, "schema": _TEXT, "description": "The session."},
+    {
+        "name": "X-Daybook-User",
+        "in": "header",
+        "required": False,
+        "schema": _TEXT,
+        "description": "The end user, with a trusted key.",
+    },
+]
+
+_MODEL = _object(
+    ("id", "object", "created", "owned_by"), id=_TEXT, object={"const": "model"}, created=_NUMBER, owned_by=_TEXT
+)
+MODELS = described(answer=_object(("object", "data"), object={"const": "list"}, data=_list(_MODEL)))
+MODEL = described(answer=_MODEL)
+
+_ROLE: Json = {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}
+_MESSAGE = _object(
+    ("role",),
+    role=_ROLE,
+    content={
+        "anyOf": [{"type": "string"}, _list(_ANY_OBJECT), {"type": "null"}],
+        "description": f"Text or content parts; a user's text has at most {settings.DAYBOOK_MAX_MESSAGE} characters.",
+    },
+)
+_CHAT_REQUEST = _object(
+    ("model", "messages"),
+    model=_AGENT,
+    messages=_list(_MESSAGE, minItems=1, maxItems=MESSAGES),
+    tools=_list(_object((), type=_TEXT, function=_object((), name=_TEXT)), maxItems=TOOLS),
+    stream=_STREAM,
+    stream_options=_STREAM_OPTIONS,
+    metadata=_object(
+        (),
+        session_id={"type": "string", "description": "The session, where no header names it."},
+        temporary={"type": "string", "description": "`true`: reads no memory and writes none."},
+    ),
+)
+_ANSWER_MESSAGE = _object(("role", "content"), role={"const": "assistant"}, content={}, tool_calls=_list(_ANY_OBJECT))
+_CHAT_CHOICE = _object(("index", "message"), index=_NUMBER, message=_ANSWER_MESSAGE, finish_reason=_TEXT_OR_NOTHING)
+_CHAT_ANSWER = _object(
+    ("id", "object", "created", "model", "choices"),
+    id=_TEXT,
+    object={"const": "chat.completion"},
+    created=_NUMBER,
+    model=_AGENT,
+    choices=_list(_CHAT_CHOICE),
+    usage=_USAGE,
+)
+_CHAT_CHUNK = _object(
+    ("object", "choices"),
+    id=_TEXT,
+    object={"const": "chat.completion.chunk"},
+    model=_AGENT,
+    choices=_list(_object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING)),
+    usage=_USAGE,
+)
+CHAT_COMPLETIONS = described(
+    body=_CHAT_REQUEST,
+    answer=_CHAT_ANSWER,
+    event=_CHAT_CHUNK,
+    parameters=_HEADERS,
+)
+
+_TOKENS = _list(_NUMBER)
+_TEXTS: Json = {"anyOf": [_TEXT, _list(_TEXT, maxItems=INPUTS), _TOKENS, _list(_TOKENS, maxItems=INPUTS)]}
+_COMPLETION = _object(
+    ("object", "choices"),
+    id=_TEXT,
+    object={"const": "text_completion"},
+    model=_AGENT,
+    choices=_list(_object(("text",), index=_NUMBER, text=_TEXT, finish_reason=_TEXT_OR_NOTHING)),
+    usage=_USAGE,
+)
+COMPLETIONS = described(
+    body=_object(
+        ("model",),
+        model=_AGENT,
+        prompt=_TEXTS,
+        suffix={"type": ["string", "null"], "description": "What follows the text that is asked for."},
+        stream=_STREAM,
+        stream_options=_STREAM_OPTIONS,
+    ),
+    answer=_COMPLETION,
+    event=_COMPLETION,
+)
+
+EMBEDDINGS = described(
+    body=_object(
+        ("model", "input"),
+        model={
+            "type": "string",
+            "minLength": 1,
+            "description": "An agent, for the configured embedding model on its upstream, or `upstream/model`.",
+        },
+        input=_TEXTS,
+    ),
+    answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
+)

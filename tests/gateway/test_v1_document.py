@@ -1,0 +1,43 @@
+"""GET /v1/openapi.json, and what is answered where nothing is"""
+
+import pytest
+from django.test import AsyncClient
+
+from memories.limits import INPUTS, MESSAGES, TOOLS
+
+
+async def _document() -> dict[str, object]:
+    response = await AsyncClient().get("/v1/openapi.json")  # everybody may read it
+    assert response.status_code == 200
+    return dict(response.json())
+
+
+async def test_the_document_names_every_operation_with_its_bounds() -> None:
+    paths: dict[str, dict[str, dict[str, object]]] = (await _document())["paths"]  # type: ignore[assignment]
+    assert {"/v1/models", "/v1/models/{name}", "/v1/chat/completions", "/v1/completions", "/v1/embeddings"} <= {*paths}
+    for path, name, most in (
+        ("/v1/chat/completions", "messages", MESSAGES),
+        ("/v1/chat/completions", "tools", TOOLS),
+        ("/v1/embeddings", "input", INPUTS),
+        ("/v1/completions", "prompt", INPUTS),
+    ):
+        body = paths[path]["post"]["requestBody"]["content"]["application/json"]["schema"]  # type: ignore[index]
+        assert f"'maxItems': {most}" in str(body["properties"][name])
+    for path in ("/v1/chat/completions", "/v1/completions"):
+        answers = paths[path]["post"]["responses"]
+        assert {*answers["200"]["content"]} == {"application/json", "text/event-stream"}  # type: ignore[index]
+        assert {"400", "401", "403", "404", "413", "429", "502", "503", "504"} <= {*answers}  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/audio/speech", "/v1/chat", "/v1/completions/x/"])
+@pytest.mark.parametrize("method", ["get", "post"])
+async def test_what_is_not_there_names_what_is(path: str, method: str) -> None:
+    response = await getattr(AsyncClient(), method)(path)
+    error = response.json()["error"]
+    assert (response.status_code, error["code"], error["type"]) == (404, "not_found", "not_found_error")
+    for there in ("GET /v1/models", "POST /v1/chat/completions", "POST /v1/embeddings", "/v1/openapi.json"):
+        assert there in error["message"]
+
+
+async def test_elsewhere_it_names_the_api_s_own_document() -> None:
+    assert "/api/docs" in (await AsyncClient().get("/api/nothing")).json()["error"]["message"]
