@@ -152,6 +152,7 @@ def row(dialect: Dialect) -> str:
         *(["roles alternate"] if dialect.alternate_roles else []),
         *(["no `stream_options`"] if not dialect.stream_options else []),
         *(["results of tools as text"] if dialect.text_results else []),
+        *(["never `null` as text"] if not dialect.null_said else []),
         *(["`metadata` only with `store`"] if not dialect.metadata_alone else []),
         *(f"stand-in for a lost `{name}`" for name in (*dialect.lost_said, *dialect.lost_called, *dialect.lost_call)),
     ]
