@@ -103,7 +103,7 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         Dialect(name="vllm", call_ids="any"),
         Dialect(name="sglang", call_ids="any"),
-        Dialect(name="llamacpp", call_ids="any", text_results=True, null_said=False),
+        Dialect(name="llamacpp", rename=_NO_MORE_TOKENS_FIELD, call_ids="any", text_results=True, null_said=False),
         Dialect(name="ollama", rename=_NO_MORE_TOKENS_FIELD, call_ids="any", text_results=True),
         Dialect(name="lmstudio", call_ids="any"),
         Dialect(name="strict", alternate_roles=True, system_first=True, call_ids="nine", text_results=True),

@@ -98,9 +98,11 @@ RULES: dict[str, Rules] = {
     ),
     "vllm": Rules(form="int", ids=r".{1,128}", makes="chatcmpl-tool-{n:032d}", reasoning="reasoning"),
     "sglang": Rules(form="flat", ids=r".{1,128}", reasoning="reasoning_content"),
-    # What its own server or that of llama-cpp-python refuses; ids and null as the latter has them.
+    # What its own server or that of llama-cpp-python refuses; ids and null as the latter has them, which also
+    # ignores `max_completion_tokens`.
     "llamacpp": Rules(
         form="int",
+        fields=frozenset({"max_completion_tokens"}),
         ids=r".{1,128}",
         makes="call__0_{name}_cmpl-{n:036d}",
         reasoning="reasoning_content",
