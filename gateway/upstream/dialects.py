@@ -39,6 +39,7 @@ class Dialect:
     lost_called: Mapping[str, Any] = field(default_factory=dict)
     lost_call: Mapping[str, Any] = field(default_factory=dict)
     text_results: bool = False  # results of tools as text, never as parts
+    null_said: bool = True  # takes `null` as the text of an assistant message that calls
     metadata_alone: bool = True  # is taken without `store`
 
     @property
@@ -102,7 +103,7 @@ DIALECTS: Mapping[str, Dialect] = {
         ),
         Dialect(name="vllm", call_ids="any"),
         Dialect(name="sglang", call_ids="any"),
-        Dialect(name="llamacpp", call_ids="any"),
+        Dialect(name="llamacpp", rename=_NO_MORE_TOKENS_FIELD, call_ids="any", text_results=True, null_said=False),
         Dialect(name="ollama", rename=_NO_MORE_TOKENS_FIELD, call_ids="any", text_results=True),
         Dialect(name="lmstudio", call_ids="any"),
         Dialect(name="strict", alternate_roles=True, system_first=True, call_ids="nine", text_results=True),
@@ -138,7 +139,7 @@ ADDRESSES: Mapping[str, str] = {
 }
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
 OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
-    "name", "lost_said", "lost_called", "lost_call", "text_results", "metadata_alone"
+    "name", "lost_said", "lost_called", "lost_call", "text_results", "null_said", "metadata_alone"
 }  # fmt: skip
 
 

@@ -42,6 +42,8 @@ def _messages(given: Iterable[Message], dialect: Dialect, asked: tuple[str, str]
         messages = _with_stand_ins(messages, dialect)
     if dialect.text_results:
         messages = [_as_text(message) if message.get("role") == "tool" else message for message in messages]
+    if not dialect.null_said:
+        messages = [_with_text(message) for message in messages]
     if dialect.system_first:
         messages = _one_system(messages)
     if dialect.alternate_roles:
@@ -202,6 +204,11 @@ def _parts(content: Any) -> list[Any]:
 
 def _as_text(message: Message) -> Message:
     return {**message, "content": _text(message.get("content"))}
+
+
+def _with_text(message: Message) -> Message:
+    silent = message.get("role") == "assistant" and message.get("content") is None
+    return {**message, "content": ""} if silent else message
 
 
 def _text(content: Any) -> str:

@@ -21,9 +21,7 @@ async def answer_at_once(scope: Any, receive: Any, send: Any) -> None:
 
 
 @pytest_asyncio.fixture
-async def address(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[str, int]]:
-    monkeypatch.setattr(http_deadline, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(http_deadline, "REST_SECONDS", 0.2)
+async def address() -> AsyncIterator[tuple[str, int]]:
     config = Config(answer_at_once, http=DeadlineProtocol, lifespan="off", log_config=None)
     config.load()
     state = ServerState()
@@ -46,17 +44,22 @@ async def told(address: tuple[str, int], *pieces: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow:"])
-async def test_a_head_that_does_not_come_closes_the_connection(address: tuple[str, int], beginning: bytes) -> None:
+async def test_a_head_that_does_not_come_closes_the_connection(
+    address: tuple[str, int], beginning: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_deadline, "HEAD_SECONDS", 0.2)
     assert await told(address, beginning) == b""
 
 
-async def test_a_head_that_is_too_large_is_refused(address: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_deadline, "HEAD_SECONDS", 1000)
+async def test_a_head_that_is_too_large_is_refused(address: tuple[str, int]) -> None:
     lines = b"".join(b"X-%d: %s\r\n" % (number, b"y" * 1000) for number in range(HEAD_BYTES // 1000 + 2))
     assert (await told(address, b"GET / HTTP/1.1\r\nHost: x\r\n", lines)).startswith(b"HTTP/1.1 400 ")
 
 
-async def test_the_rest_of_a_body_nobody_reads_is_not_waited_for(address: tuple[str, int]) -> None:
+async def test_the_rest_of_a_body_nobody_reads_is_not_waited_for(
+    address: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_deadline, "REST_SECONDS", 0.2)
     head = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
     assert (await told(address, head, b"x" * 1000)).startswith(b"HTTP/1.1 401 ")
 

@@ -97,7 +97,7 @@ def test_an_error_of_the_model_server_is_said_in_words(root: Client, agent: Agen
 def test_an_answer_that_never_comes_is_given_up(
     root: Client, agent: Agent, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(trial, "SECONDS", 0.05)
+    monkeypatch.setattr(trial, "SECONDS", 0.5)
     model.script(Hangs())
     answer = ask(root, agent, **HTMX).content.decode()
     assert "The model server took too long to answer. <code>upstream_timeout</code>" in answer

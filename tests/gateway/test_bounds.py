@@ -178,7 +178,7 @@ async def test_an_origin_that_is_no_address_is_refused_on_each_surface(alice: Ow
     origin = b"http://[::1"
     headers = [(b"host", b"testserver"), (b"origin", origin), (b"authorization", f"Bearer {plain}".encode())]
     socket = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)
-    assert (await socket.connect())[0] is False
+    assert (await socket.connect(timeout=10))[0] is False
     response = await Api(plain).raw("POST", "/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, origin="http://[::1")
     assert response.status_code == 403
 
@@ -188,7 +188,7 @@ async def test_a_websocket_after_a_number_of_many_digits_starts_at_the_end(alice
     headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
     for after in ("9" * 4400, str(2**63)):
         socket = WebsocketCommunicator(websocket_application, f"/ws/notifications/?after={after}", headers=headers)
-        assert (await socket.connect())[0] is True
+        assert (await socket.connect(timeout=10))[0] is True
         await socket.disconnect()
 
 

@@ -130,7 +130,7 @@ async def test_an_open_websocket_is_counted_while_it_is_open(alice: Owner) -> No
     plain = (await in_thread(key_make, alice))[1]
     headers = [(b"host", b"testserver"), (b"authorization", f"Bearer {plain}".encode())]
     socket = WebsocketCommunicator(websocket_application, "/ws/notifications/", headers=headers)
-    assert (await socket.connect())[0]
+    assert (await socket.connect(timeout=10))[0]
     assert value(await scrape(), "daybook_open_websockets") - before == 1
     await socket.disconnect()
     assert value(await scrape(), "daybook_open_websockets") == before

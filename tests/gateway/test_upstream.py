@@ -157,8 +157,8 @@ async def test_signs_of_life_do_not_stretch_a_request(wire: OpenAIModel, upstrea
 async def test_a_model_may_think_for_longer_than_it_may_be_silent_later(
     wire: OpenAIModel, upstream: UpstreamServer, settings: Settings, stream: bool
 ) -> None:
-    settings.UPSTREAM_IDLE_SECONDS = 0.3
-    upstream.script({"text": "Hello.", "think_seconds": 1})
+    settings.UPSTREAM_IDLE_SECONDS = 1.5
+    upstream.script({"text": "Hello.", "think_seconds": 2})
     if stream:
         deltas = [choice["delta"] for chunk in await streamed(wire, request()) for choice in chunk["choices"]]
         assert "".join(delta.get("content") or "" for delta in deltas) == "Hello."

@@ -154,6 +154,7 @@ async def test_who_is_seen_first_while_the_lock_is_held_comes_again_and_holds_up
     alice: Owner, alice_api: Api, settings: Settings
 ) -> None:
     settings.DB_READ_THREADS = 1
+    settings.DB_BUSY_SECONDS = 3.0  # the one who reads must be done before they give up
     _, trusted = await in_thread(partial(key_make, alice, trusted=True))
     _, shared = await in_thread(partial(key_make, alice))
     newcomer = await in_thread(partial(User.objects.create_user, "newcomer"))

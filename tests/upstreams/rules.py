@@ -26,6 +26,7 @@ class Rules:
     alternate: bool = False
     user_after_tool: bool = True  # taken
     empty_said: bool = True  # an assistant message that says nothing is taken
+    null_said: bool = True  # so is one that calls, with `null` as its text
     text_results: bool = False
     ids: str = r".{1,40}"  # of calls, as it takes them
     own_ids: bool = False  # takes its own ids only
@@ -97,7 +98,17 @@ RULES: dict[str, Rules] = {
     ),
     "vllm": Rules(form="int", ids=r".{1,128}", makes="chatcmpl-tool-{n:032d}", reasoning="reasoning"),
     "sglang": Rules(form="flat", ids=r".{1,128}", reasoning="reasoning_content"),
-    "llamacpp": Rules(form="int", ids=r".{1,128}", makes="{n:032d}", reasoning="reasoning_content"),
+    # What its own server or that of llama-cpp-python refuses; ids and null as the latter has them, which also
+    # ignores `max_completion_tokens`.
+    "llamacpp": Rules(
+        form="int",
+        fields=frozenset({"max_completion_tokens"}),
+        ids=r".{1,128}",
+        makes="call__0_{name}_cmpl-{n:036d}",
+        reasoning="reasoning_content",
+        text_results=True,
+        null_said=False,
+    ),
     "ollama": Rules(
         fields=frozenset({"max_completion_tokens"}), ids=r".{1,128}", text_results=True, reasoning="reasoning"
     ),
@@ -178,6 +189,8 @@ def _order(rules: Rules, messages: list[dict[str, Any]]) -> tuple[str, str | Non
         empty = not message.get("content") and not message.get("tool_calls")
         if message["role"] == "assistant" and empty and not rules.empty_said:
             return "An assistant message must not be empty.", None
+        if message["role"] == "assistant" and message.get("content", "") is None and not rules.null_said:
+            return "Input should be a valid string", None
         if rules.text_results and message["role"] == "tool" and not isinstance(message.get("content"), str):
             return "The content of a tool message must be text.", None
     return None

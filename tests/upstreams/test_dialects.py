@@ -137,6 +137,8 @@ def test_the_page_lists_every_situation_that_is_tested() -> None:
     names = [name.removeprefix("test_").replace("_s_", "'s ").replace("_", " ") for name in vars(test_matrix)]
     situations = [name for name, found in zip(names, vars(test_matrix), strict=True) if found.startswith("test_")]
     assert len(situations) > 6
+    for name, found in vars(test_matrix).items():
+        assert not name.startswith("test_") or test_matrix.kinds.mark in found.pytestmark, "for each dialect"
     assert re.findall(r"^- (.*) ✓$", PAGE, re.MULTILINE) == situations
 
 
@@ -152,6 +154,7 @@ def row(dialect: Dialect) -> str:
         *(["roles alternate"] if dialect.alternate_roles else []),
         *(["no `stream_options`"] if not dialect.stream_options else []),
         *(["results of tools as text"] if dialect.text_results else []),
+        *(["never `null` as text"] if not dialect.null_said else []),
         *(["`metadata` only with `store`"] if not dialect.metadata_alone else []),
         *(f"stand-in for a lost `{name}`" for name in (*dialect.lost_said, *dialect.lost_called, *dialect.lost_call)),
     ]

@@ -3,21 +3,31 @@
 import asyncio
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
+import httpx2
+import openai
 import pytest
+from pytest_django.fixtures import Settings
 
-from gateway.model_call import ask as ask_model
-from gateway.models import Agent, Session
-from gateway.upstream import ModelTarget
+from gateway import upstream as upstreams
+from gateway.models import Agent, Run, Session
+from gateway.upstream import Attempts, ModelTarget, OpenAIModel, wire
 from memories.database import in_thread
 from memories.models import Memory, Owner
+from reviews.consolidation.runner import Job
+from reviews.consolidation.runs import ConsolidationClaim
+from reviews.consolidation.runs import claim as claim_run
 from reviews.frozen import FrozenConversation
+from reviews.models import ConsolidationRun
 from reviews.runner import Reflection, reflect
 from reviews.staged import StagedBook
 from tests.conftest import Api
 from tests.factories import agent_make, memory_make
 from tests.gateway.v1 import ask, stream
-from tests.upstreams.rules import RULES
+from tests.reviews.consolidation.answering_model import extraction, synthesis
+from tests.reviews.consolidation.rows import document, request, settings_make, talk
+from tests.upstreams.rules import RULES, worded
 from tests.upstreams.server import KEY, RuledServer, Step
 
 Serve = Callable[[str], RuledServer]
@@ -36,6 +46,7 @@ ASKED = {
     "metadata": {"session_id": "s-1", "project": "tea"},
 }
 NAMED = {"role": "user", "content": "I'm vegetarian", "name": "alice"}
+HOW_IT_COMES = {"stream", "stream_options"}
 CALLS = (("lookup", {"q": "a"}), ("lookup", {"q": "b"}))
 
 
@@ -161,6 +172,25 @@ async def test_a_session_of_the_native_api(kind: str, serve: Serve, alice_api: A
 
 
 @kinds
+async def test_the_same_request_from_both_apis(kind: str, serve: Serve, alice_api: Api, session: Session) -> None:
+    """Of later turns `/v1` has what its client kept, which is less."""
+    server = serve(kind)
+    server.script(*[Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Noted.")] * 2)
+    assert (await alice_api.post(f"/api/sessions/{session.pk}/turns", {"content": "I'm vegetarian"}))[0] == 200
+    assert (await ask(alice_api, "I'm vegetarian")).text == "Noted."
+    native, v1 = server.bodies[:2], server.bodies[2:]
+    assert (server.refused, len(v1)) == ([], 2)
+    for one, other in zip(native, v1, strict=True):
+        assert one.keys() - HOW_IT_COMES == other.keys() - HOW_IT_COMES
+        assert (one["tools"], roles(one)) == (other["tools"], roles(other))
+
+
+def roles(body: dict[str, Any]) -> list[str]:
+    """Who speaks in a request."""
+    return [message["role"] for message in body["messages"]]
+
+
+@kinds
 async def test_a_review(kind: str, serve: Serve) -> None:
     server = serve(kind)
     server.script(Step(thought="Worth keeping.", calls=(ADD,)), Step(text="Done."))
@@ -176,12 +206,56 @@ async def test_a_review(kind: str, serve: Serve) -> None:
 
 
 @kinds
-async def test_a_consolidation(kind: str, serve: Serve) -> None:
+async def test_a_consolidation(kind: str, serve: Serve, alice: Owner, agent: Agent) -> None:
     server = serve(kind)
-    server.script(Step(text="{}", thought="Hm."))
-    messages = ({"role": "system", "content": "Sum up."}, {"role": "user", "content": "I'm vegetarian"})
-    answer = await ask_model(ModelTarget("default", "m"), messages, seconds=60)
-    assert (server.refused, answer.text) == ([], "{}")
+    server.script(
+        Step(text=extraction("- Is vegetarian.", "About food."), thought="Hm."),
+        Step(text=synthesis("# Memory\n- Is vegetarian.", "Eats no meat."), thought="Done."),
+    )
+    run_id = await in_thread(_due, alice, agent)
+    job = Job(await in_thread(_claimed, run_id))
+    await job.work()
+    run = await in_thread(lambda: ConsolidationRun.objects.get(pk=run_id))
+    assert (server.refused, run.state, run.error) == ([], "completed", None)
+    assert await in_thread(document, alice, "MEMORY.md") == "# Memory\n- Is vegetarian."
+    assert "m vegetarian" in str(server.bodies[0]["messages"])
+    assert "- Is vegetarian." in str(server.bodies[1]["messages"])
+
+
+def _due(owner: Owner, agent: Agent) -> UUID:
+    settings_make()
+    talk(owner, agent, "I'm vegetarian")
+    return request(owner).pk
+
+
+def _claimed(run_id: UUID) -> ConsolidationClaim:
+    claim = claim_run(run_id)
+    assert claim is not None
+    return claim
+
+
+@kinds
+async def test_a_fall_back(
+    kind: str, serve: Serve, alice_api: Api, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = serve(kind)
+    server.script(Step(text="Answered."))
+    settings.DAYBOOK_UPSTREAMS["full"] = {**settings.DAYBOOK_UPSTREAMS["default"], "url": "http://127.0.0.1:2/v1"}
+    full = httpx2.MockTransport(lambda _: httpx2.Response(503, json=worded(server.rules.form, 503, "Too busy.")))
+    ports: dict[int | None, httpx2.AsyncBaseTransport] = {1: server, 2: full}
+
+    class ByPort(httpx2.AsyncBaseTransport):
+        async def handle_async_request(self, asked: httpx2.Request) -> httpx2.Response:
+            return await ports[asked.url.port].handle_async_request(asked)
+
+    monkeypatch.setattr(wire, "http_client", lambda timeout: openai.DefaultAsyncHttpxClient(transport=ByPort()))
+    upstreams.install(Attempts(OpenAIModel(), sleep=lambda _: asyncio.sleep(0)))
+    await in_thread(agent_make, "assistant", model=["m-1", "m-2"], upstream=["full", "default"])
+    answer = await ask(alice_api, NAMED, **ASKED)
+    assert (server.refused, answer.text) == ([], "Answered.")
+    attempts = (await in_thread(Run.objects.get)).trace["attempts"]
+    seen = [(entry["upstream"], entry["fault"]) for entry in attempts]
+    assert seen == [*[("full", "overload")] * 3, ("default", "")]
 
 
 @kinds
