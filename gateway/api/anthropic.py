@@ -23,7 +23,8 @@ from gateway.api.anthropic_answer import (
 )
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.anthropic_events import Event
-from gateway.api.openai_body import CompletionBody
+from gateway.api.openai_body import CompletionBody, read_aside
+from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
 from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
 from gateway.authentication import require_writer
 from gateway.client_tasks import is_code_task
@@ -44,15 +45,14 @@ from memories.database import in_read_thread
 from memories.tokens import text_tokens
 
 router = Router()
-_LARGE_BYTES = 64_000
 
 
-@router.post("/messages")
+@router.post("/messages", openapi_extra=ANTHROPIC_MESSAGES)
 async def messages(request: ApiRequest) -> HttpResponseBase:
     """A message, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    body = await _read(request)
+    body = await read_aside(read_messages, request.body)
     if not _is_turn(request, body):
         return await _plain(caller, body)
     asked = _v1_request(request, body)
@@ -68,18 +68,12 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     return headed(sse.response(events), context)
 
 
-@router.post("/messages/count_tokens")
+@router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
 async def count_tokens(request: ApiRequest) -> HttpResponse:
     """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
-    body = await _read(request)
+    body = await read_aside(read_messages, request.body)
     counted = await in_read_thread(_estimate, request.auth, body, turn=_is_turn(request, body))
     return json_response({"input_tokens": counted})
-
-
-async def _read(request: ApiRequest) -> CompletionBody:
-    if len(request.body) > _LARGE_BYTES:  # reading it takes a while: not on the event loop
-        return await in_read_thread(read_messages, request.body)
-    return read_messages(request.body)
 
 
 def _is_turn(request: ApiRequest, body: CompletionBody) -> bool:

@@ -127,3 +127,74 @@ EMBEDDINGS = described(
     ),
     answer=_object(("data",), data=_list(_object(("embedding",), index=_NUMBER)), model=_TEXT, usage=_USAGE),
 )
+
+_ITEMS = _list(_ANY_OBJECT, maxItems=MESSAGES, description="Messages, calls of tools and their outputs, reasoning.")
+_RESPONSE = _object(
+    ("id", "object", "status", "output"),
+    id=_TEXT,
+    object={"const": "response"},
+    status={"enum": ["in_progress", "completed", "incomplete", "failed", "cancelled"]},
+    output=_list(_ANY_OBJECT),
+    usage=_USAGE,
+)
+RESPONSES = described(
+    body=_object(
+        ("model", "input"),
+        model=_AGENT,
+        input={"anyOf": [_TEXT, _ITEMS]},
+        instructions=_TEXT_OR_NOTHING,
+        previous_response_id={"type": ["string", "null"], "description": "The response that this one goes on from."},
+        tools=_list(_ANY_OBJECT, maxItems=TOOLS),
+        store={"type": ["boolean", "null"], "description": "Whether it can be read again; without it, it can."},
+        stream={"type": ["boolean", "null"]},
+    ),
+    answer=_RESPONSE,
+    event=_object(("type", "sequence_number"), type=_TEXT, sequence_number=_NUMBER),
+    parameters=_HEADERS,
+)
+RESPONSE = described(answer=_RESPONSE)
+RESPONSE_DELETED = described(answer=_object(("id", "deleted"), id=_TEXT, deleted={"const": True}))
+INPUT_ITEMS = described(answer=_object(("object", "data"), object={"const": "list"}, data=_list(_ANY_OBJECT)))
+
+_ANTHROPIC_ERROR = _object(
+    ("type", "error"),
+    type={"const": "error"},
+    error=_object(("type", "message"), type=_TEXT, message=_TEXT),
+    request_id=_TEXT,
+)
+_MESSAGES_REQUEST = _object(
+    ("model", "messages"),
+    model=_AGENT,
+    messages=_list(
+        _object(
+            ("role", "content"),
+            role={"enum": ["user", "assistant"]},
+            content={"anyOf": [_TEXT, _list(_object(("type",), type=_TEXT))]},
+        ),
+        minItems=1,
+        maxItems=MESSAGES,
+    ),
+    system={"anyOf": [_TEXT, _list(_object(("type",), type=_TEXT))]},
+    max_tokens={"type": "integer", "minimum": 1},
+    tools=_list(_ANY_OBJECT, maxItems=TOOLS),
+    stream=_STREAM,
+)
+ANTHROPIC_MESSAGES = described(
+    body=_MESSAGES_REQUEST,
+    answer=_object(
+        ("id", "type", "role", "content", "stop_reason", "usage"),
+        id=_TEXT,
+        type={"const": "message"},
+        role={"const": "assistant"},
+        content=_list(_object(("type",), type=_TEXT)),
+        stop_reason=_TEXT_OR_NOTHING,
+        usage=_ANY_OBJECT,
+    ),
+    event=_object(("type",), type=_TEXT),
+    error=_ANTHROPIC_ERROR,
+)
+COUNT_TOKENS = described(
+    body=_MESSAGES_REQUEST, answer=_object(("input_tokens",), input_tokens=_NUMBER), error=_ANTHROPIC_ERROR
+)
+for _operation in (ANTHROPIC_MESSAGES, COUNT_TOKENS):
+    _operation["responses"][529] = _operation["responses"].pop(503)  # Anthropic's status of an overload

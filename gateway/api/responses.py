@@ -12,6 +12,7 @@ from ninja import Router
 from gateway import sse
 from gateway.agents.rows import agent_find, agent_settings
 from gateway.api.openai_body import CompletionBody
+from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
@@ -40,7 +41,7 @@ _LONGEST_PAGE = 100
 _REFERENCE = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
 
 
-@router.post("/responses")
+@router.post("/responses", openapi_extra=RESPONSES)
 async def response_create(request: ApiRequest) -> HttpResponseBase:
     """A response, streamed or not."""
     caller: Caller = request.auth
@@ -62,13 +63,13 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     return headed(await _answered(told(turn, answer), answer, stream=body.stream), context)
 
 
-@router.get("/responses/{response_id}")
+@router.get("/responses/{response_id}", openapi_extra=RESPONSE)
 async def response_get(request: ApiRequest, response_id: str) -> HttpResponse:
     """A stored response, as far as it is written."""
     return json_response(await in_read_thread(_stored, request.auth, response_id))
 
 
-@router.delete("/responses/{response_id}")
+@router.delete("/responses/{response_id}", openapi_extra=RESPONSE_DELETED)
 async def response_forget(request: ApiRequest, response_id: str) -> HttpResponse:
     """Forget a response. What was said stays in its session."""
     require_writer(request.auth)
@@ -76,7 +77,7 @@ async def response_forget(request: ApiRequest, response_id: str) -> HttpResponse
     return json_response({"id": response_id, "object": "response", "deleted": True})
 
 
-@router.get("/responses/{response_id}/input_items")
+@router.get("/responses/{response_id}/input_items", openapi_extra=INPUT_ITEMS)
 async def response_input(
     request: ApiRequest, response_id: str, limit: int = 20, after: str = "", order: str = "desc"
 ) -> HttpResponse:
@@ -96,7 +97,7 @@ async def response_input(
     return json_response({"object": "list", "data": page, "has_more": len(listed) > limit, **ends})
 
 
-@router.post("/responses/{response_id}/cancel")
+@router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)
 async def response_cancel(request: ApiRequest, response_id: str) -> HttpResponse:
     """Stop a response that is being written; what was said so far is kept. One that is over stays as it is."""
     caller: Caller = request.auth

@@ -147,6 +147,7 @@ async def test_no_label_names_an_owner_or_what_was_said(alice: Owner) -> None:
     await in_thread(memory_make, alice, "Likes tea in Lisbon.")
     labels = {label for _, given in await fresh() for label, _ in given}
     values = " ".join(text for _, given in await fresh() for _, text in given)
-    assert labels <= {"state", "kind", "lane", "rule", "provider", "origin", "le", "generation"}
+    known = {"state", "kind", "lane", "rule", "provider", "origin", "le", "generation", "upstream", "model", "outcome"}
+    assert labels <= known
     assert not re.search(r"alice|Lisbon", values)
     assert str(alice.pk) not in values
