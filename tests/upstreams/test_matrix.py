@@ -1,6 +1,7 @@
 """Every kind of model server, in every situation in which the gateway asks a model"""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -260,7 +261,9 @@ async def test_a_fall_back(
 
 @kinds
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-async def test_an_error(kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent) -> None:
+async def test_a_context_that_is_too_long(
+    kind: str, streamed: bool, serve: Serve, alice_api: Api, agent: Agent
+) -> None:
     server = serve(kind)
     server.script(Step(refused=f"This model's maximum context length is 8 tokens. http://10.0.0.7/v1 {KEY}"))
     answer = await ask(alice_api, NAMED, stream=streamed)
@@ -269,3 +272,34 @@ async def test_an_error(kind: str, streamed: bool, serve: Serve, alice_api: Api,
     assert "maximum context length is 8 tokens" in error["message"]
     assert KEY not in str(error)
     assert "10.0.0.7" not in str(error)
+
+
+# What the server answers, in its own form; the status and the code that the client gets.
+ERRORS = [
+    (400, "content_filter", 400, "content_filter"),
+    (401, None, 502, "upstream_error"),
+    (402, None, 502, "upstream_error"),
+    (403, None, 502, "upstream_error"),
+    (404, None, 502, "upstream_error"),
+    (429, None, 429, "rate_limited"),
+    (500, None, 502, "upstream_error"),
+    (503, None, 502, "upstream_error"),
+]
+
+
+@kinds
+@pytest.mark.parametrize(("status", "code", "told", "named"), ERRORS)
+async def test_an_error_of_each_kind(
+    kind: str, status: int, code: str | None, told: int, named: str, serve: Serve, alice_api: Api, agent: Agent
+) -> None:
+    server = serve(kind)
+    why = f"No, not at http://10.0.0.7/v1 with {KEY}."
+    server.answers(status, json.dumps(worded(RULES[kind].form, status, why, code=code)))
+    for streamed in (False, True):
+        answer = await ask(alice_api, NAMED, stream=streamed)
+        error = answer.json["error"]
+        assert answer.status == told
+        assert error["code"] == named or (RULES[kind].form not in {"openai", "azure"} and status == 400)
+        assert KEY not in str(error)
+        assert "10.0.0.7" not in str(error)
+    assert (await in_thread(Run.objects.order_by("id").last)).state == Run.State.FAILED  # type: ignore[union-attr]
