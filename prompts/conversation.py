@@ -5,6 +5,7 @@ from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
 
+ATTACHED_BEFORE = "[What was attached here is not sent again.]"
 NOTHING_SAID = "(nothing was said here)"
 """Stands for the missing one of two turns, for models whose templates want user and assistant to alternate."""
 

@@ -1,12 +1,21 @@
 """What a native request is built from: the stored messages that are still in its window."""
 
+from collections.abc import Sequence
 from typing import Any
+
+from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from gateway.models import Compaction, Message, Run, Session
 from gateway.upstream.kept import Kept, with_kept
+from prompts.conversation import ATTACHED_BEFORE
 
 # The window is cut by tokens later; rows beyond this many are out of it in any case.
 WINDOW_ROWS = 400
+# Pictures and files of earlier messages: the newest are sent again, as far as they take no more than this. All of them
+# would be read, sent and paid for with every turn.
+ATTACHED_MESSAGES = 20
+ATTACHED_CHARACTERS = 8_000_000
+_HAS_PARTS = ExpressionWrapper(Q(parts__isnull=False), output_field=BooleanField())
 
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
@@ -19,9 +28,37 @@ def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, li
     summary = ""
     if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
-    newest = list(reversed(rows.order_by("-seq")[:WINDOW_ROWS]))
+    found = rows.defer("parts").annotate(has_parts=_HAS_PARTS).order_by("-seq")[:WINDOW_ROWS]
+    newest: list[Message] = [*reversed(found)]
+    _read_parts(newest)
     first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
     return summary, newest[first:]
+
+
+def _read_parts(rows: Sequence[Message]) -> None:
+    """Give the rows their content parts, which were not read with them; older ones keep their words only."""
+    holding = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
+    found: dict[Any, Any] = {}
+    if holding:
+        wanted = Message.objects.filter(pk__in=[row.pk for row in holding[-ATTACHED_MESSAGES:]]).order_by("-seq")
+        left = ATTACHED_CHARACTERS
+        for key, parts in wanted.values_list("pk", "parts").iterator(chunk_size=1):
+            left -= _length(parts)
+            if left < 0:
+                break
+            found[key] = parts
+    for row in rows:
+        row.parts = found.get(row.pk)
+    for row in holding:
+        if row.parts is None:
+            row.text = f"{row.text}\n\n{ATTACHED_BEFORE}".strip()
+
+
+def _length(value: Any) -> int:
+    """Return how many characters of text a JSON value holds."""
+    if isinstance(value, dict | list):
+        return sum(map(_length, value.values() if isinstance(value, dict) else value))
+    return len(value) if isinstance(value, str) else 0
 
 
 def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | None:

@@ -1,15 +1,18 @@
 """What is attached to messages: kept when they are said again, shown on the page, and never more than it is."""
 
 import base64
+import json
 from typing import Any
 
 import pytest
 from django.urls import reverse
 
 from gateway.models import Agent, Message, Session
+from gateway.runs import window
 from gateway.runs.attached import attached_parts, first_text, image_of, name_of
 from memories.database import in_thread
 from memories.models import Owner
+from prompts.conversation import ATTACHED_BEFORE
 from tests.conftest import Api
 from tests.factories import session_make
 from tests.pages import client_of, html_of
@@ -123,3 +126,38 @@ async def test_an_edited_message_keeps_what_was_attached(
     newest = await in_thread(Message.objects.filter(role="user").order_by("-seq").first)
     assert newest is not None
     assert newest.parts is None
+
+
+async def test_only_the_newest_attachments_are_sent_again(
+    alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "ATTACHED_CHARACTERS", 2 * len(json.dumps(picture())))
+    turns = f"/api/sessions/{session.pk}/turns"
+    model.script(*["Fine."] * 4)
+    for number in range(3):
+        await alice_api.post(turns, {"content": [{"type": "text", "text": f"Picture {number}"}, picture()]})
+    await alice_api.post(turns, {"content": [picture()]})
+    said = [message["content"] for message in model.calls[3].messages if message["role"] == "user"]
+    assert said == [
+        f"Picture 0\n\n{ATTACHED_BEFORE}",
+        [{"type": "text", "text": "Picture 1"}, picture()],
+        [{"type": "text", "text": "Picture 2"}, picture()],
+        [picture()],
+    ]
+    kept = await in_thread(
+        lambda: list(Message.objects.filter(role="user").order_by("seq").values_list("text", "parts"))
+    )
+    assert kept[0] == ("Picture 0", [{"type": "text", "text": "Picture 0"}, picture()]), "the transcript keeps it"
+
+
+async def test_of_many_attachments_those_of_the_newest_messages_are_read(
+    alice_api: Api, session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "ATTACHED_MESSAGES", 1)
+    turns = f"/api/sessions/{session.pk}/turns"
+    model.script(*["Fine."] * 3)
+    for _ in range(2):
+        await alice_api.post(turns, {"content": [picture()]})
+    await alice_api.post(turns, {"content": "And?"})
+    said = [message["content"] for message in model.calls[2].messages if message["role"] == "user"]
+    assert said == [ATTACHED_BEFORE, [picture()], "And?"]
