@@ -18,8 +18,9 @@ from gateway.models import Run
 from gateway.runs import held, leases
 from gateway.runs.context import TurnContext
 from gateway.runs.held import StoppedBy
+from gateway.turn_events import Delta, Done, Recalled, ToolUsed, TurnOptions
 from gateway.turn_json import done_json, run_json
-from gateway.turns import Delta, Done, Recalled, ToolUsed, Turn, TurnOptions
+from gateway.turns import Turn
 from memories.database import in_thread
 from memories.errors import DomainError
 from memories.invalidation import Forgotten, register_cache

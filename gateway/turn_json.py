@@ -5,7 +5,7 @@ from typing import Any
 from gateway.models import Message, Run
 from gateway.runs.closing import unanswered_calls
 from gateway.runs.context import TurnContext
-from gateway.turns import Done
+from gateway.turn_events import Done
 from memories.tools import changes_of_run
 
 

@@ -4,8 +4,8 @@ passes the output to gateway.runs.closing before the last event is sent."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncGenerator, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -25,6 +25,7 @@ from gateway.runs.client_tools import ClientCalls, asks_for_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.step_calls import StepCall
 from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, stream_step
+from gateway.turn_events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
@@ -39,59 +40,6 @@ logger = logging.getLogger("daybook.turns")
 
 _PARAGRAPH = "\n\n"
 _USUAL_ENDS = frozenset({"stop", "tool_calls"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnOptions:
-    """What the client asked for beyond its message."""
-
-    stream: bool = True
-    parameters: dict[str, Any] = field(default_factory=dict)
-    client_tools: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Delta:
-    """Text as it came; `choice` is the upstream's choice around it, for clients that want all of it."""
-
-    text: str
-    choice: dict[str, Any]
-    around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
-    calls: Sequence[dict[str, Any]] = ()  # pieces of the client's calls
-
-
-@dataclass(frozen=True, slots=True)
-class Recalled:
-    """What the run was given from memory."""
-
-    injection: Injection
-
-
-@dataclass(frozen=True, slots=True)
-class ToolUsed:
-    """The result of one of our tools."""
-
-    name: str
-    arguments: str
-    result: str
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The end of a turn, which is stored. `choice` is the upstream's last answer, or the choice that ended a stream."""
-
-    state: Run.State
-    output: closing.RunOutput
-    new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
-    changes: list[dict[str, Any]]
-    turns_since_review: int
-    client_calls: list[dict[str, Any]]
-    choice: dict[str, Any]
-    around: Mapping[str, Any]
-    finish_reason: str
-
-
-Event = Delta | Recalled | ToolUsed | Done
 
 
 class Turn:

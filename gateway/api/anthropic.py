@@ -25,18 +25,18 @@ from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.anthropic_events import Event
 from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
-from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
+from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.client_tasks import is_code_task
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
 from gateway.injection import injected_blocks
-from gateway.passthrough import PlainRequest, plain_request
-from gateway.requests import request_id
+from gateway.passthrough import plain_request
 from gateway.runs.context import AgentConfig
 from gateway.runs.resolve import MAX_EXTERNAL_ID, V1Request
 from gateway.tokens import estimate
-from gateway.turns import Turn, TurnOptions
+from gateway.turn_events import TurnOptions
+from gateway.turns import Turn
 from memories import tools as memory_tools
 from memories.batches import in_slices_to_the_end
 from memories.books import book_state_if_made
@@ -101,13 +101,7 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 
 async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
-    asked = PlainRequest(
-        agent=body.agent,
-        messages=body.messages,
-        tools=body.tools,
-        parameters=body.parameters,
-        request_id=request_id.get(),
-    )
+    asked = plain_request_of(body)
     events = plain_events(await in_read_thread(plain_request, caller, asked), body.agent, stream=body.stream)
     if not body.stream:
         return json_response(await whole(events))

@@ -16,7 +16,8 @@ from gateway.api.errors import as_domain_error
 from gateway.models import Run
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.steps import ModelStep, complete_step, stream_step
-from gateway.turns import Delta, Done, Turn
+from gateway.turn_events import Delta, Done
+from gateway.turns import Turn
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import usage_since
 from memories.ids import uuid7

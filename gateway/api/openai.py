@@ -9,18 +9,17 @@ from ninja import Router
 from gateway import sse
 from gateway.agents.rows import agent_find, require_key
 from gateway.api.openai_answer import completion_chunks, error_line, whole_completion
-from gateway.api.openai_body import CompletionBody, read_aside, read_body
+from gateway.api.openai_body import read_aside, read_body
 from gateway.api.openai_command import command_completion
 from gateway.api.openai_plain import plain_answer
 from gateway.api.openai_schemas import CHAT_COMPLETIONS, MODEL, MODELS
-from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
+from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
 from gateway.models import Agent
-from gateway.passthrough import PlainRequest
-from gateway.requests import request_id
-from gateway.turns import Turn, TurnOptions
+from gateway.turn_events import TurnOptions
+from gateway.turns import Turn
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -49,7 +48,8 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     require_writer(caller)
     body = await read_aside(read_body, request.body)
     if not body.is_turn:
-        return await _plain(caller, body)
+        asked = plain_request_of(body)
+        return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
     if command_in(body.messages):
         answered = await in_slices_to_the_end(answer_v1(caller, v1_request_of(request, body)))
         return command_completion(answered, stream=body.stream, include_usage=body.include_usage)
@@ -61,18 +61,6 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     # The first chunk is waited for here: what goes wrong before it is answered with a status, not with a 200.
     chunks = await sse.begin(completion_chunks(turn, include_usage=body.include_usage), error_line)
     return headed(sse.response(chunks), context)
-
-
-async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
-    """Answer a request that is not a turn of a conversation."""
-    asked = PlainRequest(
-        agent=body.agent,
-        messages=body.messages,
-        tools=body.tools,
-        parameters=body.parameters,
-        request_id=request_id.get(),
-    )
-    return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
 
 
 def _agents(caller: Caller) -> list[Agent]:

@@ -11,7 +11,8 @@ from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
 from gateway.models import Run
 from gateway.runs.context import TurnContext
-from gateway.turns import Delta, Done, Turn
+from gateway.turn_events import Delta, Done
+from gateway.turns import Turn
 from gateway.upstream.usage import usage_since
 
 NOTHING_AROUND: Mapping[str, Any] = {}

@@ -15,7 +15,7 @@ from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
 from memories.limits import MESSAGES, TOOLS
 
-_LARGE_BYTES = 64_000
+LARGE_BYTES = 64_000
 T = TypeVar("T")
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 # What we take out of a request before its parameters go upstream; and what of its metadata is said to us.
@@ -45,7 +45,7 @@ class CompletionBody:
 
 async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:
     """Return what `read` makes of a body. Reading a large one takes a while: that is not done on the event loop."""
-    return await in_read_thread(read, raw) if len(raw) > _LARGE_BYTES else read(raw)
+    return await in_read_thread(read, raw) if len(raw) > LARGE_BYTES else read(raw)
 
 
 def read_object(raw: bytes) -> dict[str, Any]:

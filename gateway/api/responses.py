@@ -11,23 +11,23 @@ from ninja import Router
 
 from gateway import sse
 from gateway.agents.rows import agent_find, agent_settings
-from gateway.api.openai_body import CompletionBody
+from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
 from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
 from gateway.api.responses_steps import plain_streamed, plain_whole, response_events, told, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, output_items, stored_response
-from gateway.api.v1_turn import headed, json_response, open_turn, v1_request_of
+from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
-from gateway.passthrough import PlainRequest, plain_request
-from gateway.requests import request_id
+from gateway.passthrough import plain_request
 from gateway.runs import stopping
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
 from gateway.tokens import estimate_message
-from gateway.turns import Delta, Turn, TurnOptions
+from gateway.turn_events import Delta, TurnOptions
+from gateway.turns import Turn
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -35,7 +35,6 @@ from memories.errors import InvalidRequest
 from memories.ids import parse_uuid, uuid7
 
 router = Router()
-_LARGE_BYTES = 64_000
 _MOST_REFERRED = 100  # runs whose items one request may name
 _LONGEST_PAGE = 100
 _REFERENCE = re.compile(r"(?:msg|fc|ctc)_([0-9a-f]{32})_")
@@ -46,9 +45,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     """A response, streamed or not."""
     caller: Caller = request.auth
     require_writer(caller)
-    large = len(request.body) > _LARGE_BYTES  # reading it takes a while: not on the event loop
-    asked = await in_read_thread(read_responses_body, request.body) if large else read_responses_body(request.body)
-    in_rows = large or asked.truncate or asked.previous_response_id or _references(asked)
+    asked = await read_aside(read_responses_body, request.body)
+    in_rows = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
     body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
     if not body.is_turn:
         return await _plain(caller, asked, body)
@@ -184,13 +182,7 @@ async def _at_once(events: bytes) -> AsyncGenerator[bytes]:
 
 async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
-    plain = PlainRequest(
-        agent=body.agent,
-        messages=body.messages,
-        tools=body.tools,
-        parameters=body.parameters,
-        request_id=request_id.get(),
-    )
+    plain = plain_request_of(body)
     request = await in_read_thread(plain_request, caller, plain)
     echo = asked.echo | {"store": False}
     answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names)

@@ -20,7 +20,7 @@ from gateway.api.responses_json import (
 )
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
-from gateway.turns import Delta
+from gateway.turn_events import Delta
 
 # Codes that clients act on; any other is ours, or the model server's.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}

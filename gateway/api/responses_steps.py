@@ -10,7 +10,8 @@ from gateway.errors import UpstreamUnreachable
 from gateway.passthrough import plain_chunks, plain_completion
 from gateway.runs.responses import part_of
 from gateway.steps import said_in
-from gateway.turns import Delta, Done, Turn
+from gateway.turn_events import Delta, Done
+from gateway.turns import Turn
 from gateway.upstream import ModelRequest
 from gateway.upstream.answer import choices_of
 from gateway.upstream.usage import usage_of, usage_since

@@ -19,8 +19,8 @@ from gateway.runs import leases, stopping
 from gateway.runs.context import TurnContext
 from gateway.runs.native import open_answered, open_native
 from gateway.runs.opening import open_run
+from gateway.turn_events import TurnOptions
 from gateway.turn_json import run_json
-from gateway.turns import TurnOptions
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread

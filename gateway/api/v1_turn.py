@@ -10,6 +10,7 @@ from django.http import HttpResponse, HttpResponseBase
 from gateway.api.openai_body import CompletionBody
 from gateway.command_syntax import answered_command
 from gateway.errors import SessionBusy
+from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
@@ -73,3 +74,14 @@ def headed(response: HttpResponseBase, context: TurnContext) -> HttpResponseBase
 def json_response(data: Any) -> HttpResponse:
     """Return JSON, readable in every script."""
     return HttpResponse(json.dumps(data, ensure_ascii=False), content_type="application/json")
+
+
+def plain_request_of(body: CompletionBody) -> PlainRequest:
+    """Return a request that is not a turn of a conversation, as it is passed on."""
+    return PlainRequest(
+        agent=body.agent,
+        messages=body.messages,
+        tools=body.tools,
+        parameters=body.parameters,
+        request_id=request_id.get(),
+    )

@@ -10,7 +10,7 @@ from gateway.models import Agent, Run, Session
 from gateway.runs import held, opening
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
-from gateway.turns import TurnOptions
+from gateway.turn_events import TurnOptions
 from memories.database import in_thread
 from memories.errors import NotFound
 from memories.models import Owner

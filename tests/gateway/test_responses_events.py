@@ -261,6 +261,7 @@ async def test_a_client_that_leaves_stops_its_run(alice_api: Api, agent: Agent, 
         return await in_thread(Run.objects.filter(state="stopped").exists)
 
     await eventually_async(stopped, within=5)
+    assert (await in_thread(Run.objects.get)).text.startswith("Hel")
 
 
 async def test_a_request_is_translated(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

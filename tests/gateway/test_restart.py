@@ -25,7 +25,7 @@ from gateway.runs.holder import is_gone, this_process
 from gateway.runs.lapsed import stop_former, stop_lapsed, stop_run
 from gateway.runs.native import open_native
 from gateway.runs.opening import open_run
-from gateway.turns import TurnOptions
+from gateway.turn_events import TurnOptions
 from memories.database import in_spare_thread, in_thread
 from memories.ids import uuid7
 from memories.models import Memory, Owner

@@ -6,7 +6,8 @@ import pytest
 
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.native import open_native
-from gateway.turns import Delta, Turn, TurnOptions
+from gateway.turn_events import Delta, TurnOptions
+from gateway.turns import Turn
 from gateway.upstream.usage import add_usage, usage_since
 from memories.database import in_thread
 from memories.models import Owner

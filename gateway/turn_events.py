@@ -1,0 +1,63 @@
+"""What a turn is asked for, and what it tells while it runs. The engine is gateway.turns; the APIs put these into their
+own forms."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway.models import Run
+from gateway.runs.closing import RunOutput
+from memories.recall import Injection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnOptions:
+    """What the client asked for beyond its message."""
+
+    stream: bool = True
+    parameters: dict[str, Any] = field(default_factory=dict)
+    client_tools: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Text as it came; `choice` is the upstream's choice around it, for clients that want all of it."""
+
+    text: str
+    choice: dict[str, Any]
+    around: Mapping[str, Any]  # what the upstream says beside choices: service_tier, system_fingerprint, …
+    calls: Sequence[dict[str, Any]] = ()  # pieces of the client's calls
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the run was given from memory."""
+
+    injection: Injection
+
+
+@dataclass(frozen=True, slots=True)
+class ToolUsed:
+    """The result of one of our tools."""
+
+    name: str
+    arguments: str
+    result: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end of a turn, which is stored. `choice` is the upstream's last answer, or the choice that ended a stream."""
+
+    state: Run.State
+    output: RunOutput
+    new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
+    changes: list[dict[str, Any]]
+    turns_since_review: int
+    client_calls: list[dict[str, Any]]
+    choice: dict[str, Any]
+    around: Mapping[str, Any]
+    finish_reason: str
+
+
+Event = Delta | Recalled | ToolUsed | Done
