@@ -9,7 +9,7 @@ PY := $(VENV)/bin/python
 unexport PYTHONDONTWRITEBYTECODE
 PIP_FLAGS := --quiet --disable-pip-version-check --require-hashes
 
-.PHONY: help up install install-dev test test-scale check format bench lock clean
+.PHONY: help up install install-dev test test-scale test-clients check format bench scan-model lock clean
 
 help: ## List the verbs of this file
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test-scale: install-dev ## The suite on PostgreSQL and Redis, without the browse
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
 	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest -m "not browser"
 
+test-clients: install-dev ## Real clients, installed from PyPI and npm into .clients (2 GB), with a real Daybook
+	TEST_CLIENTS=1 $(PY) -m pytest -n0 -q tests/clients
+
 # As an installation behind TLS would be set up. Nothing is connected to.
 DEPLOYED := DATABASE_URL=postgres://daybook@127.0.0.1/daybook REDIS_URL=redis://127.0.0.1:6379/0 \
 	DAYBOOK_SECRET_KEY=only-for-this-check-0123456789-abcdefghijklmnopqrstuvwxyz-ABCDEF \
@@ -49,6 +52,7 @@ check: install-dev ## Lint, format, types, import directions, missing migrations
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
+	$(PY) -m scanning.model.training --check
 	$(DEPLOYED) $(PY) manage.py check --deploy --fail-level WARNING
 	$(VENV)/bin/mypy .
 
@@ -60,6 +64,9 @@ bench: install-dev ## The benchmarks that need no data of their own (minutes; th
 	$(PY) bench/turn_start.py --memories 1000
 	$(PY) bench/review_latency.py
 	$(PY) bench/gateway.py --against litellm
+
+scan-model: install-dev ## Train the scanner's model from bench/scanner_rows (minutes) and print how good it is
+	OMP_NUM_THREADS=1 $(PY) -m scanning.model.training
 
 lock: install-dev ## Renew the locked dependencies
 	$(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header --no-annotate --strip-extras --upgrade -o requirements/runtime.txt requirements/runtime.in

@@ -69,6 +69,15 @@ def _post(path: str, body: Callable[[int], object], method: str = "POST") -> Row
     return lambda world, number: _json(method, path.format(world=world), body(number))
 
 
+def _form(path: str, form: str) -> Row:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    return lambda world, number: Call("POST", path, form.encode(), headers)
+
+
+def _redirects(number: int) -> list[str]:
+    return [f"https://example.org/{number}/{index}/{'x' * 450}" for index in range(10)]
+
+
 def _turn(content: Callable[[int], str]) -> Row:
     return lambda world, number: _json(
         "POST", f"/api/sessions/{world.session}/turns", {"content": content(number), "stream": False}
@@ -116,6 +125,13 @@ def _lines(number: int, lines: int, *, books: bool = False) -> bytes:
     return "\n".join(map(json.dumps, entries)).encode()
 
 
+def _conversations(number: int, count: int) -> bytes:
+    """Conversations as Claude exports them, of 20 messages each."""
+    said = [{"sender": ("human", "assistant")[place % 2], "text": f"Word {place}. " * 40} for place in range(20)]
+    talks = ({"uuid": secrets.token_hex(8), "name": f"Talk {number}", "chat_messages": said} for _ in range(count))
+    return json.dumps(list(talks)).encode()
+
+
 def _import(lines: int, query: str = "", *, books: bool = False) -> Row:
     return lambda world, number: Call(
         "POST",
@@ -136,6 +152,9 @@ OPERATIONS: dict[str, Row] = {
     "session_get": _get("/api/sessions/{world.session}"),
     "session_patch": _post("/api/sessions/{world.session}", lambda n: {"title": _text(n)}, "PATCH"),
     "session_delete": lambda world, number: Call("DELETE", "/api/sessions/" + "0" * 4_000),
+    "session_list: search": _get("/api/sessions?search=" + "a%20" * 99),
+    "session_restored": _post("/api/sessions/00000000-0000-7000-8000-000000000000/restore", lambda n: {}),
+    "session_export": _get("/api/sessions/{world.session}/export?format=json"),
     "session_end": _post("/api/sessions/00000000-0000-7000-8000-000000000000/end", lambda n: {}),
     "session_forgotten": _post("/api/sessions/00000000-0000-7000-8000-000000000000/forget", lambda n: {}),
     "message_list": _get("/api/sessions/{world.session}/messages?limit=100"),
@@ -152,12 +171,17 @@ OPERATIONS: dict[str, Row] = {
     ),
     "turn_get": _get("/api/sessions/{world.session}/turns/{world.turn}"),
     "turn_events": _get("/api/sessions/{world.session}/turns/{world.turn}/events?after=0"),
+    "turn_choose": _post("/api/sessions/{world.session}/turns/{world.turn}/choose", lambda n: {}),
     "turn_stop": _post("/api/sessions/{world.session}/turns/{world.turn}/stop", lambda n: {}),
     "key_create": _post("/api/keys", lambda n: {"name": f"key {n}", "agents": ["plain"] * 200}),
     "key_list": _get("/api/keys?limit=200"),
     "key_get": _get("/api/keys/00000000-0000-7000-8000-000000000000"),
     "key_patch": _post("/api/keys/00000000-0000-7000-8000-000000000000", lambda n: {"name": "x" * 80}, "PATCH"),
     "key_delete": lambda world, number: Call("DELETE", "/api/keys/" + "0" * 4_000),
+    "webhook_list": _get("/api/webhooks"),
+    "webhook_make": _post("/api/webhooks", lambda n: {"url": "https://example.org/" + "x" * 1_900}),
+    "webhook_forget": lambda world, number: Call("DELETE", "/api/webhooks/" + "0" * 4_000),
+    "usage": _get("/api/usage?from=2026-01-01&to=2026-12-31&by=model"),
     "key_rotate": _post("/api/keys/00000000-0000-7000-8000-000000000000/rotate", lambda n: {}),
     "memory_add": _post("/api/memories", lambda n: {"content": _text(n)}),
     "memory_add: keywords": _post(
@@ -181,6 +205,7 @@ OPERATIONS: dict[str, Row] = {
         lambda n: {"messages": [{"role": "user", "content": _text(n)}], "session_id": f"fair-{n % 10}"},
     ),
     "memory_list": _get("/api/memories?limit=100&q=" + "needle%20" * 400),
+    "memory_list: metadata": _get("/api/memories?book=*&" + "&".join(f"metadata.k{i}=x" for i in range(16))),
     "memory_read": _get("/api/memories/{world.memory}"),
     "memory_patch": _post("/api/memories/{world.memory}", lambda n: {"content": _text(n)}, "PATCH"),
     "memory_delete": lambda world, number: Call("DELETE", "/api/memories/" + "9" * 5_000),
@@ -189,6 +214,20 @@ OPERATIONS: dict[str, Row] = {
     "memory_search": _post("/api/memories/search", lambda n: {"query": _text(n, 10_000), "limit": 50}),
     "memory_search: 10,001 characters": _post("/api/memories/search", lambda n: {"query": "x" * 10_001}),
     "memory_search: 8 MB": _post("/api/memories/search", lambda n: {"query": "tea " * 2_000_000}),
+    "memory_search: all books": _post(
+        "/api/memories/search",
+        lambda n: {"query": _text(n, 1_000), "book": "*", "metadata": {f"k{i}": "x" for i in range(16)}},
+    ),
+    "memory_search: all books, no filter": _post(
+        "/api/memories/search", lambda n: {"query": _text(n, 1_000), "book": "*", "limit": 100}
+    ),
+    "memory_bulk": _post(
+        "/api/memories/bulk",
+        lambda n: {"ids": [str(number) for number in range(1, 1_001)], "action": ("pin", "unpin")[n % 2]},
+    ),
+    "memory_bulk: restore": _post(
+        "/api/memories/bulk", lambda n: {"ids": [str(number) for number in range(1, 1_001)], "action": "restore"}
+    ),
     "memory_health": _get("/api/memories/health"),
     "change_undo": _post("/api/changes/{world.change_set}/undo", lambda n: {}),
     "notification_list": _get("/api/notifications?after=0&limit=100"),
@@ -196,6 +235,12 @@ OPERATIONS: dict[str, Row] = {
     "import_": _import(1_000),
     "import_: preview": _import(3_000, "?preview=true"),
     "import_: books": _import(1_500, books=True),
+    "import_: conversations": lambda world, number: Call(
+        "POST", "/api/import", _conversations(number, 100), {"Content-Type": "application/json"}
+    ),
+    "import_: conversations, preview": lambda world, number: Call(
+        "POST", "/api/import?preview=true", _conversations(number, 2_000), {"Content-Type": "application/json"}
+    ),
     "forget": lambda world, number: Call("DELETE", "/api/account/memories"),
     "artifact_list": _get("/api/books/main/artifacts"),
     "artifact_read": _get("/api/books/main/artifacts/MEMORY.md"),
@@ -204,6 +249,10 @@ OPERATIONS: dict[str, Row] = {
         "/api/books/main/artifacts/MEMORY.md", lambda n: {"content": "x" * 100_001}, "PUT"
     ),
     "session_review": _post("/api/sessions/{world.session}/review", lambda n: {}),
+    "proposal_list": _get("/api/proposals?limit=100"),
+    "proposal_read": _get("/api/proposals/{world.review}-0"),
+    "proposal_approve": _post("/api/proposals/{world.review}-0/approve", lambda n: {"content": _text(n)}),
+    "proposal_reject": _post("/api/proposals/{world.review}-0/reject", lambda n: {}),
     "review_list": _get("/api/reviews?limit=100"),
     "review_read": _get("/api/reviews/{world.review}"),
     "review_undo": _post("/api/reviews/{world.review}/undo", lambda n: {"writes": list(range(1_000))}),
@@ -267,6 +316,11 @@ OPERATIONS: dict[str, Row] = {
     "response_forget": lambda world, number: Call("DELETE", "/v1/responses/" + "0" * 4_000),
     "response_cancel": _post("/v1/responses/resp_{world.turn}/cancel", lambda n: {}),
     "mcp_post": _post("/mcp", lambda n: {"jsonrpc": "2.0", "id": n, "method": "tools/list"}),
+    "mcp_post: resources": _post("/mcp", lambda n: {"jsonrpc": "2.0", "id": n, "method": "resources/list"}),
+    "mcp_post: prompt": _post(
+        "/mcp",
+        lambda n: {"jsonrpc": "2.0", "id": n, "method": "prompts/get", "params": {"name": "review_my_memory"}},
+    ),
     "mcp_post: deep": lambda world, number: Call("POST", "/mcp", _deep(number), {"Content-Type": "application/json"}),
 }
 
@@ -302,6 +356,10 @@ PAGES: dict[str, Row] = {
     "account/keys/<uuid:key_id>/revoke/": _post(
         "/account/keys/00000000-0000-7000-8000-000000000000/revoke/", lambda n: {}
     ),
+    "account/apps/<uuid:key_id>/disconnect/": _post(
+        "/account/apps/00000000-0000-7000-8000-000000000000/disconnect/", lambda n: {}
+    ),
+    "oauth/authorize": _get("/oauth/authorize?response_type=code&client_id=x&state=" + "s" * 3_900),
     "account/delete/": _post("/account/delete/", lambda n: {"password": _text(n)}),
     "account/deleting/<uuid:erasure_id>/": _get("/account/deleting/00000000-0000-4000-8000-000000000000/"),
     "login": lambda world, number: Call(
@@ -316,6 +374,21 @@ PAGES: dict[str, Row] = {
         b"username=admin&password=" + secrets.token_hex(50_000).encode(),
         {"Content-Type": "application/x-www-form-urlencoded"},
     ),
+    "account/logins/end/": _post("/account/logins/end/", lambda n: {}),
+    "account/logins/<uuid:login_id>/end/": _post(
+        "/account/logins/00000000-0000-7000-8000-000000000000/end/", lambda n: {}
+    ),
+    "openid-begin": _get("/login/sso/?next=/" + "n" * 3_900),
+    "openid-callback": _get("/login/sso/callback/?state=" + "s" * 1_900 + "&code=" + "c" * 1_900),
+    "password-forgotten": lambda world, number: Call(
+        "POST",
+        "/password/forgotten/",
+        b"email=" + secrets.token_hex(50_000).encode() + b"@example.org",
+        {"Content-Type": "application/x-www-form-urlencoded"},
+    ),
+    "password_reset_confirm": _get("/password/forgotten/MQ/" + "t" * 3_900 + "/"),
+    "invitation": _get("/invitation/" + "i" * 3_900 + "/"),
+    "admin/password_change/": _get("/admin/password_change/"),
     "logout": _post("/logout/", lambda n: {}),
 }
 
@@ -334,8 +407,18 @@ TOOLS: dict[str, Row] = {
 
 OPERATIONS_OF_OTHERS: dict[str, Row] = {
     "healthz": _get("/healthz"),
+    "manifest": _get("/manifest.webmanifest"),
     "readyz": _get("/readyz"),
     "metrics": _get("/metrics"),
+    ".well-known/oauth-protected-resource": _get("/.well-known/oauth-protected-resource"),
+    ".well-known/oauth-protected-resource/mcp": _get("/.well-known/oauth-protected-resource/mcp"),
+    ".well-known/oauth-authorization-server": _get("/.well-known/oauth-authorization-server"),
+    "oauth/register": _post("/oauth/register", lambda n: {"client_name": "x", "redirect_uris": _redirects(n)}),
+    "oauth/register: deep": lambda world, number: Call(
+        "POST", "/oauth/register", _deep(number)[:16_000], {"Content-Type": "application/json"}
+    ),
+    "oauth/token": _form("/oauth/token", "grant_type=refresh_token&client_id=x&refresh_token=" + "t" * 15_000),
+    "oauth/revoke": _form("/oauth/revoke", "client_id=x&token=" + "t" * 15_000),
 }
 
 WEBSOCKET = "websocket"

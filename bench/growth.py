@@ -1,6 +1,7 @@
-"""What grows with the data: the start of a turn, a write, a search and the admin's list, at several sizes.
+"""What grows with the data: the start of a turn, a write, a search, and pages, at several sizes.
 
     python bench/growth.py
+    python bench/growth.py --million --limit 3600
     python bench/growth.py --database-url postgres://user:password@127.0.0.1:5432/postgres
 
 Works through the shipped code on a database of its own: SQLite in a temporary home, or a database that is made on the
@@ -9,26 +10,26 @@ put there in bulk; the one owner that is measured writes and asks like anybody.
 
 Prints a table and, as its last line, one JSON object: `points`, each with `memories` and `owners` (in the whole
 database), `book` (memories of the measured owner's book), and the medians `turn_start_ms` (the opening transaction and
-the injection, with a warm snapshot), `add_ms`, `search_ms` and `admin_list_ms` (the first page, rendered)."""
+the injection, with a warm snapshot), `add_ms`, `search_ms`, and of pages as the server makes them: `admin_list_ms` (the
+memories), `dashboard_ms` (the admin's first page) and `session_ms` (the chat, opened at a session of 200 turns)."""
 
 import argparse
 import asyncio
 import json
-import os
 import secrets
 import statistics
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-REPO = Path(__file__).resolve().parent.parent
+from own_home import own_home
+
 # (owners, memories of each, memories of the measured book)
 SIZES = ((10, 100, 100), (100, 100, 100), (1000, 100, 100), (1000, 100, 1000), (1000, 100, 4000))
+PAGES = ("admin_list_ms", "dashboard_ms", "session_ms")
+MILLION = ((10_000, 100, 100),)
 QUICK = ((10, 20, 20), (50, 20, 200))
 
 
@@ -38,31 +39,14 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15, help="measurements of each figure")
     parser.add_argument("--limit", type=float, default=170.0, help="begin no further size after so many seconds")
     parser.add_argument("--quick", action="store_true", help="two small sizes")
+    parser.add_argument("--million", action="store_true", help="one size: 1,000,000 memories")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="daybook-growth-") as home, database(options.database_url) as variables:
-        for name in [name for name in os.environ if name.startswith(("DAYBOOK_", "OPENAI_", "REDIS_", "DATABASE_"))]:
-            del os.environ[name]
-        os.environ.update(
-            DAYBOOK_HOME=home,
-            DJANGO_SETTINGS_MODULE="config.settings",
-            DAYBOOK_DB_THREADS="0",
-            DAYBOOK_SECRET_KEY=secrets.token_urlsafe(32),
-            DAYBOOK_ALLOWED_HOSTS="testserver",
-            **variables,
-        )
-        sys.path.insert(0, str(REPO))
-        import django
-
-        django.setup()
-        from django.db import connections
+    with database(options.database_url) as variables, own_home("growth", variables):
         from growth_data import migrated, people_added
 
-        try:
-            migrated()
-            sizes = QUICK if options.quick else SIZES
-            points = measured(sizes, options.repeats, time.monotonic() + options.limit, people_added)
-        finally:
-            connections.close_all()
+        migrated()
+        sizes = QUICK if options.quick else MILLION if options.million else SIZES
+        points = measured(sizes, options.repeats, time.monotonic() + options.limit, people_added)
     print(json.dumps({"points": points, "database": "postgresql" if options.database_url else "sqlite"}))
 
 
@@ -92,7 +76,7 @@ def measured(
 
     subject = Subject()
     loop = asyncio.new_event_loop()
-    columns = ("memories", "owners", "book", "turn_start_ms", "add_ms", "search_ms", "admin_list_ms")
+    columns = ("memories", "owners", "book", "turn_start_ms", "add_ms", "search_ms", *PAGES)
     print(" ".join(f"{column:>13}" for column in columns))
     points: list[dict[str, Any]] = []
     others = 0
@@ -107,7 +91,8 @@ def measured(
         point: dict[str, Any] = {"memories": subject.memories_in_database(), "owners": owners, "book": book}
         point["turn_start_ms"] = median_ms(repeats, subject.turn_start(loop), subject.turn_end)
         point["search_ms"] = median_ms(repeats, subject.search)
-        point["admin_list_ms"] = median_ms(max(3, repeats // 3), subject.admin_list)
+        for name, page in zip(PAGES, (subject.admin_list, subject.dashboard, subject.session_page), strict=True):
+            point[name] = median_ms(max(3, repeats // 3), page)
         point["add_ms"] = median_ms(repeats, subject.add)
         points.append(point)
         print(" ".join(f"{point[column]:>13}" for column in columns), flush=True)

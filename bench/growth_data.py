@@ -18,9 +18,10 @@ from gateway.runs.closing import RunOutput, close
 from gateway.runs.context import TurnContext
 from gateway.runs.native import open_native
 from gateway.services import agent_save, session_create
-from memories.api.memories import SearchIn, _search
+from memories.api.search import SearchIn, _search
 from memories.caller import Caller
 from memories.entry_rules import content_key
+from memories.filters import MemoryFilters
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_state, owner_for_user
 
@@ -31,6 +32,7 @@ WAYS = ["likes", "avoids", "plans", "paints", "repairs", "studies", "collects", 
 TIMES = ["in spring", "every Friday", "before work", "with the children", "at the office", "on holiday"]
 # fmt: on
 RUNS = 5  # of each session, with two messages each
+LONG = 200  # turns of the session that is opened
 _BATCH = 2000
 _rng = random.Random(7)
 _numbers = count(1)
@@ -92,9 +94,20 @@ def _revision(group: ChangeSet, memory: Memory) -> Revision:
 
 
 def _sessions_added(people: list[Owner], agent: Agent) -> None:
-    sessions = Session.objects.bulk_create(
-        Session(owner=owner, agent=agent, turns=RUNS, message_seq=2 * RUNS, title="A talk") for owner in people
+    _turns_added(
+        Session.objects.bulk_create(
+            Session(owner=owner, agent=agent, turns=RUNS, message_seq=2 * RUNS, title="A talk") for owner in people
+        )
     )
+
+
+def _talk(owner: Owner, agent: Agent, turns: int) -> Session:
+    session = Session.objects.create(owner=owner, agent=agent, turns=turns, message_seq=2 * turns, title="A long talk")
+    _turns_added([session])
+    return session
+
+
+def _turns_added(sessions: list[Session]) -> None:
     runs = Run.objects.bulk_create(
         (
             Run(
@@ -107,7 +120,7 @@ def _sessions_added(people: list[Owner], agent: Agent) -> None:
                 usage_counted=True,
             )
             for session in sessions
-            for turn in range(1, RUNS + 1)
+            for turn in range(1, session.turns + 1)
         ),
         batch_size=_BATCH,
     )
@@ -146,6 +159,7 @@ class Subject:
         self.browser = Client()
         self.browser.force_login(user)
         self.open: TurnContext | None = None
+        self.long_session = _talk(self.owner, self.session.agent, LONG)
 
     def grow(self, size: int) -> None:
         """Bring the book to so many memories; it never shrinks."""
@@ -181,13 +195,24 @@ class Subject:
 
     def search(self) -> None:
         """What POST /api/memories/search does."""
-        found = _search(self.caller, SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}"))
+        found = _search(self.caller, SearchIn(query=f"{_rng.choice(THINGS)} {_rng.choice(TIMES)}"), MemoryFilters())
         assert found["data"], "the search found nothing"
 
     def admin_list(self) -> None:
         """The admin's first page of memories."""
-        answer = self.browser.get("/admin/memories/memory/")
-        assert answer.status_code == 200, f"the admin answered {answer.status_code}"
+        self._page("/admin/memories/memory/")
+
+    def dashboard(self) -> None:
+        """The admin's first page, warm."""
+        self._page("/admin/")
+
+    def session_page(self) -> None:
+        """The chat page, opened at a long session."""
+        self._page(f"/c/{self.long_session.pk}/")
+
+    def _page(self, path: str) -> None:
+        answer = self.browser.get(path)
+        assert answer.status_code == 200, f"{path} answered {answer.status_code}"
 
     def _source(self) -> Source:
         return Source(actor=self.caller.actor, origin=WriteOrigin.USER)

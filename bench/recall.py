@@ -2,6 +2,8 @@
 
 Conversation form: every turn is one entry with session, speaker and date, the question is the query.
 Curated form: short facts and whole messages; with --keywords the facts carry words written to be found.
+With --vectors (arrays `<id>/t` for the entries and `<id>/q` for the questions of a book, in order) `ranked` has them as
+those of an upstream embedding model, and `vectors_only` ranks by their cosine alone.
 Rates are shares of 1 in the JSON line and per cent in the table.
 """
 
@@ -22,6 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
+from numpy.typing import NDArray
 
 from search import AnalysisCache, BookIndex, Entry, extract_keywords
 from search.book import build_arrays
@@ -31,14 +34,16 @@ from search.tokens import tokens_of
 K = 10
 QUESTION_WORDS = FUNCTION_WORDS["english"] | QUESTION_FRAMES
 
-Search = Callable[[str], list[int]]
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Question:
     text: str
     relevant: frozenset[int]
     kind: str
+    vector: NDArray[np.float32] | None = None
+
+
+Search = Callable[[Question], list[int]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,8 @@ class Book:
     name: str
     entries: tuple[Entry, ...]
     questions: tuple[Question, ...]
+    vectors: NDArray[np.float32] | None = None
+    """Of the entries (N, D)."""
 
 
 def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
@@ -55,6 +62,21 @@ def read_books(data: Path, keywords: Path | None) -> tuple[str, list[Book]]:
         return "conversation", [_conversation(record) for record in records]
     search_words = json.loads(keywords.read_text(encoding="utf-8")) if keywords else {}
     return "curated", [_curated(record, search_words) for record in records]
+
+
+def with_vectors(books: Sequence[Book], file: Path) -> list[Book]:
+    """Return the books with the vectors of a file. Raises SystemExit when it lacks some, or holds too few or many."""
+    found: list[Book] = []
+    with np.load(file) as arrays:
+        for book in books:
+            for name, count in ((f"{book.name}/t", len(book.entries)), (f"{book.name}/q", len(book.questions))):
+                if name not in arrays or len(arrays[name]) != count:
+                    raise SystemExit(f"{file} must hold an array {name} with {count} rows")
+            entries, questions = (arrays[f"{book.name}/{kind}"].astype(np.float32) for kind in "tq")
+            asked = zip(book.questions, questions, strict=True)
+            questions_with = tuple(replace(question, vector=vector) for question, vector in asked)
+            found.append(replace(book, questions=questions_with, vectors=entries))
+    return found
 
 
 def _conversation(record: dict[str, Any]) -> Book:
@@ -102,14 +124,15 @@ def content_keywords(text: str) -> list[str]:
 
 def strict(book: Book) -> Search:
     index = BookIndex.build(book.entries, analysis=CACHE)
-    return lambda text: [hit.number for hit in index.search(text, limit=K, strategy="match_all")]
+    return lambda asked: [hit.number for hit in index.search(asked.text, limit=K, strategy="match_all")]
 
 
 def strict_without_question_words(book: Book) -> Search:
     index = BookIndex.build(book.entries, analysis=CACHE)
 
-    def search(text: str) -> list[int]:
-        hits = index.search(text, limit=K, keywords=content_keywords(text), strategy="match_all")
+    def search(asked: Question) -> list[int]:
+        keywords = content_keywords(asked.text)
+        hits = index.search(asked.text, limit=K, keywords=keywords, strategy="match_all")
         return [hit.number for hit in hits]
 
     return search
@@ -118,8 +141,8 @@ def strict_without_question_words(book: Book) -> Search:
 def any_by_count(book: Book) -> Search:
     folded = [entry.content.casefold() for entry in book.entries]
 
-    def search(text: str) -> list[int]:
-        keywords = content_keywords(text)
+    def search(asked: Question) -> list[int]:
+        keywords = content_keywords(asked.text)
         counts = np.array([sum(word in content for word in keywords) for content in folded])
         return [int(at) for at in np.argsort(-counts, kind="stable")[:K] if counts[at]]
 
@@ -132,8 +155,8 @@ def fts5_porter(book: Book) -> Search:
     rows = [(e.number, " ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
     base.executemany("INSERT INTO entry(rowid, body) VALUES (?, ?)", rows)
 
-    def search(text: str) -> list[int]:
-        words = " OR ".join(f'"{word}"' for word in content_keywords(text))
+    def search(asked: Question) -> list[int]:
+        words = " OR ".join(f'"{word}"' for word in content_keywords(asked.text))
         if not words:
             return []
         found = base.execute("SELECT rowid FROM entry WHERE entry MATCH ? ORDER BY rank LIMIT ?", (words, K))
@@ -146,8 +169,8 @@ def bm25(book: Book) -> Search:
     with_all = [replace(e, content=" ".join([e.speaker or "", e.content, *e.keywords])) for e in book.entries]
     arrays = build_arrays([replace(e, session_id=None, keywords=()) for e in with_all], CACHE)
 
-    def search(text: str) -> list[int]:
-        terms = np.unique(arrays.places_of([token.term for token in tokens_of(text)]))
+    def search(asked: Question) -> list[int]:
+        terms = np.unique(arrays.places_of([token.term for token in tokens_of(asked.text)]))
         terms = terms[terms >= 0]
         score = arrays.content.score(terms, np.ones(len(terms), dtype=np.float32))
         return [int(at) for at in np.argsort(-score, kind="stable")[:K] if score[at] > 0]
@@ -156,8 +179,26 @@ def bm25(book: Book) -> Search:
 
 
 def ranked(book: Book, *, threshold: bool = True) -> Search:
-    index = BookIndex.build(book.entries, analysis=CACHE)
-    return lambda text: [hit.number for hit in index.search(text, limit=K, threshold=threshold)]
+    vectors = None if book.vectors is None else dict(enumerate(book.vectors))
+    index = BookIndex.build(book.entries, analysis=CACHE, vectors=vectors)
+
+    def search(asked: Question) -> list[int]:
+        hits = index.search(asked.text, limit=K, threshold=threshold, query_vector=asked.vector)
+        return [hit.number for hit in hits]
+
+    return search
+
+
+def vectors_only(book: Book) -> Search:
+    rows = book.vectors
+    if rows is None:
+        raise SystemExit("vectors_only needs --vectors")
+
+    def search(asked: Question) -> list[int]:
+        assert asked.vector is not None
+        return [int(at) for at in np.argsort(-(rows @ asked.vector), kind="stable")[:K]]
+
+    return search
 
 
 CACHE = AnalysisCache()
@@ -169,6 +210,7 @@ STRATEGIES: dict[str, Callable[[Book], Search]] = {
     "bm25": bm25,
     "ranked": ranked,
     "ranked_without_threshold": lambda book: ranked(book, threshold=False),
+    "vectors_only": vectors_only,
 }
 
 
@@ -195,7 +237,7 @@ def measure(make: Callable[[Book], Search], books: Sequence[Book], form: str) ->
         search = make(book)
         for question in book.questions:
             started = time.perf_counter()
-            found = search(question.text)
+            found = search(question)
             times.append((time.perf_counter() - started) * 1000)
             if question.relevant:
                 judged[question.kind].append(judge(found, question, book))
@@ -260,11 +302,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="JSON file in the conversation or the curated form")
     parser.add_argument("--keywords", type=Path, help="JSON object: '<set id>/<memory id>' to a list of keywords")
-    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, default=list(STRATEGIES), help="only these")
+    parser.add_argument("--vectors", type=Path, help="NPZ file: arrays '<id>/t' and '<id>/q' of each book, in order")
+    parser.add_argument("--strategies", nargs="+", choices=STRATEGIES, help="only these")
     parser.add_argument("--synthetic", type=int, metavar="N", help="also time the search in a book of N entries")
     options = parser.parse_args()
     form, books = read_books(options.data, options.keywords)
-    results = {name: measure(STRATEGIES[name], books, form) for name in options.strategies}
+    if options.vectors:
+        books = with_vectors(books, options.vectors)
+    names = options.strategies or [name for name in STRATEGIES if options.vectors or name != "vectors_only"]
+    results = {name: measure(STRATEGIES[name], books, form) for name in names}
     print_table(results)
     report: dict[str, Any] = {
         "form": form,

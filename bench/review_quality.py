@@ -7,15 +7,18 @@ is worth keeping.
 
 Works on a database of its own in a temporary home. Prints a table by kind and, as its last line, one JSON object:
 `fact_recall`, `precision`, `target_accuracy`, `update_rate`, `nothing_accuracy`, `never_violations`, `by_kind`,
-`tokens_per_review` (see review_scoring.py)."""
+`tokens_per_review` (see review_scoring.py), `held` (writes that wait for a person) and `evidence` (writes by what they
+rest on)."""
 
 import argparse
 import asyncio
 import json
 import os
+import re
 import statistics
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
@@ -36,12 +39,27 @@ class KeywordModel:
     def expect(self, case: dict[str, Any], numbers: dict[str, int]) -> None:
         """The case that is asked about next."""
         wanted = case["expected"]
+        said = [message["content"] for message in case["messages"] if message["role"] == "user"]
         self.calls = [
-            ("add_memory", {"content": _words(fact["any_of"]), "target": _target(fact["target"])})
+            (
+                "add_memory",
+                {
+                    "content": _words(fact["any_of"]),
+                    "target": _target(fact["target"]),
+                    "evidence": _quote(fact["any_of"], said),
+                },
+            )
             for fact in wanted["save"]
         ]
         self.calls += [
-            ("update_memory", {"id": numbers[u["id"]], "content": _words(u["must_contain_any"])})
+            (
+                "update_memory",
+                {
+                    "id": numbers[u["id"]],
+                    "content": _words(u["must_contain_any"]),
+                    "evidence": _quote(u["must_contain_any"], said),
+                },
+            )
             for u in wanted["update"]
         ]
         self.calls += [("delete_memory", {"id": numbers[key]}) for key in wanted["delete"]]
@@ -62,6 +80,13 @@ class KeywordModel:
 
 def _words(groups: list[list[str]]) -> str:
     return " ".join(groups[0])
+
+
+def _quote(groups: list[list[str]], said: list[str]) -> str:
+    """The person's sentence that holds the keywords; none where they say it in other words."""
+    sentences = [sentence for text in said for sentence in re.split(r"(?<=[.!?\n])\s+", text)]
+    found = (s for group in groups for s in sentences if all(word.casefold() in s.casefold() for word in group))
+    return next(found, "")
 
 
 def _target(target: str) -> str:
@@ -122,6 +147,8 @@ def review_cases(cases: list[dict[str, Any]], *, model: str, scripted: bool) -> 
                     "model": review.model,
                     "tokens": int(review.usage.get("total_tokens") or 0),
                     "writes": final_writes(review.writes, {str(n): key for key, n in numbers.items()}),
+                    "held": sum(write.waiting for write in review.writes),
+                    "evidence": [str(write.evidence.kind) for write in review.writes if write.action != "delete"],
                 }
             )
     return found
@@ -202,8 +229,10 @@ def report(cases: list[dict[str, Any]], scored: list[Scored], runs: list[dict[st
     states = {state: sum(run["state"] == state for run in runs) for state in sorted({run["state"] for run in runs})}
     model = ", ".join(sorted({run["model"] for run in runs}))
     tokens = round(statistics.mean(run["tokens"] for run in runs)) if runs else 0
-    print(f"model {model}; {tokens} tokens a review; reviews that ended {states}")
-    print(json.dumps(total | {"by_kind": by_kind, "tokens_per_review": tokens, "model": model, "states": states}))
+    held, evidence = sum(run["held"] for run in runs), Counter(kind for run in runs for kind in run["evidence"])
+    print(f"model {model}; {tokens} tokens a review; reviews that ended {states}; {held} writes held; {dict(evidence)}")
+    figures = {"tokens_per_review": tokens, "model": model, "states": states, "held": held, "evidence": evidence}
+    print(json.dumps(total | {"by_kind": by_kind, **figures}))
 
 
 def _shown(value: float | None) -> str:

@@ -1,8 +1,11 @@
 """Recall and false alarms of the memory scan, per kind, and what one scan costs; through the shipped code.
 
     python bench/scanning.py --data FILE…
+    python bench/scanning.py --unseen --data bench/scanner_rows/*.jsonl
 
-FILE is JSON Lines with `text` (or `parts`, joined with the empty string), `label` (`benign` or what it is) and `kind`.
+FILE is JSON Lines with `text` (or `parts`, joined with the empty string), `label` (`benign`, `harmless` or what it is)
+and `kind`. Recall and false alarms are of what is blocked; `caught` also counts what is held for a person.
+With `--unseen` each file is one author's of the training rows, and is scanned by a model that was trained without it.
 Prints a table and, as its last line, one JSON object. No network."""
 
 from __future__ import annotations
@@ -15,11 +18,19 @@ import time
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))  # before this folder, whose scanning.py is not the package
 
 from scanning import RULES_VERSION, redact, scan, warm  # noqa: E402
+from scanning.model import Model, model  # noqa: E402
+from scanning.model.fitting import fitted  # noqa: E402
+from scanning.model.rows import Corpus, read_rows  # noqa: E402
+from scanning.model.scoring import model_of  # noqa: E402
+from scanning.model.training import ROWS, packed  # noqa: E402
 
 SCANS = 3  # per row; the median counts, so that a busy machine does not
 
@@ -32,9 +43,17 @@ class Row:
     label: str
     kind: str
     secrets: tuple[str, ...]
-    blocked: bool
+    outcome: str
     rules: tuple[str, ...]
     milliseconds: float
+
+    @property
+    def benign(self) -> bool:
+        return self.label in ("benign", "harmless")
+
+    @property
+    def blocked(self) -> bool:
+        return self.outcome == "block"
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -51,15 +70,22 @@ def rows_of(path: Path) -> list[Row]:
             started = time.perf_counter()
             verdict = scan(text)
             costs.append(time.perf_counter() - started)
-        rules = tuple(dict.fromkeys(f.rule for f in verdict.findings))
+        rules = tuple(dict.fromkeys(f.rule for f in (*verdict.findings, *verdict.doubts)))
         milliseconds = statistics.median(costs) * 1000
-        rows.append(Row(text, item["label"], item["kind"], secrets, verdict.blocked, rules, milliseconds))
+        rows.append(Row(text, item["label"], item["kind"], secrets, verdict.outcome, rules, milliseconds))
     return rows
 
 
-def share(rows: list[Row]) -> float | None:
-    """Share of rows that were blocked, 0 to 1; None of nothing."""
-    return round(sum(row.blocked for row in rows) / len(rows), 4) if rows else None
+def model_without(author: str, corpus: Corpus) -> Model:
+    """Train on the rows of all other authors; the thresholds are those that ship."""
+    others = np.flatnonzero(corpus.authors != author)
+    weights, bias = fitted(corpus.features.only(others), corpus.attacks[others], np.ones(len(others)))
+    return model_of(packed(weights, bias, (model().hold_from, model().block_from)))
+
+
+def share(rows: list[Row], *outcomes: str) -> float | None:
+    """Share of rows that were blocked, or had one of these outcomes, 0 to 1; None of nothing."""
+    return round(sum(row.outcome in (outcomes or ("block",)) for row in rows) / len(rows), 4) if rows else None
 
 
 def by_kind(rows: list[Row]) -> dict[str, float | None]:
@@ -91,31 +117,47 @@ def table(title: str, shares: dict[str, float | None], rows: list[Row]) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", nargs="+", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "--unseen", action="store_true", help="scan each author's rows with a model of the others' rows"
+    )
     parser.add_argument("--misses", action="store_true", help="print what was missed and what was a false alarm")
     options = parser.parse_args()
     warm()
-    files = {path.name: rows_of(path) for path in options.data}
+    corpus = read_rows(ROWS) if options.unseen else None
+    files = {}
+    for path in options.data:
+        learned = model_without(path.stem, corpus) if corpus else model()
+        with patch("scanning.judging.model", lambda learned=learned: learned):
+            files[path.name] = rows_of(path)
     rows = [row for group in files.values() for row in group]
     if not rows:
         parser.error("no rows in the data")
-    bad = [row for row in rows if row.label != "benign"]
-    good = [row for row in rows if row.label == "benign"]
+    bad = [row for row in rows if not row.benign]
+    good = [row for row in rows if row.benign]
     if options.misses:
         for row in rows:
-            if row.blocked == (row.label == "benign"):
-                print(f"{'false alarm' if row.blocked else 'missed'} [{row.kind}] {','.join(row.rules)} {row.text!r}")
+            if (row.outcome != "pass") == row.benign:
+                wrong = "false alarm" if row.benign else "missed"
+                print(f"{wrong} ({row.outcome}) [{row.kind}] {','.join(row.rules)} {row.text!r}")
     costs = [row.milliseconds for row in rows]
     result = {
         "n": len(rows),
+        "blocked": share(bad),
+        "held": share(bad, "hold"),
+        "caught": share(bad, "block", "hold"),
+        "benign_held": share(good, "hold"),
+        "benign_blocked": share(good),
         "recall": share(bad),
         "recall_by_label": {
             label: share([r for r in bad if r.label == label]) for label in sorted({r.label for r in bad})
         },
         "recall_by_kind": by_kind(bad),
         "false_alarm_rate": share(good),
-        "false_alarm_rate_by_file": {
-            name: share([r for r in group if r.label == "benign"]) for name, group in files.items()
+        "caught_by_file": {
+            name: share([r for r in group if not r.benign], "block", "hold") for name, group in files.items()
         },
+        "benign_held_by_file": {name: share([r for r in group if r.benign], "hold") for name, group in files.items()},
+        "false_alarm_rate_by_file": {name: share([r for r in group if r.benign]) for name, group in files.items()},
         "false_alarm_rate_by_kind": by_kind(good),
         "secrets_kept_by_redaction": kept_secrets(rows),
         "p50_ms": round(statistics.median(costs), 3),
@@ -127,6 +169,7 @@ def main() -> None:
     table("false alarms by kind", by_kind(good), good)
     print(f"\nrecall {share(bad)}  false alarms {share(good)}  n {len(rows)}")
     print(f"p50 {result['p50_ms']} ms  p95 {result['p95_ms']} ms  max {result['max_ms']} ms")
+    print(f"caught {result['caught']} (held {result['held']})  benign held {result['benign_held']}")
     for label, value in result["recall_by_label"].items():  # type: ignore[attr-defined]
         print(f"  {label}: recall {value}")
     print(json.dumps(result))

@@ -116,12 +116,12 @@ def _below(pid: int) -> list[int]:
 
 
 def _verb(pid: int) -> str:
-    """The manage.py command that a process runs."""
+    """What a process of ours does: web or worker."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        name = Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-    return next((verb for verb in ("web", "worker") if verb in words), "")
+    return name.removeprefix("daybook-")
 
 
 async def soak(daybook: Daybook, options: argparse.Namespace, key: str) -> tuple[Ledger, dict[str, int]]:

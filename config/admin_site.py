@@ -107,13 +107,17 @@ UNFOLD: dict[str, Any] = {
                     _item("Agents", "smart_toy", "gateway", "agent"),
                     _item("Memory settings", "tune", "gateway", "configuration"),
                     _item("API keys", "key", "gateway", "apikey"),
+                    _item("Connected apps", "extension", "gateway", "connectedapp"),
+                    _item("Webhooks", "webhook", "gateway", "webhook"),
                     _item("Users", "group", "auth", "user"),
+                    _item("Invitations", "mail", "gateway", "invitation"),
                     _item("Groups", "groups", "auth", "group"),
                 ],
             },
             {
                 "title": "Operation",
                 "items": [
+                    _item("Usage", "bar_chart", "gateway", "usageday"),
                     _item("Workers", "memory", "gateway", "worker"),
                     _item("Learned changes", "school", "gateway", "learnedchange"),
                     _item("Notifications", "notifications", "memories", "notification"),

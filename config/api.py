@@ -2,30 +2,57 @@
 
 from functools import cache
 
-from gateway.api import anthropic, keys, openai, openai_plain, responses, sessions
+from gateway.api import answers as gateway_answers
+from gateway.api import anthropic, keys, openai, openai_plain, responses, session_list, sessions, usage, webhooks
 from gateway.api.body_parser import BodyParser
 from gateway.api.documented import DocumentedAPI
+from gateway.api.documented_answers import Answers
 from gateway.api.errors import install_handlers, name_addresses
 from gateway.authentication import KeyAuth, MemoryAuth, NativeAuth
-from memories.api import artifacts, audit, memories, transfer
-from reviews.api import consolidations, ingest, reviews
+from memories.api import answers as memories_answers
+from memories.api import artifacts, audit, bulk, memories, search, transfer
+from reviews.api import answers as reviews_answers
+from reviews.api import consolidations, ingest, proposals, reviews
 
 api = DocumentedAPI(
     title="Daybook",
     version="1",
     description="Sessions, turns, memories and reviews of the key's or login's owner.",
+    answers=Answers(
+        types=gateway_answers.ANSWERS | memories_answers.ANSWERS | reviews_answers.ANSWERS,
+        examples=gateway_answers.EXAMPLES | memories_answers.EXAMPLES | reviews_answers.EXAMPLES,
+        etags=memories_answers.ETAGS,
+        if_match=memories_answers.IF_MATCH,
+    ),
+    servers=[{"url": "/", "description": "This Daybook."}],
     auth=NativeAuth(),
     parser=BodyParser(),
     urls_namespace="api",
     docs_url="/docs",
     openapi_url="/openapi.json",
 )
-api.add_router("", sessions.router)
-api.add_router("", keys.router)
-api.add_router("", audit.router)
-# `ingest` first: its address looks like that of a memory.
-for part in (ingest, memories, transfer, artifacts, reviews, consolidations):
-    api.add_router("", part.router, auth=MemoryAuth())
+for tag, part in (
+    ("Sessions", session_list),
+    ("Sessions", sessions),
+    ("Keys", keys),
+    ("Usage", usage),
+    ("Audit", audit),
+):
+    api.add_router("", part.router, tags=[tag])
+# `ingest`, `search` and `bulk` first: their addresses look like that of a memory.
+for tag, part in (
+    ("Memories", ingest),
+    ("Memories", search),
+    ("Memories", bulk),
+    ("Memories", memories),
+    ("Import and export", transfer),
+    ("Documents", artifacts),
+    ("Reviews", reviews),
+    ("Reviews", proposals),
+    ("Consolidation", consolidations),
+    ("Webhooks", webhooks),
+):
+    api.add_router("", part.router, auth=MemoryAuth(), tags=[tag])
 v1 = DocumentedAPI(
     title="OpenAI-compatible API",
     version="1",
@@ -35,8 +62,13 @@ v1 = DocumentedAPI(
     docs_url=None,
     openapi_url="/openapi.json",
 )
-for door in (openai, openai_plain, responses, anthropic):
-    v1.add_router("", door.router)
+for tag, part in (
+    ("Chat completions", openai),
+    ("Completions and embeddings", openai_plain),
+    ("Responses", responses),
+    ("Messages", anthropic),
+):
+    v1.add_router("", part.router, tags=[tag])
 install_handlers(api)
 install_handlers(v1)
 name_addresses("/v1/", cache(v1.addresses))

@@ -20,9 +20,10 @@ from config.middleware import refused_page
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.body_parser import read_ahead
 from gateway.api.errors import as_domain_error, error_response
+from gateway.oauth.addresses import RESOURCE_PATH, challenge
 from gateway.requests import OPERATIONS, is_api, request_id, request_id_of
 from gateway.sse import EventStream
-from memories.errors import DomainError, InvalidRequest
+from memories.errors import DomainError, InvalidRequest, Unauthorized
 
 
 class HttpApplication:
@@ -120,6 +121,9 @@ async def _refuse(error: DomainError, scope: Scope, send: Send) -> None:
         response["request-id"] = request_id.get()
     response["X-Content-Type-Options"] = "nosniff"
     response["Cache-Control"] = "no-store"
+    if response.status_code == Unauthorized.http_status and scope["path"].startswith(RESOURCE_PATH):
+        with contextlib.suppress(DisallowedHost):  # then there is no address to name
+            response["WWW-Authenticate"] = challenge(ASGIRequest(scope, io.BytesIO()))
     await _send_response(response, send)
 
 

@@ -14,9 +14,11 @@ from typing import Any
 from django.conf import settings
 from django.core.handlers.asgi import ASGIRequest
 
-from gateway.authentication import find_caller, find_caller_by_cookie, given_key, known_key
+from gateway.authentication import UNKNOWN_TOKEN, find_caller, find_caller_by_cookie, given_key, known_key
 from gateway.keys import key_hash
-from gateway.requests import OPERATIONS, is_api
+from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.tokens import is_access_token
+from gateway.requests import OPEN, OPERATIONS, is_api
 from memories.database import in_read_thread
 from memories.errors import DomainError, Overloaded, TooLarge, Unauthorized
 
@@ -147,7 +149,7 @@ class _Reading:
         return int(text) if len(text) < 18 else self._drained + 1
 
     def _need_credentials(self) -> None:
-        if not self._api or self._scope["path"].startswith(OPERATIONS):
+        if not self._api or self._scope["path"].startswith((*OPERATIONS, *OPEN)):
             return
         if not given_key(self._headers.get) and not self._cookie():
             raise Unauthorized("An API key is needed: send it as Authorization: Bearer dbk_….")
@@ -156,15 +158,20 @@ class _Reading:
         """Look up the sender of a large body. On pages, only logged-in users may send one."""
         key = given_key(self._headers.get)
         try:
-            if self._api and key:
+            if self._scope["path"].startswith(OPEN):
+                raise Unauthorized("Nobody is asked for a login here.")
+            if self._api and is_access_token(key):
+                if await in_read_thread(token_find, token_hash(key)) is None:
+                    raise Unauthorized(UNKNOWN_TOKEN)
+            elif self._api and key:
                 if not known_key(self._headers.get):
                     await in_read_thread(find_caller, key_hash(key), "", "")
             else:
                 if not self._cookie() or self._scope["path"].startswith(OPERATIONS):
-                    raise Unauthorized("Log in first.")
+                    raise Unauthorized("Sign in first.")
                 await in_read_thread(find_caller_by_cookie, ASGIRequest(self._scope, io.BytesIO()))
         except Unauthorized:
-            if self._api and not self._scope["path"].startswith(OPERATIONS):
+            if self._api and not self._scope["path"].startswith((*OPERATIONS, *OPEN)):
                 raise
             self._limit = SMALL_BYTES
             raise self._too_large() from None

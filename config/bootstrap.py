@@ -20,8 +20,7 @@ from config.environment import ConfigurationError
 from config.health import pending_migrations
 from config.permissions import tighten
 from gateway.agents.file import bootstrap_agents
-from gateway.keys import api_key_create
-from gateway.models import ApiKey
+from gateway.keys import api_key_create, plain_keys
 from gateway.runs.lapsed import stop_former
 from memories.errors import DomainError
 from memories.services import owner_for_user
@@ -86,7 +85,7 @@ def first_credentials() -> tuple[str, str, str]:
         made_up = "" if password else secrets.token_urlsafe(12)
         admin = users.create_superuser(username=name, password=password or made_up)
         password = made_up
-    if not ApiKey.objects.exists():
+    if not plain_keys().exists():
         key = _first_key(admin)
     return name, password, key
 

@@ -1,5 +1,7 @@
 """The headers that a web page of another origin may send to the APIs, and may read of their answers."""
 
+from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS
+
 CORS_REQUEST_HEADERS = (
     "accept",
     "anthropic-beta",
@@ -39,6 +41,8 @@ CORS_REQUEST_HEADERS = (
     "x-stainless-timeout",
 )
 CORS_ANSWER_HEADERS = (
+    *ANTHROPIC_HEADERS,
+    *OPENAI_HEADERS,
     "etag",
     "mcp-session-id",
     "request-id",

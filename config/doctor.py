@@ -26,6 +26,7 @@ from gateway.upstream import is_demo, missing_upstream
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.known import known
 from gateway.upstream.learned import change_of, learned_rows
+from memories.vectors import embeddable, missing_vectors
 from prompts.files import prompt_problems
 from reviews.models import ReviewRun
 
@@ -62,7 +63,7 @@ def findings() -> Iterator[Finding]:
     yield _queue()
     yield from _upstreams()
     if database.level is not Level.FAILED:
-        for name, look in (("learned", _learned), ("agents", _left_out)):
+        for name, look in (("learned", _learned), ("agents", _left_out), ("vectors", _vectors)):
             try:
                 yield from list(look())
             except DatabaseError as error:
@@ -165,6 +166,15 @@ def _upstreams() -> Iterator[Finding]:
     for name, upstream in sorted(settings.DAYBOOK_UPSTREAMS.items()):
         check = f"upstream {name}" if name != "default" else "upstream"
         yield upstream_finding(check, url=upstream["url"], key=upstream["key"], dialect=dialect_of(name))
+
+
+def _vectors() -> Iterator[Finding]:
+    """How many memories have a vector of the configured embedding model; nothing where there is none."""
+    if settings.EMBEDDING_MODEL:
+        missing, every = missing_vectors().count(), embeddable().count()
+        yield Finding(
+            "vectors", Level.OK, f"{every - missing} of {every} memories have one of {settings.EMBEDDING_MODEL}"
+        )
 
 
 def _learned() -> Iterator[Finding]:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import SettingsConfigDict
 
+from config.account_environment import AccountEnvironment
 from gateway.agents.upstream_options import read_at_once, read_dialect, read_options
 
 _UPSTREAM = re.compile(r"^DAYBOOK_UPSTREAM_([A-Z0-9_]+)_(URL|KEY|DIALECT|OPTIONS|AT_ONCE)$")
@@ -25,7 +26,7 @@ class ConfigurationError(Exception):
     """A variable that is not usable. The message is one line: name, what was given, what is allowed."""
 
 
-class Environment(BaseSettings):
+class Environment(AccountEnvironment):
     """Variables are named DAYBOOK_<FIELD>, except those that carry an alias."""
 
     model_config = SettingsConfigDict(env_prefix="DAYBOOK_", extra="ignore", populate_by_name=True)
@@ -50,6 +51,7 @@ class Environment(BaseSettings):
     model: str = Field("gpt-4o-mini", min_length=1, description="Upstream model of agents that name none.")
     agents: Path | None = Field(None, description="Agents file applied at `up` when its content changed.")
     prompts: Path | None = Field(None, description="Folder of your own prompt files; empty: prompts in the home.")
+    static: Path | None = Field(None, description="Folder of the prepared static files; empty: a cache in the home.")
     secret_key: SecretStr = Field(SecretStr(""), description="Signs cookies; made and kept in the home if unset.")
     secret_key_fallbacks: str = Field("", description="Older secret keys, separated by commas.")
     admin_user: str = Field("admin", min_length=1, description="Name of the first administrator.")
@@ -106,8 +108,9 @@ class Environment(BaseSettings):
         5_000_000, ge=0, description="Most tokens that reviews of one owner take in a day; 0 = no limit."
     )
     approval_days: int = Field(14, ge=1, le=3650, description="Days that writes of a review wait for a person.")
+    webhooks_private: bool = Field(False, description="Webhooks may go to private and loopback addresses.")
     notification_days: int = Field(14, ge=1, le=3650, description="Days that notifications are kept.")
-    undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be put back.")
+    undo_days: int = Field(30, ge=1, le=3650, description="Days that deleted memories can be restored.")
     max_entry: int = Field(4_000, ge=100, le=32_000, description="Largest memory in characters.")
     books_per_owner: int = Field(100, ge=1, le=10_000, description="Most books of one owner, besides those of agents.")
     revoked_key_days: int = Field(90, ge=1, le=36500, description="How long revoked API keys stay listed.")
@@ -160,7 +163,7 @@ def load_environment() -> Environment:
 
 
 def _printable(name: str, value: object) -> bool:
-    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL", name)
+    return isinstance(value, str) and not re.search("KEY|PASSWORD|URL|SECRET", name)
 
 
 def allowed_hosts(env: Environment) -> list[str]:

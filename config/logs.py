@@ -36,7 +36,9 @@ def logging_config(form: str) -> dict[str, Any]:
             "daybook": {"level": "INFO"},
             # Access lines and every 4xx as a warning say nothing that the run's row does not.
             "django.request": {"level": "ERROR"},
-            "axes": {"level": "ERROR"},  # gateway.sign_in says what is to be said
+            "axes": {"level": "ERROR"},  # gateway.accounts.sign_in says what is to be said
+            "oauthlib": {"level": "WARNING"},  # below that it tells codes and tokens
+            "oauth2_provider": {"level": "WARNING"},
             "psycopg.pool": {"level": "ERROR"},  # it tells every attempt to connect; the request says that none is free
             "django_q": {"level": "WARNING"},
             "django-q": {"level": "WARNING"},

@@ -8,18 +8,22 @@ from http import HTTPStatus
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
+from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseBase, HttpResponseNotFound
 from django.middleware.common import CommonMiddleware
 from django.middleware.csrf import CsrfViewMiddleware
+from django.middleware.gzip import GZipMiddleware
 from django.middleware.security import SecurityMiddleware
+from django.shortcuts import render
 from django.utils.html import format_html
-from servestatic.middleware import ServeStaticMiddleware
 
+from config.assets import AssetMiddleware
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
+from gateway.limits.rate_headers import rate_headers, windows
 from gateway.requests import (
     client_address,
     is_api,
@@ -50,7 +54,7 @@ _FAILED_PAGE = (
     '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{0} · Daybook</title></head>'
     "<body><main><h1>{0}</h1><p>{1}</p></main></body></html>"
 )
-_FAILED = "The log of the server says what. Go back and try again."
+_FAILED = "The server’s log says more. Go back and try again."
 
 
 # Swagger's page styles itself; its scripts are files of ours.
@@ -95,9 +99,16 @@ def page_failed(request: HttpRequest) -> HttpResponse:
     return refused_page(busy)
 
 
+def page_missing(request: HttpRequest, exception: Exception) -> HttpResponse:
+    """Django's handler404: a page with a way back. APIs get their JSON from RequestBoundary."""
+    if is_api(request.path_info) or request.path_info.startswith(settings.STATIC_URL):
+        return HttpResponseNotFound()
+    return render(request, "gateway/not_found.html", status=404)
+
+
 def refused_page(error: DomainError) -> HttpResponse:
     """A plain page that says why a request was not taken."""
-    heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not taken"
+    heading = "Daybook is busy" if error.http_status == HTTPStatus.SERVICE_UNAVAILABLE else "This was not accepted"
     response = HttpResponse(format_html(_FAILED_PAGE, heading, str(error)), status=error.http_status)
     response.headers["Content-Security-Policy"] = _STRICT
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -134,6 +145,7 @@ class RequestBoundary:
         request_id.set(request_id_for(request))
         headers = request.headers
         trace_context.set(trace_context_of(headers.get("traceparent", ""), headers.get("tracestate", "")))
+        windows.set({})
         origin.set(Origin(client_address(request) or "", request_id.get()))
         if is_api(request.path_info) and request.path_info.endswith("/"):
             request.path_info = request.path_info.rstrip("/")  # every API address works with and without it
@@ -152,6 +164,8 @@ class RequestBoundary:
             headers.setdefault("X-Frame-Options", "DENY")
             return response
         headers.setdefault("Cache-Control", "no-store")
+        for name, value in rate_headers(request.path_info):
+            headers[name] = value
         if request.path_info == _DOCS_PATH:
             headers.setdefault("Content-Security-Policy", _DOCS)
             headers.setdefault("X-Frame-Options", "DENY")
@@ -175,8 +189,18 @@ def _for_pages(base: type) -> type:
     return ForPages
 
 
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses pages. Everything else is compressed already (static files, pictures) or is a download."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        if response.streaming or not response.headers.get("Content-Type", "").startswith("text/html"):
+            return response
+        return super().process_response(request, response)
+
+
 PageSecurity = _for_pages(SecurityMiddleware)
-PageStatic = _for_pages(ServeStaticMiddleware)
+PageStatic = _for_pages(AssetMiddleware)
+PageCompression = _for_pages(CompressionMiddleware)
 PageSessions = _for_pages(SessionMiddleware)
 PageCommon = _for_pages(CommonMiddleware)
 PageCsrf = _for_pages(CsrfViewMiddleware)

@@ -8,10 +8,13 @@ import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Iterable
 from types import FrameType
 
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+STOPS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+"""Signals that ask for the end: Ctrl-C, a service manager's SIGTERM, a closed terminal."""
 _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _forking_pid = 0
 
@@ -24,6 +27,33 @@ def die_with_parent(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) was refused")
     if os.getppid() != parent:  # it went before we asked
         os._exit(1)
+
+
+def name_process(name: str) -> None:
+    """Give this process a name, of 15 bytes at most, which `ps -e` and `top` show. On Linux only."""
+    if _libc is not None:
+        _libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0)
+
+
+def may_fork() -> bool:
+    """Return True if this process may go on in forks: with other threads in it they could hang, and macOS forbids it
+    to processes that use its frameworks."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def fork(name: str) -> int:
+    """Fork, as `os.fork` does. The child is called `name`, ends with its parent, and has a session of its own, so that
+    Ctrl-C does not reach it. From main threads only."""
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        die_with_parent(parent)
+        name_process(name)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(nothing, 0)
+        os.close(nothing)
+    return pid
 
 
 def forks_die_with_parent() -> None:
@@ -88,5 +118,5 @@ def _noted(number: int, frame: FrameType | None) -> None:
 
 
 def is_stop(signals: Iterable[int]) -> bool:
-    """Return True if one of them asks for the end: Ctrl-C, a service manager's SIGTERM, or a closed terminal."""
-    return not {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}.isdisjoint(signals)
+    """Return True if one of them asks for the end."""
+    return not STOPS.isdisjoint(signals)

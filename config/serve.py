@@ -64,6 +64,12 @@ def address(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
+def preload(name: str) -> None:
+    """Import the named server, so that forks share it. Not daphne: its reactor is of one process."""
+    if name == "uvicorn":
+        import_string(SERVERS[name])
+
+
 def serve(name: str, listener: socket.socket) -> None:
     """Serve the ASGI application on the listener with the named server, until SIGINT or SIGTERM."""
     run: Callable[[socket.socket], None] = import_string(SERVERS[name])

@@ -6,24 +6,26 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import dj_database_url
-
+from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
+from config.databases import database
 from config.environment import (
     ConfigurationError,
     allowed_hosts,
     load_environment,
-    owner_only,
     secret_key,
     split_list,
     upstreams,
 )
 from config.logs import logging_config
+from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
+from config.version import package_version
 
 make_private()
 BASE_DIR = Path(__file__).resolve().parent.parent
+VERSION = package_version(BASE_DIR)
 ENV = load_environment()
 
 DAYBOOK_HOME = (ENV.home if ENV.home.is_absolute() else BASE_DIR / ENV.home).resolve()
@@ -44,7 +46,7 @@ TRUSTED_ORIGINS = split_list(ENV.trusted_origins)
 CSRF_TRUSTED_ORIGINS = TRUSTED_ORIGINS
 # Pages of trusted origins may use the APIs with a key of their own; cookies of this host are never theirs to use.
 CORS_ALLOWED_ORIGINS = TRUSTED_ORIGINS
-CORS_URLS_REGEX = r"^/(api|v1|mcp)(/|$)"
+CORS_URLS_REGEX = r"^/((api|v1|mcp)(/|$)|\.well-known/oauth-|oauth/(register|token|revoke)/?$)"
 CORS_ALLOW_HEADERS = CORS_REQUEST_HEADERS
 CORS_EXPOSE_HEADERS = CORS_ANSWER_HEADERS
 
@@ -64,6 +66,7 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "corsheaders",
+    "oauth2_provider",
     "memories",
     "gateway",
     "reviews",
@@ -76,6 +79,7 @@ MIDDLEWARE = [
     "corsheaders.middleware.CorsMiddleware",
     "config.middleware.PageSecurity",
     "config.middleware.PageStatic",
+    "config.middleware.PageCompression",
     "config.middleware.PageSessions",
     "config.middleware.PageCommon",
     "config.middleware.PageCsrf",
@@ -101,58 +105,18 @@ TEMPLATES = [
     }
 ]
 
+# The library's own tables; Django's migrations want each named.
+OAUTH2_PROVIDER_APPLICATION_MODEL = "oauth2_provider.Application"
+OAUTH2_PROVIDER_GRANT_MODEL = "oauth2_provider.Grant"
+OAUTH2_PROVIDER_ACCESS_TOKEN_MODEL = "oauth2_provider.AccessToken"  # noqa: S105 - a model
+OAUTH2_PROVIDER_REFRESH_TOKEN_MODEL = "oauth2_provider.RefreshToken"  # noqa: S105 - a model
+OAUTH2_PROVIDER_ID_TOKEN_MODEL = "oauth2_provider.IDToken"  # noqa: S105 - a model
+OAUTH2_PROVIDER_DEVICE_GRANT_MODEL = "oauth2_provider.DeviceGrant"
+
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_URL = ENV.redis_url.get_secret_value()
 
-
-_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
-
-
-def _database() -> dict[str, Any]:
-    if ENV.database_url:
-        try:
-            config: dict[str, Any] = dict(
-                dj_database_url.parse(ENV.database_url, conn_max_age=0, conn_health_checks=True)
-            )
-        except (ValueError, KeyError):
-            config = {}
-        if config.get("ENGINE") != "django.db.backends.postgresql":
-            raise ConfigurationError(
-                "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
-            )
-        threads = ENV.db_threads + ENV.db_read_threads
-        if ENV.db_pool < threads + _PAGE_CONNECTIONS:
-            raise ConfigurationError(
-                f"DAYBOOK_DB_POOL is {ENV.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
-                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
-            )
-        # Pages take a connection for their request and give it back, database threads keep theirs: this process
-        # never has more than these, and a request that finds none free within the busy time is answered as overloaded.
-        config.setdefault("OPTIONS", {})["pool"] = {
-            "min_size": 0,
-            "max_size": ENV.db_pool,
-            "timeout": ENV.db_busy_seconds,
-            "max_idle": 60,
-            "num_workers": 2,
-        }
-        return config
-    return {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": owner_only(DAYBOOK_HOME / "daybook.sqlite3"),
-        "CONN_MAX_AGE": None,
-        "OPTIONS": {
-            "transaction_mode": "IMMEDIATE",
-            "timeout": ENV.db_busy_seconds,
-            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
-            "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
-            f"PRAGMA synchronous={ENV.sqlite_synchronous};",
-        },
-        # A file: an in-memory database isn't reliably shared between the threads of a live server.
-        "TEST": {"NAME": DAYBOOK_HOME / "test.sqlite3"},
-    }
-
-
-DATABASES = {"default": _database()}
+DATABASES = {"default": database(ENV, DAYBOOK_HOME)}
 
 Q_CLUSTER: dict[str, Any] = {
     "name": "daybook",
@@ -191,23 +155,32 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
-PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
 AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",  # refuses after too many failures, before a password is looked at
     "django.contrib.auth.backends.ModelBackend",
 ]
-AXES_HANDLER = "gateway.sign_in.AttemptsHandler"
+AXES_HANDLER = "gateway.accounts.sign_in.AttemptsHandler"
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
 # The order is that of AttemptsHandler.get_failures.
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"], "ip_address", "username"]
 AXES_RESET_ON_SUCCESS = True
 AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
-AXES_USERNAME_CALLABLE = "gateway.sign_in.account_name"
+AXES_USERNAME_CALLABLE = "gateway.accounts.sign_in.account_name"
 AXES_CLIENT_IP_CALLABLE = "gateway.requests.client_address"
 AXES_DISABLE_ACCESS_LOG = True  # the audit log records sign-ins
 AXES_ENABLE_ADMIN = False
 AXES_VERBOSE = False
+PASSWORDS = passwords_allowed(ENV)
+OIDC = oidc(ENV)
+MAIL = mail(ENV)  # None: no mail is sent
+if MAIL:
+    EMAIL_HOST, EMAIL_PORT, DEFAULT_FROM_EMAIL = MAIL.host, MAIL.port, MAIL.sender
+    EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = MAIL.user, MAIL.password
+    EMAIL_USE_TLS, EMAIL_USE_SSL = MAIL.starttls, MAIL.tls
+    EMAIL_TIMEOUT = 10
+PASSWORD_RESET_TIMEOUT = 3600
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/login/"
@@ -228,7 +201,9 @@ SILENCED_SYSTEM_CHECKS = [
     "security.W001",
     "security.W002",
     "security.W003",
-    # The middleware of django-axes only answers a refused sign-in; gateway.sign_in does, with the sign-in page.
+    # Apps on a person's own computer are called back at http://127.0.0.1; gateway.oauth refuses other http.
+    "oauth2_provider.W008",
+    # The middleware of django-axes only answers a refused sign-in; gateway.accounts.sign_in does, with the page.
     "axes.W002",
 ]
 
@@ -252,7 +227,17 @@ os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-SERVESTATIC_USE_FINDERS = True
+STATICFILES_FINDERS = [
+    "config.joined_files.JoinedFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+]
+# Where config.assets prepares them.
+STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "config.assets.AssetStorage", "OPTIONS": {"file_permissions_mode": 0o600}},
+}
+SERVESTATIC_KEEP_ONLY_HASHED_FILES = True
 SERVESTATIC_ALLOW_ALL_ORIGINS = False
 
 LOGGING = logging_config(ENV.log)
@@ -291,6 +276,7 @@ SNAPSHOT_IDLE_SECONDS = ENV.snapshot_idle_seconds
 # How often a process that holds caches looks for what was forgotten in others; 0: never (tests).
 INVALIDATION_SECONDS = 0.5
 UPSTREAM_READ_SECONDS = 30.0
+WEBHOOKS_PRIVATE = ENV.webhooks_private
 NOTIFICATION_DAYS = ENV.notification_days
 UNDO_DAYS = ENV.undo_days
 REVOKED_KEY_DAYS = ENV.revoked_key_days
@@ -304,6 +290,8 @@ PUSH_POLL_SECONDS = ENV.push_poll_seconds
 REVIEW_TOKENS = ENV.review_tokens
 REVIEW_STEPS = ENV.review_steps
 REVIEW_ATTEMPTS = ENV.review_attempts
+ALERTS_MAIL = split_list(ENV.alerts_mail)
+ALERTS_URL = ENV.alerts_url.get_secret_value()
 REVIEWS_PER_DAY = ENV.reviews_per_day
 REVIEW_TOKENS_PER_DAY = ENV.review_tokens_per_day
 APPROVAL_DAYS = ENV.approval_days

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Protocol, Self
 
 from config.processes import SignalInbox, is_stop
 
@@ -50,6 +50,52 @@ def ending(returncode: int) -> str:
     return f"killed by {signal.Signals(-returncode).name}" if returncode < 0 else f"exit code {returncode}"
 
 
+class _Child(Protocol):
+    """What subprocess.Popen can do, as far as it is needed here."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def terminate(self) -> None: ...
+    def wait(self) -> int: ...
+
+
+class _Adopted:
+    """A child that was started by the program that this process was before."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Return how it ended; None while it lives."""
+        return self._look(os.WNOHANG)
+
+    def wait(self) -> int:
+        """Return how it ended, once it has."""
+        code = self._look(0)
+        assert code is not None
+        return code
+
+    def terminate(self) -> None:
+        """Ask it to end, unless it has."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def _look(self, options: int) -> int | None:
+        if self._code is None:
+            pid, status = os.waitpid(self.pid, options)
+            self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
+
+
+def start(command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start a child in a session of its own, so that Ctrl-C reaches only us."""
+    return subprocess.Popen(  # noqa: S603 - the command is ours
+        command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
+    )
+
+
 class Supervisor:
     """Children by name; a context manager that leaves none of them running.
 
@@ -58,7 +104,7 @@ class Supervisor:
     def __init__(self, *, tell: Callable[[str], None], grace: float = GRACE_SECONDS) -> None:
         self._tell = tell
         self._grace = grace
-        self._children: dict[str, subprocess.Popen[bytes]] = {}
+        self._children: dict[str, _Child] = {}
         hang_up = [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
         self._inbox = SignalInbox(signal.SIGINT, signal.SIGTERM, signal.SIGCHLD, *hang_up)
 
@@ -69,12 +115,14 @@ class Supervisor:
         self.stop()
 
     def start(self, name: str, command: Sequence[str], *, env: Mapping[str, str], pass_fds: Sequence[int] = ()) -> int:
-        """Start a child in a session of its own, so that Ctrl-C reaches only us. Returns its process id."""
-        child = subprocess.Popen(  # noqa: S603 - the command is ours
-            command, env=env, pass_fds=pass_fds, start_new_session=True, stdin=subprocess.DEVNULL
-        )
+        """Start a child, and look after it. Returns its process id."""
+        child = start(command, env=env, pass_fds=pass_fds)
         self._children[name] = child
         return child.pid
+
+    def adopt(self, name: str, pid: int) -> None:
+        """Look after a child of this process that was started before."""
+        self._children[name] = _Adopted(pid)
 
     def watch(
         self, *, probe: Callable[[], Readiness], on_ready: Callable[[], None], within: float = READY_SECONDS

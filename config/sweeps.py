@@ -3,9 +3,11 @@ at once. Each ends what was left behind (lost jobs, expired leases, old rows); c
 
 from collections.abc import Callable
 
-from gateway.sweep import accounts_sweep, runs_sweep
+from gateway.sweep import accounts_sweep, runs_sweep, sessions_sweep
+from gateway.webhooks.delivery import webhooks_sweep
 from memories.forgetting import forgetting_sweep
 from memories.sweep import memories_sweep
+from reviews.alerts import alerts_sweep
 from reviews.consolidation.triggers import consolidation_sweep
 from reviews.sweep import reviews_sweep
 
@@ -13,9 +15,12 @@ Sweep = Callable[[], None]
 
 SWEEPS: tuple[Sweep, ...] = (
     runs_sweep,
+    webhooks_sweep,
     reviews_sweep,
     consolidation_sweep,
     memories_sweep,
     forgetting_sweep,
+    sessions_sweep,
     accounts_sweep,
+    alerts_sweep,
 )

@@ -3,20 +3,25 @@
 from django.contrib import admin
 from django.contrib.auth import views as auth_views
 from django.urls import path
+from django.views.generic import RedirectView
 
 from config import health
 from config.api import api, v1
 from config.metrics import metrics
-from gateway import sign_in
-from gateway.chat import account
+from gateway.accounts import invitation_page, openid, password_reset, sign_in
+from gateway.chat import account, account_apps, account_logins
 from gateway.chat import views as chat
+from gateway.chat.installed import manifest
 from gateway.mcp.api import mcp
+from gateway.oauth import consent, endpoints, metadata, registration
 from memories.page import views as memories
 from reviews.page import views as reviews
 
+handler404 = "config.middleware.page_missing"
 handler500 = "config.middleware.page_failed"
 urlpatterns = [
     path("", chat.chat, name="chat"),
+    path("manifest.webmanifest", manifest, name="manifest"),
     path("new/", chat.chat_new, name="chat-new"),
     path("c/<uuid:session_id>/", chat.chat_session, name="chat-session"),
     path("c/<uuid:session_id>/attached/<int:seq>/<int:index>/", chat.chat_attachment, name="chat-attachment"),
@@ -41,15 +46,35 @@ urlpatterns = [
     path("account/time-zone/", account.time_zone),
     path("account/keys/", account.key_create),
     path("account/keys/<uuid:key_id>/revoke/", account.key_revoke),
+    path("account/apps/<uuid:key_id>/disconnect/", account_apps.app_end),
     path("account/delete/", account.delete),
     path("account/deleting/<uuid:erasure_id>/", account.deleting, name="account-deleting"),
+    path("account/logins/end/", account_logins.others_end),
+    path("account/logins/<uuid:login_id>/end/", account_logins.login_end),
     path("login/", sign_in.SignIn.as_view(), name="login"),
+    path("login/sso/", openid.openid_begin, name="openid-begin"),
+    path("login/sso/callback/", openid.openid_callback, name="openid-callback"),
+    path("password/forgotten/", password_reset.password_forgotten, name="password-forgotten"),
+    path(
+        "password/forgotten/<uidb64>/<token>/",
+        password_reset.NewPassword.as_view(),
+        name="password_reset_confirm",
+    ),
+    path("invitation/<str:token>/", invitation_page.invitation, name="invitation"),
     path("logout/", auth_views.LogoutView.as_view(), name="logout"),
     path("admin/login/", sign_in.admin_sign_in),
+    path("admin/password_change/", RedirectView.as_view(url="/account/")),
     path("admin/", admin.site.urls),
     path("api/", api.urls),
     path("v1/", v1.urls),
     path("mcp", mcp.urls),
+    path(".well-known/oauth-protected-resource", metadata.protected_resource),
+    path(".well-known/oauth-protected-resource/mcp", metadata.protected_resource),
+    path(".well-known/oauth-authorization-server", metadata.authorization_server),
+    path("oauth/register", registration.register),
+    path("oauth/authorize", consent.authorize),
+    path("oauth/token", endpoints.token),
+    path("oauth/revoke", endpoints.revoke),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("metrics", metrics),

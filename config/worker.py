@@ -10,6 +10,7 @@ from multiprocessing.connection import wait
 from django.conf import settings
 from django.db import close_old_connections, connections
 from django_q.cluster import Cluster
+from django_q.conf import Conf
 
 from config import heartbeat
 from config.processes import SignalInbox, forks_die_with_parent, is_stop
@@ -77,8 +78,11 @@ class SweepLoop:
         heartbeat.end(self.worker_id)
 
 
-def run_worker() -> int:
-    """Work until SIGTERM or SIGINT. Returns the exit code: 1 if queue or sweeps ended by themselves."""
+def run_worker(processes: int | None = None) -> int:
+    """Work until SIGTERM or SIGINT, with so many processes (DAYBOOK_WORKERS). Returns the exit code: 1 if queue or
+    sweeps ended by themselves."""
+    if processes is not None:
+        Conf.WORKERS = Conf.QUEUE_LIMIT = processes
     forks_die_with_parent()
     known.sync()  # the queue's processes inherit it
     settle_worker()

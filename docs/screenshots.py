@@ -97,12 +97,14 @@ def talk(browser: Browser, daybook: Daybook) -> None:
     page = signed_in(browser, "light", WIDE)
     page.goto(f"{ADDRESS}/new/")
     daybook.script("review-model", *story.REVIEW)
-    for said, steps in story.TURNS:
+    for number, (said, steps) in enumerate(story.TURNS, start=1):
         daybook.script("main-model", *steps)
         page.fill("#message", said)
         page.keyboard.press("Enter")
-        page.wait_for_selector("article[aria-busy=true]")
-        page.wait_for_selector("article[aria-busy=true]", state="detached")
+        # An answer may be complete before anybody sees that it was begun.
+        page.wait_for_function(
+            "count => document.querySelectorAll('.turn[data-state=completed]').length >= count", arg=number
+        )
         if said == story.TURNS[0][0]:
             call("PATCH", f"/api/sessions/{page.url.rstrip('/').rpartition('/')[2]}", {"title": story.TITLE})
             page.reload()
@@ -192,7 +194,7 @@ def running() -> Iterator[Daybook]:
         command = [sys.executable, str(REPO / "manage.py"), "up"]
         process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)  # noqa: S603 - our own command
         try:
-            eventually(is_ready, within=90, saying="The start of Daybook")
+            eventually(is_ready, within=300, saying="The start of Daybook")
             yield Daybook(upstream, environment)
         finally:
             process.terminate()

@@ -1,5 +1,6 @@
 from django.apps import AppConfig
 from django.contrib.auth.signals import user_logged_in, user_logged_out
+from django.db.models.signals import post_migrate  # noqa: TID251 - one of the command, not of a model
 
 
 class GatewayConfig(AppConfig):
@@ -8,23 +9,30 @@ class GatewayConfig(AppConfig):
 
     def ready(self) -> None:
         # Models can be imported only now.
+        from gateway.accounts.sign_in import signed_in, signed_out
         from gateway.chat.session_names import names
-        from gateway.keys import key_facts
+        from gateway.keys import key_facts, key_names
+        from gateway.oauth.connections import erase_tokens
         from gateway.portability import erase_traces, export_conversations
-        from gateway.sign_in import signed_in, signed_out
+        from gateway.runs.imported import STORE
+        from gateway.sessions.message_index import triggers_ensure
         from gateway.sockets import close_login
         from gateway.thread_reader import read_turns
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
+        from memories.imports.conversations import register_conversations
         from memories.portability import register_exporter
-        from memories.provenance import register_names
+        from memories.provenance import register_keys, register_names
         from memories.threads import register_reader
 
         register_reader(read_turns)
+        register_conversations(STORE)
         on_health(key_facts)
         register_names(names)
+        register_keys(key_names)
         user_logged_out.connect(close_login, dispatch_uid="gateway.sockets")
-        user_logged_in.connect(signed_in, dispatch_uid="gateway.sign_in")
-        user_logged_out.connect(signed_out, dispatch_uid="gateway.sign_in")
+        user_logged_in.connect(signed_in, dispatch_uid="gateway.accounts.sign_in")
+        user_logged_out.connect(signed_out, dispatch_uid="gateway.accounts.sign_in")
         register_exporter("conversations", export_conversations)
-        register_eraser(Eraser(erase=erase_traces))
+        register_eraser(Eraser(erase=erase_traces, leave=erase_tokens))
+        post_migrate.connect(triggers_ensure, sender=self, dispatch_uid="gateway.sessions.message_index")

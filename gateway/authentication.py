@@ -3,7 +3,7 @@ owner; the layers below do not know Django users."""
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -16,20 +16,27 @@ from django.utils import timezone
 from ninja.security.base import AuthBase
 from ninja.utils import check_csrf
 
-from gateway.key_uses import note_use
-from gateway.keys import end_user_mixed, key_find, key_hash, key_limits
+from gateway.keys import end_user_mixed, key_ceilings, key_find, key_hash, key_limits
+from gateway.limits.allowances import note_tokens
+from gateway.limits.key_uses import note_use
+from gateway.limits.rates import count_request
 from gateway.models import ApiKey
-from gateway.rates import count_request
+from gateway.oauth.connections import token_find, token_hash
+from gateway.oauth.tokens import WRITE
 from memories.caller import Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import Forbidden, Unauthorized, UnsupportedMediaType
+from memories.imports.formats import IMPORT_TYPES
 from memories.services import FirstSight, owner_for_end_user, owner_for_user
 
 T = TypeVar("T")
 END_USER_HEADERS = {"x-daybook-user": "daybook", "x-openwebui-user-id": "openwebui"}
+_IMPORT = "/api/import"
+_LINES = "application/x-ndjson"
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 # What only looks, although its words come in a body.
 _LOOKS = frozenset({"/api/memories/search"})
+UNKNOWN_TOKEN = "This access token is not known here, or it has expired or was revoked."  # noqa: S105 - words
 _CACHE_SECONDS = 60.0
 _CACHE_SIZE = 10_000
 _USE_SECONDS = 60.0
@@ -95,6 +102,31 @@ async def caller_by_key(request: HttpRequest, *, cached: bool) -> Caller:
     return known.caller
 
 
+async def caller_by_token(plain: str, resource: str) -> Caller:
+    """Return the caller of an access token that is for this resource. Nothing is remembered of tokens, so one that was
+    revoked is refused at once. Raises Unauthorized, RateLimited."""
+    caller, requests_per_minute = await in_read_thread(_find_token, plain, resource)
+    await count_request(str(caller.key_id), requests_per_minute)
+    return caller
+
+
+def _find_token(plain: str, resource: str) -> tuple[Caller, int]:
+    found = token_find(token_hash(plain))
+    if found is None or found.resources != [resource]:
+        raise Unauthorized(UNKNOWN_TOKEN)
+    key = found.key
+    _note_use(key)
+    caller = Caller(
+        owner_id=key.owner_id,
+        actor=f"key:{key.pk}",
+        key_id=key.pk,
+        limits=key_limits(key),
+        read_only=key.read_only or WRITE not in found.scopes,
+        app=True,
+    )
+    return caller, key.requests_per_minute
+
+
 def find_caller(sha256: str, namespace: str, external_id: str) -> Caller:
     """Look a key up. Raises Unauthorized, Forbidden."""
     return _find(sha256, namespace, external_id)[0]
@@ -118,19 +150,24 @@ def _find(sha256: str, namespace: str, external_id: str, *, write: bool = True) 
     key = key_find(sha256)
     if key is None:
         raise Unauthorized("This API key is not known here, or it has expired or was revoked.")
-    if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
-        note_use(key.pk)
+    _note_use(key)
     owner_id, remembers = _owner_of(key, namespace, external_id, write=write)
     caller = Caller(
         owner_id=owner_id,
         actor=f"key:{key.pk}",
         key_id=key.pk,
         limits=key_limits(key),
+        ceilings=key_ceilings(key),
         read_only=key.read_only,
         trusted=key.trusted,
         remembers=remembers,
     )
     return caller, key.requests_per_minute
+
+
+def _note_use(key: ApiKey) -> None:
+    if key.last_used_at is None or (timezone.now() - key.last_used_at).total_seconds() > _USE_SECONDS:
+        note_use(key.pk)
 
 
 def _owner_of(key: ApiKey, namespace: str, external_id: str, *, write: bool) -> tuple[UUID, bool]:
@@ -150,18 +187,23 @@ def find_caller_by_cookie(request: HttpRequest, *, write: bool = True) -> Caller
     request.session = SessionStore(request.COOKIES.get(settings.SESSION_COOKIE_NAME))
     user = get_user(request)
     if not user.is_authenticated or not user.is_active:
-        raise Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")
+        raise Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")
     owner = owner_for_user(user, write=write)
     return Caller(owner_id=owner.pk, actor=f"user:{user.pk}")
 
 
-def require_json(request: HttpRequest, *, also: str = "") -> None:
-    """Raises UnsupportedMediaType for a body that is not JSON."""
+def require_json(request: HttpRequest, *, also: Collection[str] = ()) -> None:
+    """Raises UnsupportedMediaType for a body that is neither JSON nor of the types `also`."""
     if request.method not in _WRITES or not request.body:
         return
     kind = (request.content_type or "").lower()
-    if kind != "application/json" and not kind.endswith("+json") and kind != also:
+    if kind != "application/json" and not kind.endswith("+json") and kind not in also:
         raise UnsupportedMediaType("Send JSON with Content-Type: application/json.")
+
+
+def _also(request: HttpRequest) -> Collection[str]:
+    """Return what a body of the native API may be beside JSON: an import is a file."""
+    return (_LINES, *IMPORT_TYPES) if request.path_info.rstrip("/") == _IMPORT else (_LINES,)
 
 
 def require_writer(caller: Caller) -> None:
@@ -178,8 +220,11 @@ class KeyAuth(AuthBase):
     is_async = True
 
     async def __call__(self, request: HttpRequest) -> Caller:
-        caller = await caller_by_key(request, cached=request.method == "POST")
+        asks = request.method == "POST"
+        caller = await caller_by_key(request, cached=asks)
         require_json(request)
+        if not asks:  # else this is looked at before a model is asked
+            await note_tokens(caller)
         return caller
 
 
@@ -199,14 +244,14 @@ class NativeAuth(AuthBase):
     async def __call__(self, request: HttpRequest) -> Caller:
         if given_key(request.headers.get):
             caller = await caller_by_key(request, cached=False)
-            require_json(request, also="application/x-ndjson")
+            require_json(request, also=_also(request))
             if request.method in _WRITES and request.path_info not in _LOOKS:
                 require_writer(caller)
             return caller
         caller = await _look_up(find_caller_by_cookie, request)
         if refused := check_csrf(request):
             raise Forbidden(f"The CSRF token is missing or wrong. Reload the page. ({refused.status_code})")
-        require_json(request, also="application/x-ndjson")
+        require_json(request, also=_also(request))
         return caller
 
 

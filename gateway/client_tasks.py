@@ -1,86 +1,155 @@
-"""Tasks that chat clients send for themselves: a title for the chat, tags, follow-up questions, search queries. They
-are not turns of a conversation; gateway.passthrough answers them without session, memory or counting. Known by the
-clients' own prompts, as they were in November 2026; a person who asks for a title in their own words is not meant."""
+"""Requests that clients make for themselves: a title for the chat, tags, follow-up questions, summaries. They are not
+turns of a conversation; gateway.passthrough answers them without session, memory or counting.
 
+A client may say so itself, in a header or in `metadata`. Otherwise a request is recognised by the words that
+client_tasks.toml lists, together with a second sign in its structure. What is in doubt is a turn: a person may ask for
+a title, too. Reasons: docs/decisions/0035-tasks-of-clients.md."""
+
+import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 from gateway.runs.fingerprint import text_of
+from gateway.runs.wrappers import without_reminders
 
-# Prompts are long only because they hold the conversation; what tells them stands at their beginning.
-_HEAD = 2000
+Message = dict[str, Any]
+_FILE = Path(__file__).with_suffix(".toml")
+# The words stand at the beginning or the end; between them these prompts hold the conversation.
+_HEAD, _TAIL = 4_000, 200
+_TINY = 64  # tokens
+_INSTRUCTING = frozenset({"system", "developer"})
+_MEMORY_TOOLS = frozenset({"set_memory", "delete_memory"})
 _TASK_KEYS = ("task", "task_name", "request_type")
 _TASKS = re.compile(
-    r"(?:^|_)(?:titles?|tags?|follow_?ups?|emoji|queries|query|autocomplete|moa|image_prompt)(?:_|$)", re.IGNORECASE
+    r"(?:^|_)(?:titles?|tags?|follow_?ups?|emoji|queries|query|autocomplete|moa|image_prompt|function_calling|compaction)"
+    r"(?:_|$)",
+    re.IGNORECASE,
 )
-_USER_PROMPTS = tuple(
-    re.compile(pattern, re.IGNORECASE | re.DOTALL)
-    for pattern in (
-        # Open WebUI: title, tags, follow-ups, search queries, image prompts, completion while typing.
-        r"^\s*### Task:\s.{0,1900}?(?:### (?:Guidelines|Output|Instructions|Chat History)\b|<chat_history>|<type>)",
-        # Open WebUI: emoji for a spoken answer, and the merging of several models' answers.
-        r"^\s*Your task is to reflect the speaker's likely facial expression through a fitting emoji",
-        r"^\s*You have been provided with a set of responses from various models to the latest user query:",
-        # LibreChat.
-        r"^\s*(?:Provide|Please generate) a concise, 5-word-or-less title for the conversation",
-        r"^\s*Analyze this conversation and provide:\s*1\. The detected language",
-        # NextChat.
-        r"^\s*Please generate a four to five word title summarizing our conversation",
-        r"^\s*Summarize the discussion briefly in 200 words or less to use as a prompt for future context",
-        # Chatbox.
-        r"^\s*Based on the chat history, give this conversation a name\b",
+# Headers by which clients say what a request is for, and the values that are no turns.
+_SAID: dict[str, frozenset[str]] = {
+    "x-claude-code-request-class": frozenset({"auxiliary", "compaction"}),
+    "x-openai-subagent": frozenset({"compact", "memory_consolidation"}),
+}
+CODEX_METADATA = "x-codex-turn-metadata"
+_CODEX_KINDS = frozenset({"prewarm", "compaction", "memory"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """A known request of a client; see client_tasks.toml. Words are folded."""
+
+    where: str
+    starts: tuple[str, ...]
+    holds: tuple[str, ...]
+    ends: tuple[str, ...]
+    signs: tuple[frozenset[str], ...]
+
+    def fits(self, head: str, tail: str, signs: frozenset[str]) -> bool:
+        """Return True if a message with this folded beginning and end, in a request with these signs, is one."""
+        return (
+            any(wanted <= signs for wanted in self.signs)
+            and (not self.starts or head.startswith(self.starts))
+            and all(words in head for words in self.holds)
+            and (not self.ends or tail.endswith(self.ends))
+        )
+
+
+def is_client_task(
+    messages: Sequence[Message],
+    *,
+    headers: Mapping[str, str],
+    metadata: Mapping[str, Any],
+    tools: Sequence[Message] = (),
+    stream: bool = False,
+    max_tokens: Any = None,
+) -> bool:
+    """Return True if a request is one that the client makes for itself. `messages` has at least one entry."""
+    if _is_said(headers, metadata):
+        return True
+    signs = _signs(messages, tools, stream=stream, max_tokens=max_tokens)
+    for where, message in _places(messages):
+        text = without_reminders(text_of(message.get("content")))
+        head, tail = _folded(text[:_HEAD]), _folded(text[-_TAIL:])
+        if any(known.where == where and known.fits(head, tail, signs) for known in known_requests()):
+            return True
+    return False
+
+
+def _places(messages: Sequence[Message]) -> Iterator[tuple[str, Message]]:
+    """Yield what is asked for last, as `user`, and the first instruction, as `system`. What follows what is asked for
+    are steps of a loop of tools, and reminders in system messages."""
+    if messages[0].get("role") in _INSTRUCTING:
+        yield "system", messages[0]
+    for message in reversed(messages):
+        if message.get("role") == "user" or message.get("role") in _INSTRUCTING:
+            yield "user", message
+        if message.get("role") == "user":
+            return
+
+
+@cache
+def known_requests() -> tuple[Known, ...]:
+    """Return what client_tasks.toml lists."""
+    with _FILE.open("rb") as file:
+        rows = tomllib.load(file)["request"]
+    return tuple(
+        Known(
+            where=row["where"],
+            signs=tuple(frozenset(sign.split("+")) for sign in row["signs"]),
+            **{name: tuple(map(_folded, row.get(name, ()))) for name in ("starts", "holds", "ends")},
+        )
+        for row in rows
     )
-)
-# These prompts come as a system message, with the conversation in one user message.
-_SYSTEM_PROMPTS = (
-    *_USER_PROMPTS,
-    re.compile(r"^\s*You are a (?:professional )?(?:conversation summarizer|title generator)\b", re.IGNORECASE),
-    re.compile(r"^\s*You (?:will |need to )?generate (?:a )?(?:short|concise|brief)[^.\n]{0,40} title", re.IGNORECASE),
-)
-
-# Claude Code's, which come with the whole conversation and its tools, and those before its only message.
-_CODE_USER_PROMPTS = (
-    re.compile(r"^\s*\[SUGGESTION MODE:"),
-    re.compile(r"^\s*<policy_spec>"),
-    re.compile(r"^\s*Your task is to create a detailed summary of the conversation so far\b"),
-)
-_CODE_SYSTEM_PROMPTS = (
-    re.compile(r"\bsentence-case title\b"),
-    re.compile(r"\bAnalyze if this message indicates a new conversation topic\b"),
-)
-_CODE_CLASSES = frozenset({"auxiliary", "compaction"})
 
 
-def is_client_task(messages: Sequence[dict[str, Any]], metadata: dict[str, Any]) -> bool:
-    """Return True if the request is a task of the client: `metadata.task` says so, or the client's own prompt is the
-    last user message, at the end of the conversation, or before its only message."""
+def _is_said(headers: Mapping[str, str], metadata: Mapping[str, Any]) -> bool:
+    """Return True if the client says that it asks for itself."""
     if any(isinstance(metadata.get(key), str) and _TASKS.search(metadata[key]) for key in _TASK_KEYS):
         return True
-    said = [message for message in messages if message.get("role") in {"user", "assistant"}]
-    users = [message for message in said if message["role"] == "user"]
-    if users and _matches(_USER_PROMPTS, users[-1]):
+    if _TASKS.search(headers.get("x-openwebui-task", "")):
         return True
-    last = messages[-1] if messages else {}
-    if last.get("role") == "system" and _matches(_USER_PROMPTS, last):
+    if any(headers.get(name, "").lower() in values for name, values in _SAID.items()):
         return True
-    return len(said) == 1 and messages[0].get("role") == "system" and _matches(_SYSTEM_PROMPTS, messages[0])
+    return _codex_kind(headers.get(CODEX_METADATA) or metadata.get(CODEX_METADATA)) in _CODEX_KINDS
 
 
-def is_code_task(messages: Sequence[dict[str, Any]], *, request_class: str, max_tokens: Any, tools: bool) -> bool:
-    """Return True if the request is a task of Claude Code: its header says so, its own prompt is the last message or
-    stands before the only one, or a lone message without tools may be answered with one token, to see whether it is."""
-    if request_class in _CODE_CLASSES:
-        return True
-    said = [message for message in messages if message.get("role") in {"user", "assistant"}]
-    users = [message for message in said if message["role"] == "user"]
-    if users and _matches(_CODE_USER_PROMPTS, users[-1]):
-        return True
-    alone = len(said) == 1 and not tools
-    instructed = messages[0].get("role") == "system" and _matches(_CODE_SYSTEM_PROMPTS, messages[0])
-    return alone and (max_tokens == 1 or instructed)
+def _codex_kind(given: Any) -> str:
+    """Return what Codex says that a request is for: `turn`, `compaction` and so on."""
+    try:
+        said = json.loads(given) if isinstance(given, str) else None
+    except ValueError:
+        return ""
+    return str(said.get("request_kind", "")) if isinstance(said, dict) else ""
 
 
-def _matches(prompts: Sequence[re.Pattern[str]], message: dict[str, Any]) -> bool:
-    head = text_of(message.get("content"))[:_HEAD]
-    return any(pattern.search(head) for pattern in prompts)
+def _signs(messages: Sequence[Message], tools: Sequence[Message], *, stream: bool, max_tokens: Any) -> frozenset[str]:
+    said = sum(
+        message.get("role") == "user" or (message.get("role") == "assistant" and not message.get("tool_calls"))
+        for message in messages
+    )
+    names = {_tool_name(tool) for tool in tools}
+    signs = {
+        "single": said == 1,
+        "history": said > 1,
+        "no_tools": not tools,
+        "not_streamed": not stream,
+        "one_token": max_tokens == 1,
+        "tiny": isinstance(max_tokens, int) and max_tokens <= _TINY,
+        "memory_tools": bool(names) and names <= _MEMORY_TOOLS,
+        "whole": True,
+    }
+    return frozenset(name for name, there in signs.items() if there)
+
+
+def _tool_name(tool: Message) -> str:
+    function = tool.get("function")
+    return str(function.get("name", "")) if isinstance(function, dict) else ""
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.split()).casefold()

@@ -4,7 +4,7 @@ out is registered here and by the layers above when Django starts. A handler wor
 are stored after it."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -25,9 +25,11 @@ from gateway.command_syntax import (
 from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Session
 from gateway.runs import fingerprint
+from gateway.runs.candidates import Finding, find_session
 from gateway.runs.context import AgentConfig
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.resolve import V1Request, session_of
+from gateway.runs.requested import V1Request
+from gateway.runs.resolve import session_of
 from gateway.services import require_active, session_get
 from memories.batches import Slices
 from memories.book_views import BookState
@@ -124,13 +126,13 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
+    # What was said before the command names the session, as if the next message stood in its place.
+    instead = {"role": "user", "content": f"A command stood here: {uuid7()}"}
+    before = replace(request, messages=(*without_commands(request.messages), instead))
+    conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
+    finding = find_session(caller, before) if conversation.turns_before else Finding()
     with transaction.atomic():
-        before = without_commands(request.messages)
-        # What was said before the command names the session, as if the next message stood in its place.
-        conversation = fingerprint.read_conversation(
-            caller.owner_id, agent.name, [*before, {"role": "user", "content": f"A command stood here: {uuid7()}"}]
-        )
-        session = session_of(caller, agent, request, conversation)
+        session = session_of(caller, agent, before, conversation, finding)
         if session._state.adding:
             session.save(force_insert=True)
         said = _last_said(request.messages)
@@ -144,7 +146,9 @@ def stored_command(
     """Return a command's turn from its rows, or None."""
     if session_id is None or turn_id is None:
         return None
-    rows = Message.objects.filter(owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND)
+    rows = Message.objects.filter(
+        owner_id=owner_id, session_id=session_id, kind=Message.Kind.COMMAND, session__deleted_at=None
+    )
     rows = limits.filter(rows, agent="session__agent__name")
     said = rows.filter(pk=turn_id, role=Message.Role.USER).select_related("session__agent").first()
     answer = rows.filter(seq=said.seq + 1).first() if said else None

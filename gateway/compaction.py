@@ -22,7 +22,7 @@ from gateway.models import Compaction, Session
 from gateway.runs.closing import COMPACTION_SHARE
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import text_of
-from gateway.runs.window import as_openai, window_rows
+from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.tokens import estimate
 from memories.database import in_thread
 from memories.errors import DomainError
@@ -139,6 +139,7 @@ def compact_session(session_id: str) -> None:
         return
     agent = agent_settings(session.agent)
     summary, rows = window_rows(session)
+    parts_read(rows)
     messages = [as_openai(row) for row in rows]
     asked = _asked(agent)
     if estimate(messages, asked) <= agent.context_token_limit * (COMPACTION_SHARE - SUMMARY_SHARE):

@@ -10,11 +10,11 @@ from uuid import UUID
 from django.conf import settings
 
 from gateway.agents.model_choice import BackgroundModels, embedding_upstream, may_embed
-from gateway.jobs import Throttle, enqueue_books, run_async
+from gateway.jobs import Throttle, enqueue, enqueue_books, run_async
 from gateway.upstream import embed
 from memories.errors import DomainError
 from memories.models import Book
-from memories.vectors import missing_vectors, vectors_store
+from memories.vectors import known_vectors, missing_vectors, packed, vectors_store
 
 logger = logging.getLogger("daybook.embeddings")
 
@@ -40,29 +40,41 @@ def embed_book(book_id: str) -> int:
     rows = list(BackgroundModels.now(book.name).embeddable(missing, "book__name").order_by("number")[:BATCH])
     if not rows:
         return 0
-    texts = [" ".join((row.content, *row.keywords)) for row in rows]
+    keys = {row.pk: row.content_key for row in rows}
+    known = known_vectors(book.owner_id, list(keys.values()))
+    asked = {row.content_key: row.content for row in rows if row.content_key not in known}
     try:
-        vectors = run_async(_in_time(texts, settings.COMPACTION_SECONDS))
+        if asked:
+            made = run_async(_in_time(list(asked.values()), settings.EMBEDDING_MODEL, settings.COMPACTION_SECONDS))
+            known |= dict(zip(asked, map(packed, made), strict=True))
     except (DomainError, TimeoutError) as error:
         logger.warning("no vectors for a batch of book %s: %s", book.pk, type(error).__name__)
         return 0
-    keys = {row.pk: row.content_key for row in rows}
-    return vectors_store(book, dict(zip(keys, vectors, strict=True)), keys)
+    stored = vectors_store(book, {pk: known[key] for pk, key in keys.items()}, keys)
+    left = missing.count()
+    logger.info("book %s: %d vectors stored, %d memories are left", book.pk, stored, left)
+    if left and stored:
+        enqueue(TASK, book.pk)
+    return stored
 
 
-async def query_vector(text: str, *, upstreams: Collection[str]) -> tuple[list[float] | None, dict[str, str]]:
+async def query_vector(
+    text: str, *, upstreams: Collection[str], model: str = ""
+) -> tuple[list[float] | None, dict[str, str]]:
     """Return the vector of a query of a turn whose agent is on `upstreams`, or None, and what the run's trace says of
-    it. An embedding model must be configured."""
+    it. `model` is that of the book's vectors; "" is the configured one, and there must be one."""
     if not may_embed(upstreams):
         return None, {"embedding": "other_upstream"}
     try:
-        return (await _in_time([text], settings.EMBEDDING_SECONDS))[0], {"embedding": "ok"}
+        return (await _in_time([text], model or settings.EMBEDDING_MODEL, settings.EMBEDDING_SECONDS))[0], {
+            "embedding": "ok"
+        }
     except TimeoutError:
         return None, {"embedding": "timeout"}
     except DomainError as error:
         return None, {"embedding": error.code}
 
 
-async def _in_time(texts: Sequence[str], seconds: float) -> list[list[float]]:
+async def _in_time(texts: Sequence[str], model: str, seconds: float) -> list[list[float]]:
     async with asyncio.timeout(seconds):
-        return await embed(embedding_upstream(), settings.EMBEDDING_MODEL, texts)
+        return await embed(embedding_upstream(), model, texts)

@@ -138,14 +138,16 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
     version, agent = (context.agent.version, context.compaction_epoch), context.agent.settings
     with contained("snapshot", trace):
         found = snapshots.warm(context.session_id, book, version)
+        limits = {"max_memories": agent.max_inject_memories, "char_limit": agent.frozen_char_limit}
+        if found is None and not guidance_tokens(context.agent):
+            found = snapshots.from_view(context.session_id, book, version, **limits)
         if found is None:
             found = await in_read_thread(
                 snapshots.build,
                 context.session_id,
                 book,
                 version,
-                max_memories=agent.max_inject_memories,
-                char_limit=agent.frozen_char_limit,
+                **limits,
                 guidance_tokens=guidance_tokens(context.agent),
             )
         trace["snapshot"] = _as_of(found)
@@ -221,7 +223,7 @@ async def _search_terms(
     if not settings.EMBEDDING_MODEL:
         keywords, vector = await _keywords(context), None
     else:
-        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, trace))
+        keywords, vector = await asyncio.gather(_keywords(context), _vector(context, snapshot.view.vector_model, trace))
     if keywords.trace:
         trace["keywords"] = keywords.trace
         fallback = keywords.trace.get("fallback", "ok")
@@ -229,9 +231,13 @@ async def _search_terms(
     return keywords, vector
 
 
-async def _vector(context: TurnContext, trace: dict[str, Any]) -> Sequence[float] | None:
+async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Sequence[float] | None:
     with contained("embedding", trace):
-        vector, outcome = await query_vector(context.user_text, upstreams=agent_upstreams(context.agent.settings))
+        vector, outcome = await query_vector(
+            context.user_text,
+            upstreams=agent_upstreams(context.agent.settings),
+            model=model,
+        )
         trace |= outcome
         state = outcome["embedding"]
         recall_lanes["embedding", state if state in {"ok", "timeout"} else "failed"] += 1

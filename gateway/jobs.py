@@ -39,13 +39,14 @@ _runner: asyncio.Runner | None = None
 # ---- To the queue ----------------------------------------------------------------------------------------------------
 
 
-def enqueue(task: str, job_id: UUID, *, timeout: int | None = None) -> None:
+def enqueue(task: str, job_id: UUID | str, *more: str, timeout: int | None = None) -> None:
     """Hand a job to the queue: within the transaction on the database broker, after it where the queue is Redis.
-    `timeout` in seconds is a backstop above the job's own; without it the queue's default holds."""
+    `more` are further arguments of the task. `timeout` in seconds is a backstop above the job's own; without it the
+    queue's default holds."""
     options: dict[str, Any] = {"ack_failure": True, "save": False} | ({"timeout": timeout} if timeout else {})
-    job = partial(async_task, task, str(job_id), q_options=options)
+    job = partial(async_task, task, str(job_id), *more, q_options=options)
     if settings.REDIS_URL:
-        transaction.on_commit(lambda: redis_calls.submit((task, job_id), job), robust=True)
+        transaction.on_commit(lambda: redis_calls.submit((task, job_id, *more), job), robust=True)
     else:
         job()
 

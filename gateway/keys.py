@@ -3,7 +3,7 @@ SHA-256."""
 
 import hashlib
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import TypedDict, Unpack
 from uuid import UUID
@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from gateway.models import Agent, ApiKey
 from gateway.sockets import look_again
+from gateway.webhooks.services import webhook_warnings
 from memories.audit import SYSTEM, Action, Actor, audit_record
-from memories.caller import KeyLimits
+from memories.caller import KeyCeilings, KeyLimits
 from memories.errors import Conflict, InvalidRequest
 from memories.health import WARNING, Facts
 from memories.models import Book, Owner
@@ -23,8 +24,10 @@ from memories.services import FirstSight
 
 PREFIX = "dbk_"
 MOST_KEYS = 50  # that a person makes without an administrator, revoked ones not counted
+MOST_MONEY = 10**9  # a day: more is meant as no limit
 LONGEST_OVERLAP = timedelta(days=7)
 _KIND = "API key"
+CONNECTION = "connected app"  # what a key with a client is called
 
 
 class KeyRights(TypedDict, total=False):
@@ -35,6 +38,9 @@ class KeyRights(TypedDict, total=False):
     trusted: bool
     agents: Sequence[str]
     requests_per_minute: int
+    tokens_per_day: int
+    money_per_day: float
+    streams_at_once: int
     expires_at: datetime | None
 
 
@@ -60,7 +66,7 @@ def api_key_create(
 
 def require_room(owner: Owner) -> None:
     """Raises Conflict for a person who has as many keys as a person may make."""
-    if ApiKey.objects.filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
+    if plain_keys().filter(owner=owner, revoked_at__isnull=True).count() >= MOST_KEYS:
         raise Conflict(f"You have {MOST_KEYS} keys. Revoke one first.", limit=MOST_KEYS)
 
 
@@ -116,8 +122,14 @@ def _require_valid(key: ApiKey) -> None:
 def api_key_revoke(key: ApiKey, *, by: Actor = SYSTEM) -> None:
     """Revoke a key; it stays listed for a while. From this commit on no process takes it any more."""
     if ApiKey.objects.filter(pk=key.pk, revoked_at__isnull=True).update(revoked_at=timezone.now()):
-        audit_record(Action.KEY_REVOKE, actor=by, kind=_KIND, object_id=key.pk, owner=key.owner)
+        kind = CONNECTION if key.client_id else _KIND
+        audit_record(Action.KEY_REVOKE, actor=by, kind=kind, object_id=key.pk, owner=key.owner)
     look_again(key.owner_id)
+
+
+def plain_keys() -> QuerySet[ApiKey]:
+    """Keys that a person or a program holds: all but connected apps."""
+    return ApiKey.objects.filter(client=None)
 
 
 def valid_keys() -> QuerySet[ApiKey]:
@@ -139,12 +151,30 @@ def key_valid(key_id: UUID) -> bool:
 
 
 def key_limits(key: ApiKey) -> KeyLimits:
-    """Return what a key may use: its agents and the books they name at present. One query for a limited key, else
-    none."""
+    """Return what a key may use: its agents and the books they name at present, or the book of a connected app. One
+    query for a key that is limited to agents, else none."""
+    if key.book:
+        return KeyLimits(books=(key.book,))
     if not key.agents:
         return KeyLimits()
     books = dict(Agent.objects.filter(name__in=key.agents).values_list("name", "book"))
     return KeyLimits(tuple(key.agents), tuple(dict.fromkeys(books[name] for name in key.agents if name in books)))
+
+
+def key_ceilings(key: ApiKey) -> KeyCeilings:
+    """Return how much a key may spend."""
+    return KeyCeilings(key.tokens_per_day, key.money_per_day, key.streams_at_once)
+
+
+def rate_words(key: ApiKey) -> list[str]:
+    """Return what a key may take, each limit in words; nothing for what is not limited."""
+    limits = (
+        (key.requests_per_minute, f"{key.requests_per_minute} requests a minute"),
+        (key.tokens_per_day, f"{key.tokens_per_day} tokens a day"),
+        (key.money_per_day, f"{key.money_per_day:.12g} a day in money"),
+        (key.streams_at_once, f"{key.streams_at_once} answers at once"),
+    )
+    return [words for limit, words in limits if limit]
 
 
 def end_user_mixed(key: ApiKey, namespace: str, external_id: str, *, write: bool = True) -> bool:
@@ -177,9 +207,16 @@ def key_warnings(owner_id: UUID | None = None) -> list[str]:
 
 def key_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     """For memories.health: what people should look after, the same for each book of an owner."""
-    warnings = key_warnings(books[0].owner_id)
+    owner_id = books[0].owner_id
+    warnings = [*key_warnings(owner_id), *webhook_warnings(owner_id)]
     facts = Facts(figures={"warnings": warnings}, sentences=tuple((WARNING, warning) for warning in warnings))
     return {book.pk: facts for book in books}
+
+
+def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
+    """For memories.provenance: whose key each is, and its name. One query."""
+    rows = ApiKey.objects.filter(pk__in=keys).select_related("owner__user")
+    return {key.pk: f"{key.owner}'s key “{key.name}”" for key in rows}
 
 
 def key_hash(plain: str) -> str:

@@ -36,6 +36,7 @@ class LiveTurn:
 
     context: TurnContext
     text: str = ""
+    reasoning: str = ""
     notes: list[tuple[int, Note]] = field(default_factory=list)  # (length of the text then, event)
     final: Note | None = None
     failure: DomainError | None = None
@@ -46,7 +47,7 @@ class LiveTurn:
 
     def start(self, options: TurnOptions) -> None:
         """Start the task. The turn goes on when nobody watches."""
-        self.text = self.context.resumed_text
+        self.text, self.reasoning = self.context.resumed_text, self.context.resumed_reasoning
         _live[self.context.run_id] = self
         self._task = asyncio.create_task(self._run(options), name=f"turn {self.context.run_id}")
         self._unwatched()
@@ -65,14 +66,16 @@ class LiveTurn:
         ]
 
     async def watch(self, after: int) -> AsyncGenerator[tuple[int, Note]]:
-        """`(number, event)` from the text's position `after` on, until the turn is over."""
-        self.watchers += 1
-        if self._left is not None:
-            self._left.cancel()
-        noted, said = 0, after
+        """`(number, event)` from the text's position `after` on, until the turn is over. What the model thought comes
+        from its beginning, with the place `at` which a piece stands."""
+        self._watched()
+        noted, said, thought = 0, after, 0
         try:
             while True:
                 self._changed.clear()
+                if thought < len(self.reasoning):
+                    at, thought = thought, len(self.reasoning)
+                    yield said, ("reasoning", {"at": at, "text": self.reasoning[at:]})
                 while noted < len(self.notes):
                     at, note = self.notes[noted]
                     noted += 1
@@ -92,12 +95,16 @@ class LiveTurn:
                     await self._changed.wait()
         finally:
             self.watchers -= 1
-            if not self.watchers:
-                self._unwatched()
+            self._unwatched()
+
+    def _watched(self) -> None:
+        self.watchers += 1
+        if self._left is not None:
+            self._left.cancel()
 
     def _unwatched(self) -> None:
-        """Wait some time for watchers to come back."""
-        if self.final is None:
+        """Wait some time for watchers to come back, if none is left."""
+        if not self.watchers and self.final is None:
             loop = asyncio.get_running_loop()
             self._left = loop.call_later(settings.DETACH_SECONDS, self.stop, StoppedBy.UNWATCHED)
 
@@ -106,7 +113,7 @@ class LiveTurn:
             turn = Turn(self.context, options)
             async with aclosing(turn.events()) as events:
                 async for event in events:
-                    self.text = turn.output.text
+                    self.text, self.reasoning = turn.output.text, turn.output.reasoning
                     self._take(event)
         except (RunStopped, Restarting):
             self.final = await held.in_closing_thread(self._stored_note)

@@ -79,7 +79,7 @@ class _MemoryCounters(Collector):
             lanes.add_metric([lane, state], count)
         yield lanes
         blocked = CounterMetricFamily(
-            "daybook_scan_blocks", "Writes that the scan refused in this process, by rule.", labels=["rule"]
+            "daybook_scan_blocks", "Blocked writes in this process, by rule.", labels=["rule"]
         )
         for rule, count in list(scan_blocks.items()):
             blocked.add_metric([rule], count)

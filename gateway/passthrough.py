@@ -2,21 +2,37 @@
 one model step, without session, memory or counting, and without the agent's instructions, which are for
 conversations."""
 
-from collections.abc import AsyncGenerator
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import Error as DatabaseError
 
+from gateway.agents.configuration import prices, prices_of
 from gateway.agents.model_choice import agent_target
 from gateway.agents.parameters import with_defaults
 from gateway.agents.rows import agent_find, agent_settings, require_key
-from gateway.agents.settings import AgentSettings
+from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
+from gateway.limits.spending import ModelUse, Spender, spending_store
+from gateway.runs.candidates import find_session
+from gateway.runs.requested import V1Request
+from gateway.runs.summaries import is_about_a_conversation, summary_note
+from gateway.steps import ModelStep, complete_step, said_in, step_use, stream_step
 from gateway.upstream import CHAT, COMPLETIONS, EMBEDDINGS, ModelRequest, ModelTarget, is_demo, model
+from gateway.upstream.answer import choices_of
+from gateway.upstream.usage import usage_of
 from memories.caller import Caller
-from memories.errors import InvalidRequest, ModelNotFound
+from memories.database import in_patient_thread, in_read_thread
+from memories.errors import DomainError, InvalidRequest, ModelNotFound
 
+logger = logging.getLogger("daybook.usage")
+_NEAR = 2_000  # bytes from an end of an answer in which its usage is looked for
 # An agent's defaults that mean the same in a completion of a text as in a chat.
 _OF_TEXTS = frozenset(
     {
@@ -39,20 +55,62 @@ class PlainRequest:
     path: str = CHAT
 
 
-def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
+@dataclass(slots=True, kw_only=True)
+class PlainCall:
+    """A plain request that may be made: once, by one of the functions below. It ends with `close`."""
+
+    request: ModelRequest
+    caller: Caller
+    spender: Spender
+    allowance: Allowance = NO_ALLOWANCE
+    # The conversation that it holds, whose summary its answer may be.
+    about: V1Request | None = None
+
+    async def close(self, use: ModelUse | None) -> None:
+        """The request is over: count what it took, note what it was about, and give back its place."""
+        try:
+            if use is not None:
+                await asyncio.shield(in_patient_thread(spending_store, self.spender, [use]))
+                await self._note_summary(use.said)
+        except DatabaseError:
+            logger.exception("What a plain request took could not be stored.")
+        finally:
+            self.allowance.leave()
+
+    async def _note_summary(self, answer: str) -> None:
+        if self.about is None or not is_about_a_conversation(self.about.messages, answer):
+            return
+        try:
+            finding = await in_read_thread(find_session, self.caller, self.about)
+            if session_id := finding.verdict.session_id or finding.verdict.parent:
+                await asyncio.shield(in_patient_thread(summary_note, self.caller.owner_id, session_id, answer))
+        except (DomainError, DatabaseError) as error:  # the answer is given all the same
+            logger.warning("A client's summary of its conversation was not noted: %s.", type(error).__name__)
+
+
+async def open_plain(caller: Caller, asked: PlainRequest) -> PlainCall:
+    """Look whether a plain request may be made. Raises RateLimited, and what `plain_call` raises."""
+    async with allowed(caller) as allowance:
+        call = await in_read_thread(plain_call, caller, asked)
+        call.allowance = allowance
+        return call
+
+
+def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
     """Return the model request of it. Synchronous: looks at agent and key. Raises ModelNotFound, Unauthorized, and
     InvalidRequest where no embedding model is configured."""
-    parameters = request.parameters
+    parameters, agent_name = request.parameters, request.agent
     if request.path == EMBEDDINGS and "/" in request.agent:  # no name of an agent has a slash
-        target = _named_target(caller, request.agent)
+        target, agent_name, known = _named_target(caller, request.agent), "", prices()
     else:
-        agent: AgentSettings = agent_settings(agent_find(caller, request.agent))
+        row = agent_find(caller, request.agent)
+        agent, known = agent_settings(row), prices_of(row)
         target = agent_target(agent)
         if request.path == EMBEDDINGS:
             target = _embedding_target(target.upstream)
         elif request.path == COMPLETIONS:
             parameters = with_defaults(parameters, {k: v for k, v in agent.parameters.items() if k in _OF_TEXTS})
-    return ModelRequest(
+    model_request = ModelRequest(
         upstream=target.upstream,
         model=target.model,
         fallbacks=target.fallbacks,
@@ -63,6 +121,11 @@ def plain_request(caller: Caller, request: PlainRequest) -> ModelRequest:
         path=request.path,
         owner=str(caller.owner_id),
     )
+    spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
+    about = None
+    if request.path == CHAT and any(message.get("role") == "user" for message in request.messages):
+        about = V1Request(agent=request.agent, messages=request.messages, client_system="")
+    return PlainCall(request=model_request, caller=caller, spender=spender, about=about)
 
 
 def _named_target(caller: Caller, name: str) -> ModelTarget:
@@ -71,7 +134,7 @@ def _named_target(caller: Caller, name: str) -> ModelTarget:
     upstream, _, embedding_model = name.partition("/")
     require_key(caller)
     there = upstream in settings.DAYBOOK_UPSTREAMS or (is_demo() and upstream == "default")
-    if caller.agents or not there or not embedding_model:
+    if caller.limits or not there or not embedding_model:
         raise ModelNotFound(f"There is no model called {name} for this key.", param="model")
     return ModelTarget(upstream, embedding_model)
 
@@ -85,18 +148,78 @@ def _embedding_target(upstream: str) -> ModelTarget:
     return ModelTarget(upstream, settings.EMBEDDING_MODEL)
 
 
-async def plain_completion(request: ModelRequest) -> dict[str, Any]:
+async def plain_completion(call: PlainCall) -> dict[str, Any]:
     """Return the upstream's chat.completion. Raises DomainErrors."""
-    return await model().complete(request)
+    use = None
+    try:
+        answer = await model().complete(call.request)
+        use = _use(call.request, answer, map(_text_in, choices_of(answer)))
+        return answer
+    finally:
+        await call.close(use)
 
 
-async def plain_vectors(request: ModelRequest) -> bytes:
+async def plain_vectors(call: PlainCall) -> bytes:
     """Return the upstream's list of vectors as it came, JSON. Raises DomainErrors."""
-    return await model().passed(request)
+    use = None
+    try:
+        answer = await model().passed(call.request)
+        use = _use(call.request, {"usage": usage_in(answer)}, ())
+        return answer
+    finally:
+        await call.close(use)
 
 
-async def plain_chunks(request: ModelRequest) -> AsyncGenerator[dict[str, Any]]:
+async def plain_chunks(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
     """Yield the upstream's chunks. Raises DomainErrors."""
-    async with aclosing(model().stream(request)) as stream:
-        async for chunk in stream:
-            yield chunk
+    told: dict[str, Any] = {}
+    said: list[str] | None = None
+    try:
+        async with aclosing(model().stream(call.request)) as stream:
+            async for chunk in stream:
+                told |= {name: chunk[name] for name in ("model", "usage") if chunk.get(name)}
+                said = said or []
+                said.extend(map(_text_in, choices_of(chunk)))
+                yield chunk
+    finally:
+        await call.close(None if said is None else _use(call.request, told, said))
+
+
+async def plain_step(call: PlainCall, step: ModelStep, *, stream: bool) -> AsyncGenerator[tuple[dict[str, Any], str]]:
+    """Yield `(choice, text)` of a step as gateway.steps does. Raises DomainErrors."""
+    try:
+        async with aclosing((stream_step if stream else complete_step)(call.request, step)) as choices:
+            async for choice in choices:
+                yield choice
+    finally:
+        await call.close(step_use(call.request, step))
+
+
+def _use(request: ModelRequest, told: dict[str, Any], said: Iterable[str]) -> ModelUse:
+    """Return what a request took: by the usage that its answer told, else estimated from both texts."""
+    usage, (_, asked) = usage_of(told), request.answered_by
+    name = told.get("model")
+    given: Sequence[dict[str, Any]] = ()
+    if not usage:
+        texts = request.parameters.get("prompt" if request.path == COMPLETIONS else "input")
+        given = request.messages or [{"role": "user", "content": json.dumps(texts)}]
+    return ModelUse(
+        asked=asked, model=name if isinstance(name, str) else "", usage=usage, given=given, said="".join(said)
+    )
+
+
+def _text_in(choice: dict[str, Any]) -> str:
+    message = choice.get("message") or choice.get("delta") or {}
+    content = message.get("content") if isinstance(message, dict) else ""
+    return said_in(content) or said_in(choice.get("text"))
+
+
+def usage_in(answer: bytes) -> Any:
+    """Return the usage that stands near the beginning or the end of a JSON answer; {} for none. The answer may be long,
+    and is not read as a whole."""
+    for piece in (answer[-_NEAR:], answer[:_NEAR]):
+        if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
+            text = piece[begin:].decode(errors="replace")
+            with contextlib.suppress(ValueError, RecursionError):
+                return json.JSONDecoder().raw_decode(text)[0]
+    return {}

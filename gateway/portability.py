@@ -21,9 +21,14 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "title": session.title,
             "state": session.state,
             "temporary": session.temporary,
+            "tags": session.tag_list,
             "created_at": session.created_at,
         }
-    for message in paged(Message.objects.filter(owner_id=owner_id), "session_id", "seq"):
+    runs = Run.objects.filter(owner_id=owner_id, session__deleted_at=None)
+    thinking = runs.exclude(reasoning="").only("session_id", "reasoning")
+    for run in paged(thinking, "id"):
+        yield {"type": "reasoning", "session_id": str(run.session_id), "turn_id": str(run.pk), "content": run.reasoning}
+    for message in paged(Message.objects.filter(owner_id=owner_id, session__deleted_at=None), "session_id", "seq"):
         yield {
             "type": "message",
             "session_id": str(message.session_id),
@@ -40,7 +45,7 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Erase what runs noted of memory: what was recalled, and why, and what waiting runs were given. The transcript
-    stays."""
+    """Erase what runs noted of memory: what was recalled, and why, what waiting runs were given, and what models
+    thought about it. The transcript stays."""
     noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
-    return [ErasureStep("traces", updating(noted, recalled=[], trace={}, injected=None))]
+    return [ErasureStep("traces", updating(noted, recalled=[], trace={}, injected=None, reasoning=""))]

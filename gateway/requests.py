@@ -21,12 +21,14 @@ _LONGEST_TRACESTATE = 512
 _MOST_MEMBERS = 32
 # Asked by machines under whatever name the host has for them.
 OPERATIONS = ("/healthz", "/readyz", "/metrics")
-API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS)
+# Asked by apps before anybody has signed in.
+OPEN = ("/.well-known/", "/oauth/register", "/oauth/token", "/oauth/revoke")
+API_PREFIXES = ("/v1/", "/api/", "/mcp", *OPERATIONS, *OPEN)
 
 
 def is_api(path: str) -> bool:
     """Paths that answer JSON and pass by the middlewares of pages."""
-    return path.startswith(API_PREFIXES) or path in {"/v1", "/api"}
+    return path.startswith(API_PREFIXES) or path in {"/v1", "/api", "/.well-known"}
 
 
 def client_address(request: HttpRequest) -> str | None:

@@ -1,7 +1,7 @@
 """The gateway, write side: agents, configuration and sessions. Runs and messages are written by gateway.runs,
 keys by gateway.keys."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -89,7 +89,7 @@ def configuration_save(section: str, value: dict[str, Any]) -> Configuration:
     row, _ = Configuration.objects.update_or_create(
         section=section, defaults={"value": value, "updated_at": timezone.now()}
     )
-    if section == "memories":
+    if section in {"memories", "prices"}:
         # Every turn compares its agent's version: so the new settings hold in every process, without another query.
         Agent.objects.update(version=F("version") + 1)
     if section == UPSTREAMS:
@@ -139,13 +139,6 @@ def session_create(
     )
 
 
-def session_rename(session: Session, title: str) -> Session:
-    """Give a session a title. Raises InvalidRequest."""
-    session.title = clean_title(title)
-    session.save(update_fields=["title"])
-    return session
-
-
 @transaction.atomic
 def session_end(session: Session) -> Session:
     """End a session: its transcript stays, its turns are over."""
@@ -158,10 +151,19 @@ def session_end(session: Session) -> Session:
 @transaction.atomic
 def session_delete(session: Session) -> None:
     """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
-    Session.objects.select_for_update().filter(pk=session.pk).first()
-    session_forget(session)
-    session_unlink(session.owner_id, session.pk)
-    session.delete()
+    sessions_delete(session.owner_id, [session.pk])
+
+
+@transaction.atomic
+def sessions_delete(owner_id: UUID, keys: Sequence[UUID]) -> int:
+    """Delete those of the sessions that are still there, a few at once, like one. Returns how many they were."""
+    rows = Session.with_deleted.filter(owner_id=owner_id, pk__in=keys)
+    sessions = list(rows.select_for_update(of=("self",)).select_related("agent").order_by("pk"))
+    for session in sessions:
+        session_forget(session)
+        session_unlink(owner_id, session.pk)
+    rows.delete()
+    return len(sessions)
 
 
 @transaction.atomic

@@ -25,8 +25,13 @@ def close_login(sender: Any, request: HttpRequest | None, **kwargs: Any) -> None
     """Receiver of django.contrib.auth's `user_logged_out`: close the sockets of the login that ends."""
     session = getattr(request, "session", None)
     if session is not None and session.session_key:
-        group = login_group(session.session_key)
-        transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
+        close_sockets(session.session_key)
+
+
+def close_sockets(session_key: str) -> None:
+    """Close the sockets of a login that ends."""
+    group = login_group(session_key)
+    transaction.on_commit(lambda: send_hint(group, {"type": "session.closed"}), robust=True)
 
 
 def look_again(owner_id: UUID) -> None:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.errors import UpstreamUnreachable
+from gateway.limits.spending import ModelUse
 from gateway.step_calls import GatheredCall, GatheredCalls, StepCall
 from gateway.telemetry import NOTHING, Span, begin
 from gateway.upstream import ModelRequest, model
 from gateway.upstream.answer import choices_of
 from gateway.upstream.kept import Gathered, GatheredParts, Kept, Room, with_kept
+from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_of
 from memories.errors import TooLarge
 from memories.storable import storable_text
@@ -149,6 +151,15 @@ class ModelStep:
             raise TooLarge("The answer is longer than the gateway keeps; it was cut off.")
 
 
+def step_use(request: ModelRequest, step: ModelStep) -> ModelUse | None:
+    """Return what a step took of its model, also one that was cut off; None for one that was not answered."""
+    if not (step.usage or step.texts or step.calls or step.choice):
+        return None
+    said = "".join((*step.texts, *(piece for call in step.calls for piece in call.arguments)))
+    _, asked = request.answered_by
+    return ModelUse(asked=asked, model=step.model, usage=step.usage, given=request.messages, said=said)
+
+
 async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
     """Stream a step: `(choice, text)` for each chunk that says something. Raises DomainErrors."""
     with step.asking(request) as asked:
@@ -168,7 +179,7 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
                     text = step.take(choice, delta)
                     if choice.get("finish_reason"):
                         step.choice = choice
-                    if text or says_more(choice) or delta.get("tool_calls"):
+                    if text or says_more(choice) or delta.get("tool_calls") or reasoning_in(delta):
                         yield choice, text
 
 

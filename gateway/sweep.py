@@ -1,5 +1,5 @@
 """The gateway's sweeps in the worker: runs whose process died, runs that wait for a client's tools, usage counters that
-are behind, and memories without search words or vectors."""
+are behind, memories without search words or vectors, and sessions that were deleted or temporary."""
 
 from datetime import timedelta
 
@@ -8,10 +8,15 @@ from django.contrib.sessions.models import Session as LoginSession
 from django.utils import timezone
 
 from gateway import embeddings, keyword_generation
+from gateway.accounts.invitations import invitations_purge
+from gateway.accounts.sign_in import attempts_purge
 from gateway.models import ApiKey
+from gateway.oauth.connections import connections_sweep
+from gateway.oauth.registration import registrations_sweep
 from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
-from gateway.sign_in import attempts_purge
+from gateway.sessions.keeping import sessions_purge
+from gateway.sessions.message_index import erased_purge
 from gateway.upstream.learned import learned_purge
 from gateway.usage import count_usage
 
@@ -26,12 +31,22 @@ def runs_sweep() -> None:
     embeddings.enqueue_missing()
 
 
+def sessions_sweep() -> None:
+    """Delete sessions that were deleted so long ago that nobody restores them, and temporary ones that rested for a
+    day. Idempotent; safe in several workers."""
+    sessions_purge(timezone.now())
+    erased_purge()
+
+
 def accounts_sweep() -> None:
-    """Delete logins that ended, failed sign-ins that no longer count, keys that were revoked long ago, and what was
-    learned of model servers and has expired. The audit log keeps that there were such keys. Idempotent; safe in several
-    workers."""
+    """Delete logins that ended, failed sign-ins that no longer count, invitations that are over, keys and connected
+    apps that were revoked long ago, tokens and registrations of apps that are over, and what was learned of model
+    servers and has expired. The audit log keeps that there were such keys. Idempotent; safe in several workers."""
     now = timezone.now()
     LoginSession.objects.filter(expire_date__lt=now).delete()
     attempts_purge()
+    invitations_purge()
     ApiKey.objects.filter(revoked_at__lt=now - timedelta(days=settings.REVOKED_KEY_DAYS)).delete()
     learned_purge(now)
+    connections_sweep(now)
+    registrations_sweep(now)

@@ -16,7 +16,9 @@ from gateway.agents.parameters import with_defaults
 from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
+from gateway.evidence import conversation_of, reads_untrusted
 from gateway.injection import build_messages, kept, prepare, provider_scope
+from gateway.limits.spending import ModelUse
 from gateway.metrics import TurnClock
 from gateway.models import Run
 from gateway.runs import closing, held
@@ -24,13 +26,16 @@ from gateway.runs.attempts import RunAttempts
 from gateway.runs.client_tools import ClientCalls, asks_for_calls, tool_names
 from gateway.runs.context import TurnContext
 from gateway.step_calls import StepCall
-from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, stream_step
+from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, step_use, stream_step
+from gateway.thinking import Thinking
 from gateway.turn_events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.upstream import ModelRequest
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
+from memories.book_views import BookState
 from memories.database import in_read_thread
 from memories.errors import DomainError
+from memories.evidence import Hold
 from memories.providers import record_later
 from memories.recall import TOTAL_BYTES, Injection, contained
 from memories.tokens import CHARS_PER_TOKEN, text_tokens
@@ -56,11 +61,14 @@ class Turn:
         self._client_tools = tool_names(options.client_tools)
         self._read_tool = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self._client_tools)
         self._injection = Injection()
+        self._missed = 0  # quotes that the model gave as evidence and that stood nowhere
         self._closed = False
         self._stored = False
+        self._asked: tuple[ModelRequest, ModelStep] | None = None  # the step that is not counted yet
         self._failure: DomainError | None = None
         self._clock = TurnClock(context.resumed_usage)
         self._attempts = RunAttempts(context.resumed_trace)
+        self._thinking = Thinking(self.output)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
         self._span = telemetry.begin(
             "daybook.turn",
@@ -106,6 +114,7 @@ class Turn:
                     await self._close_stopped()
             finally:
                 held.release(mine)
+                self.context.allowance.leave()
                 self._span.end(self._failure)
 
     async def _tell_changes(self, error: DomainError) -> None:
@@ -124,8 +133,12 @@ class Turn:
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
             self.output.recalled = [item.as_json() for item in injection.recalled]
-            self.output.trace = {"recall": injection.trace, "steps": 0, **fitted}
+            chosen = {key: self.output.trace[key] for key in ("session",) if key in self.output.trace}
+            self.output.trace = {**chosen, "recall": injection.trace, "steps": 0, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
+            if injection.usage:
+                asked = agent_target(self.context.agent.settings).model
+                self.output.uses.append(ModelUse(asked=asked, usage=injection.usage))
         return injection
 
     async def _fit(self) -> dict[str, Any]:
@@ -142,16 +155,20 @@ class Turn:
         tools = self._our_tools()
         ours = {tool["function"]["name"] for tool in tools}
         steps_before = self.output.trace.get("steps", 0)
+        if reads_untrusted(self.context.messages, self._client_tools):
+            self.output.trace["untrusted"] = True  # the run read what its client's tools found
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
             request = self._request(messages, () if last else tools)
             room = settings.ANSWER_BYTES - len(self.output.text.encode())
             step = ModelStep(deadline=self._deadline, bytes_left=room, part_of=self._span)
             self.output.trace["steps"] = steps_before + number
+            self._asked = request, step
             mine = self._client_calls(ours)
             async for delta in self._deltas(request, step, mine):
                 yield delta
             result = step.result()
+            self._count_step()
             self.output.model = result.model or self.output.model
             self.output.usage = add_usage(self.output.usage, result.usage)
             client_calls = mine.shown(step.calls, result.calls)
@@ -175,14 +192,23 @@ class Turn:
             steps=settings.RUN_STEPS,
         )
 
+    def _count_step(self) -> None:
+        """Note what the last step took, also where it was cut off."""
+        if self._asked is not None and (use := step_use(*self._asked)):
+            self.output.uses.append(use)
+        self._asked = None
+
     async def _deltas(self, request: ModelRequest, step: ModelStep, mine: ClientCalls) -> AsyncGenerator[Delta]:
         """Yield what a step says to the client: text, pieces of the client's calls, and what stands beside them."""
         async for choice, text in stream_step(request, step) if self.options.stream else complete_step(request, step):
+            if not choice.get("index"):
+                self._thinking.take(choice, says=bool(text or step.calls))
             pieces = mine.news(step.calls)
             if text and self.options.stream:
                 self._clock.text()
             if text or pieces or choice.get("index") or says_more(choice):
                 yield Delta(self._say(text), choice, step.around, pieces)
+        self._thinking.pause()
         if pieces := mine.news(step.calls, ended=True):
             yield Delta("", {}, step.around, pieces)
 
@@ -231,18 +257,31 @@ class Turn:
 
     async def _run_tools(self, calls: Sequence[ToolCall]) -> dict[str, str]:
         assert self.context.book is not None
-        scope = ToolScope(
-            book=self.context.book,
-            search=self.context.agent.settings.memory_search,
-            session_id=self.context.session_id,
-            run_id=self.context.run_id,
-        )
         named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
+        scope = await self._scope(self.context.book, named)
         tools = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
         with telemetry.span("daybook.tool", tools, parent=self._span):
             step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
+        self._missed = scope.conversation.missed if scope.conversation else self._missed
         self.changes.extend(step.changes)
         return step.results
+
+    async def _scope(self, book: BookState, calls: Sequence[ToolCall]) -> ToolScope:
+        """Return what the tools of a step work on; for calls that write with the conversation so far."""
+        agent = self.context.agent
+        scope = ToolScope(
+            book=book,
+            search=agent.settings.memory_search,
+            session_id=self.context.session_id,
+            run_id=self.context.run_id,
+            agent=agent.name,
+            hold=Hold(agent.settings.memory_hold),
+        )
+        if not memory_tools.any_writes(calls):
+            return scope
+        said = list(self.output.messages)
+        known = (self.context, said, self._injection, self._client_tools, self._missed)
+        return replace(scope, conversation=await in_read_thread(conversation_of, *known))
 
     def _note_step(
         self, messages: list[dict[str, Any]], result: ModelStepResult, names: dict[str, str], answers: dict[str, str]
@@ -327,10 +366,12 @@ class Turn:
         if self._held is not None:
             self._held.closing = True
         self._clock.closed(state, self.output.usage)
+        self._count_step()
         self._span.note({"daybook.state": state.value, "daybook.steps": int(self.output.trace.get("steps", 0))})
         self.output.trace = self._attempts.noted(self.output.trace)
         turns_since_review = await held.in_closing_thread(
             closing.close, self.context, self.output, state=state, error=error
         )
         self._stored = True
+        self.context.allowance.leave()  # before the client hears of the end, and asks again
         return turns_since_review

@@ -22,15 +22,17 @@ _under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak 
 
 
 class BatchSize:
-    """How many rows the next transaction writes, so that it holds its lock for well under 100 ms on this machine."""
+    """How many rows the next transaction writes, so that it holds its lock for well under 100 ms on this machine: for
+    one slice, or `slices` of them where many rows are written and a transaction has a price of its own."""
 
-    def __init__(self, *, first: int = 50, most: int = 500) -> None:
+    def __init__(self, *, first: int = 50, most: int = 500, slices: int = 1) -> None:
         self.rows = first
         self._most = most
+        self._slices = slices
 
     def took(self, seconds: float) -> None:
         """Adapt to the time that a transaction of the present size took."""
-        wanted = int(self.rows * SLICE_SECONDS / max(seconds, 0.001))
+        wanted = int(self.rows * self._slices * SLICE_SECONDS / max(seconds, 0.001))
         self.rows = max(_LEAST, min(self._most, wanted, self.rows * 2))
 
 

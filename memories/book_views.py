@@ -2,7 +2,7 @@
 immutable and shared by all sessions of one book and generation (memories.snapshot)."""
 
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,16 +16,17 @@ from django.utils import timezone
 
 from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import blocking_rule, live_artifacts
-from memories.frozen import ViewEntry
+from memories.frozen import FrozenBlock, ViewEntry, freeze
 from memories.models import Book, Memory
-from memories.vectors import vectors_of_book
+from memories.vectors import BookVectors, vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
+from search.analysis import PROCESS_CACHE
 from search.entries import Entry
 from search.index import BookIndex
-from search.vectors import Vector
 
 _ENTRY_OVERHEAD = 400
-Vectors = Mapping[int, Vector]
+_MOST_BLOCKS = 8  # frozen blocks that a view keeps, one for each limit of an agent that uses the book
+NO_VECTORS = BookVectors()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,22 +56,29 @@ class BookView:
         state: BookState,
         entries: tuple[ViewEntry, ...],
         summary: str = "",
-        vectors: Vectors | None = None,
+        vectors: BookVectors = NO_VECTORS,
         expires_at: datetime | None = None,
     ) -> None:
         self.state = state
         self.entries = entries
         self.summary = summary
         self.expires_at = expires_at  # when the first of the entries does
-        self._vectors = vectors or {}
+        self._vectors = vectors
         self.by_number = {entry.number: entry for entry in entries}
         self._lock = threading.Lock()
+        self._blocks: dict[tuple[int, int], FrozenBlock] = {}
 
     @cached_property
     def _index(self) -> BookIndex:
         entries = [_search_entry(entry) for entry in self.entries]
         book = (self.state.owner_id, self.state.book_id)
-        return BookIndex.build(entries, book=book, vectors=self._vectors or None)
+        return BookIndex.build(entries, book=book, vectors=self._vectors.by_number or None)
+
+    def analyse(self) -> None:
+        """Have the entries analysed as texts of this book, with which they are forgotten."""
+        PROCESS_CACHE.analyse(
+            [_search_entry(entry) for entry in self.entries], (self.state.owner_id, self.state.book_id)
+        )
 
     def serves(self, state: BookState) -> bool:
         """Return True if it is not older than `state`, and no entry has expired since it was read."""
@@ -83,14 +91,35 @@ class BookView:
             return self._index
 
     @property
+    def vector_model(self) -> str:
+        """The embedding model whose vectors the index has, "" for none."""
+        return self._vectors.model
+
+    @property
     def index_ready(self) -> bool:
         return "_index" in self.__dict__
+
+    def frozen(self, *, max_memories: int, char_limit: int) -> FrozenBlock:
+        """Return the frozen block within these limits, which is made once: all sessions of an agent share it."""
+        block = self.known_block(max_memories=max_memories, char_limit=char_limit)
+        if block is None:
+            block = freeze(self.entries, max_memories=max_memories, char_limit=char_limit)
+            if len(self._blocks) < _MOST_BLOCKS:
+                self._blocks[max_memories, char_limit] = block
+        return block
+
+    def known_block(self, *, max_memories: int, char_limit: int) -> FrozenBlock | None:
+        """Return the frozen block within these limits if it was made already."""
+        return self._blocks.get((max_memories, char_limit))
 
     @property
     def nbytes(self) -> int:
         """What the view weighs in memory, in bytes."""
-        text = sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries) + len(self.summary) * 2
-        return text + (self._index.nbytes if self.index_ready else 0)
+        return self._text_bytes + (self._index.nbytes if self.index_ready else 0)
+
+    @cached_property
+    def _text_bytes(self) -> int:
+        return sum(len(entry.content) * 2 + _ENTRY_OVERHEAD for entry in self.entries) + len(self.summary) * 2
 
 
 def load_view(state: BookState) -> BookView:
@@ -118,6 +147,18 @@ def load_view(state: BookState) -> BookView:
     expires_at = min((row.expires_at for row in rows if row.expires_at), default=None)
     entries = tuple(_view_entry(row) for row in rows if not row.blocked)
     return BookView(BookState.of(book), entries, readable, vectors, expires_at)
+
+
+def index_over(views: Sequence[BookView]) -> BookIndex:
+    """Return the index of a view, or one over the entries of several, which is made for this one search: scores of
+    different indexes cannot be compared. There is at least one view."""
+    filled = [view for view in views if view.entries] or list(views[:1])
+    if len(filled) == 1:
+        return filled[0].index
+    for view in filled:
+        view.analyse()
+    entries = sorted((entry for view in filled for entry in view.entries), key=lambda entry: entry.number)
+    return BookIndex.build([_search_entry(entry) for entry in entries])
 
 
 @contextmanager
@@ -149,6 +190,7 @@ class _Row(NamedTuple):
     category: str
     content: str
     keywords: list[str]
+    metadata: dict[str, str]
     pinned: bool
     content_changed_at: datetime
     session_id: UUID | None
@@ -165,9 +207,9 @@ class _Row(NamedTuple):
 
 
 def _with_verdict(row: _Row, older: Sequence[str]) -> _Row:
-    if is_of_words(row.scan_hash, row.content, row.keywords, older):
+    if is_of_words(row.scan_hash, row.content, row.keywords, older, row.metadata):
         return row
-    verdict = verdict_of(row.content, row.keywords)
+    verdict = verdict_of(row.content, row.keywords, row.metadata)
     return row._replace(scan_hash=verdict.scan_hash, scan_rule=verdict.rule)
 
 

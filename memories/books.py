@@ -5,9 +5,11 @@ from uuid import UUID
 from django.utils import timezone
 
 from memories.book_views import BookState
-from memories.database import only_row
 from memories.models import Book
 from memories.services import book_expire, book_get_or_create
+from memories.statements import Select, given
+
+_BY_NAME = Select(lambda: Book.objects.filter(**given(Book, "owner", "name")))
 
 
 def book_state(owner_id: UUID, name: str) -> BookState:
@@ -26,9 +28,9 @@ def book_state_to_read(owner_id: UUID, name: str) -> BookState:
 
 def book_state_if_made(owner_id: UUID, name: str) -> BookState | None:
     """Return the state of a book that is only read; None for one that does not exist yet."""
-    book = only_row(Book.objects.filter(owner_id=owner_id, name=name))
+    book = _BY_NAME.instance(owner=owner_id, name=name)
     return BookState.of(book) if book else None
 
 
 def _book(owner_id: UUID, name: str) -> Book:
-    return only_row(Book.objects.filter(owner_id=owner_id, name=name)) or book_get_or_create(owner_id, name)
+    return _BY_NAME.instance(owner=owner_id, name=name) or book_get_or_create(owner_id, name)

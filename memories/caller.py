@@ -12,20 +12,23 @@ from django.http import HttpRequest
 from memories.errors import Forbidden, NotFound
 
 DEFAULT_BOOK = "main"
+ALL_BOOKS = "*"
+"""Stands, in lists and searches, for every book of the owner which the key may use."""
 Row = TypeVar("Row", bound=Model)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """What a key that is limited to agents may use: these agents, their sessions, and the books they name.
+    """What a limited key may use: these agents, their sessions, and the books they name; or, for a connected app, one
+    book and no agent.
 
-    Without agents there are no limits. A limited key whose agents are all gone may use nothing."""
+    Without agents and books there are no limits. A limited key whose agents are all gone may use nothing."""
 
     agents: tuple[str, ...] = ()
     books: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.agents)
+        return bool(self.agents or self.books)
 
     def filter(self, rows: "QuerySet[Row]", *, book: str = "", agent: str = "") -> "QuerySet[Row]":
         """Return the rows within the limits. `book` and `agent` are the look-ups of their names, such as `book__name`;
@@ -70,6 +73,26 @@ class KeyLimits:
 UNLIMITED = KeyLimits()
 
 
+@dataclass(frozen=True, slots=True)
+class KeyCeilings:
+    """How much a key may spend; 0 = no limit. Days are UTC days, money is in the currency of the prices."""
+
+    tokens_per_day: int = 0
+    money_per_day: float = 0.0
+    streams_at_once: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.daily or self.streams_at_once)
+
+    @property
+    def daily(self) -> bool:
+        """Whether anything is limited by the day."""
+        return bool(self.tokens_per_day or self.money_per_day)
+
+
+NO_CEILINGS = KeyCeilings()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """The owner, and the key if it was one (whose revocation the opening transaction of a turn looks at again)."""
@@ -78,13 +101,15 @@ class Caller:
     actor: str  # user:ID or key:ID
     key_id: UUID | None = None
     limits: KeyLimits = UNLIMITED
+    ceilings: KeyCeilings = NO_CEILINGS
     read_only: bool = False
     trusted: bool = False
     remembers: bool = True  # False: nothing of memory is read or written, since people would be merged
+    app: bool = False  # True: a connected app, which came with an access token
 
     @property
     def agents(self) -> tuple[str, ...]:
-        """Names of the agents that the key may use; empty means all."""
+        """Names of the agents that a limited key may use."""
         return self.limits.agents
 
 

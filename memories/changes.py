@@ -21,8 +21,9 @@ from django.utils import timezone
 from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices
 from memories.errors import NotFound
+from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
-from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state
+from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
 ATOMIC = 100
 """Memories of a change set that are taken back in one transaction."""
@@ -38,6 +39,7 @@ class Undone:
     skipped: tuple[int, ...]
     documents: tuple[str, ...] = ()
     documents_skipped: tuple[str, ...] = ()
+    conversations: int = 0  # of an import, removed for good
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -47,6 +49,7 @@ class Undone:
             "left_alone": [str(number) for number in self.skipped],
             "documents": list(self.documents),
             "documents_left_alone": list(self.documents_skipped),
+            "conversations": self.conversations,
         }
 
 
@@ -84,7 +87,8 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
 
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
     """Take back a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is taken back already is neither undone again nor listed."""
+    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import are
+    removed with it, for good: an undo of the undo does not bring them back."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
@@ -101,7 +105,10 @@ def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] |
     finally:
         if not undoing.over and undoing.new is not None:
             book_changed(change_set.book, undoing.source, undoing.undone)
-    return undoing.result()
+    if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
+        return undoing.result()
+    removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk)
+    return replace(undoing.result(), conversations=removed)
 
 
 @dataclass(slots=True)
@@ -233,9 +240,9 @@ def _stands(steps: list[tuple[UUID, UUID | None]], family: set[UUID]) -> bool:
 
 def _state_before(first: Revision) -> dict[str, Any]:
     if first.before is not None:
-        return dict(first.before)
+        return stored_state(first.before)
     # The set made this memory: before it there was none, so a tombstone stands there.
-    return {**first.after, "deleted_at": timezone.now().isoformat()}
+    return {**stored_state(first.after), "deleted_at": timezone.now().isoformat()}
 
 
 def _is_so(memory: Memory, state: dict[str, Any]) -> bool:

@@ -152,14 +152,20 @@ def settle_worker() -> None:
     which is bound enough without a pool."""
     global _is_worker
     _is_worker = True
-    connections.close_all()
+    disconnect()
     options = connections.settings[_DEFAULT]["OPTIONS"]
     if "pool" in options:
-        connections[_DEFAULT].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
         del options["pool"]
         connections.settings[_DEFAULT]["CONN_MAX_AGE"] = _WORKER_CONNECTION_SECONDS
     if "timeout" in options:
         options["timeout"] = PATIENT_SECONDS
+
+
+def disconnect() -> None:
+    """Close the connections of this thread, and the pool: none of them survives a fork."""
+    connections.close_all()
+    if "pool" in connections.settings[_DEFAULT]["OPTIONS"]:
+        connections[_DEFAULT].close_pool()  # type: ignore[attr-defined]  # PostgreSQL's own
 
 
 def _busy_seconds() -> float:

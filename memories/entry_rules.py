@@ -3,19 +3,20 @@ Called by memories.services for every write, and by reviews.staged, which answer
 
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from django.conf import settings
 
-import scanning
 from memories.counters import scan_refused
 from memories.errors import BlockedByScan, InvalidRequest, TooLarge
+from memories.evidence import Held, Hold, decide
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
-from memories.models import Memory, Target
+from memories.models import Evidence, Memory, Target
 from memories.storable import storable_text
-from memories.verdicts import Judged, verdict_of
+from memories.verdicts import NO_METADATA, Judged, hash_of, verdict_of
 from prompts.copies import is_prompt_copy
+from scanning import Outcome
 
 MAX_CATEGORY = 40
 MAX_KEYWORDS = 12
@@ -95,18 +96,25 @@ def check_keywords(keywords: Sequence[str]) -> None:
         raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
 
 
-def check_scan(content: str, keywords: Sequence[str]) -> str:
-    """Scan before a write; returns what the verdict is of. Raises BlockedByScan without repeating what was found."""
-    if is_prompt_copy(content) or is_prompt_copy(" ".join(keywords)):
+def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
+    """Scan before a write; returns the verdict. Raises BlockedByScan without repeating what was found."""
+    if any(map(is_prompt_copy, (content, " ".join(keywords), " ".join(metadata.values())))):
         scan_refused("prompt_copy", "prompt")
         raise BlockedByScan(
             "Not saved. This repeats Daybook's own instructions to the model. Say what is to be remembered.",
             rule="prompt_copy",
             kind="prompt",
         )
-    verdict = verdict_of(content, keywords)
+    verdict = verdict_of(content, keywords, metadata)
     refuse_blocked(verdict)
-    return verdict.scan_hash
+    return verdict
+
+
+def check_hold(verdict: Judged, evidence: Evidence, hold: Hold) -> None:
+    """Raises Held where a write waits for a person."""
+    decision = decide(verdict, evidence, hold)
+    if decision.outcome == Outcome.HOLD:
+        raise Held(decision.reason, rule=decision.rule)
 
 
 def refuse_blocked(verdict: Judged) -> None:
@@ -123,9 +131,9 @@ def refuse_blocked(verdict: Judged) -> None:
 def store_verdict(memory: Memory) -> None:
     """Scan a memory that is not refused (undo, rows from elsewhere) and keep the verdict with it, unless the verdict
     that it has is of these rules and words."""
-    scan_hash = scanning.scan_hash(memory.content, memory.keywords)
-    if memory.scan_hash == scan_hash:
+    words = (memory.content, memory.keywords, memory.metadata)
+    if memory.scan_hash == hash_of(*words):
         return
-    verdict = verdict_of(memory.content, memory.keywords)
-    memory.scan_hash = scan_hash
+    verdict = verdict_of(*words)
+    memory.scan_hash = verdict.scan_hash
     memory.scan_rule, memory.scan_reason = verdict.rule, verdict.reason[:200]

@@ -52,10 +52,12 @@ Steps = Callable[[UUID, Sequence[UUID]], Iterable[ErasureStep]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eraser:
     """What an app above holds of an owner's memory. `pass_over` makes the conversations so far count as dealt with,
-    before the epoch of the books is raised; `erase` takes the words, after it."""
+    before the epoch of the books is raised; `erase` takes the words, after it. `leave` takes what an owner who goes has
+    in tables without an `owner_id`."""
 
     erase: Steps
     pass_over: Steps = lambda owner_id, books: ()
+    leave: Steps = lambda owner_id, books: ()
 
 
 _erasers: list[Eraser] = []
@@ -118,6 +120,7 @@ def erasure_slices(erasure: Erasure) -> Slices[Receipt]:
             yield from _do(erasure, (step for eraser in _erasers for step in eraser.erase(owner_id, ids)))
         yield from _do(erasure, _memory_steps(erasure, owner_id, ids))
         if not stays:
+            yield from _do(erasure, (step for eraser in _erasers for step in eraser.leave(owner_id, ids)))
             yield from _do(erasure, owner_steps(owner_id))
     except GeneratorExit:
         # The client has gone. The sweep need not wait for the lease.

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
@@ -14,9 +15,10 @@ from django.utils import timezone
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
 from memories.services import limits_of_books
+from memories.vectors import vectors_counted
 
 # Where a sentence stands in the line.
-COVERAGE, FULLNESS, LAST_REVIEW, BLOCKED, WARNING = range(5)
+COVERAGE, FULLNESS, LAST_REVIEW, VECTORS, BLOCKED, WARNING = range(6)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +83,7 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
     live = _counts(rows.filter(unexpired))
     blocked = _counts(rows.exclude(scan_rule="").exclude(allowed_hash=F("scan_hash")))
+    vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
     return {
         book.pk: _book_facts(
@@ -91,6 +94,7 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
             },
             memories=live.get(book.pk, 0),
             blocked=blocked.get(book.pk, 0),
+            vectors=None if vectors is None else vectors.get(book.pk, 0),
         )
         for book in books
     }
@@ -100,7 +104,9 @@ def _counts(rows: "QuerySet[Memory]") -> dict[UUID, int]:
     return {row["book"]: row["number"] for row in rows.values("book").annotate(number=Count("pk")).order_by()}
 
 
-def _book_facts(book: Book, targets: Mapping[str, dict[str, int]], *, memories: int, blocked: int) -> Facts:
+def _book_facts(
+    book: Book, targets: Mapping[str, dict[str, int]], *, memories: int, blocked: int, vectors: int | None
+) -> Facts:
     sentences = [
         (FULLNESS, _fullness(Target(name), figures["used"], figures["limit"]))
         for name, figures in targets.items()
@@ -109,12 +115,17 @@ def _book_facts(book: Book, targets: Mapping[str, dict[str, int]], *, memories: 
     if blocked:
         subject = "1 memory is blocked and stays" if blocked == 1 else f"{blocked} memories are blocked and stay"
         sentences.append((BLOCKED, f"{subject} out of answers."))
+    missing = 0 if vectors is None else max(memories - blocked - vectors, 0)
+    if missing:
+        subject = "1 memory waits" if missing == 1 else f"{missing} of {memories} memories wait"
+        sentences.append((VECTORS, f"{subject} for a vector of {settings.EMBEDDING_MODEL}."))
     return Facts(
         figures={
             "targets": targets,
             "memories": memories,
             "blocked": blocked,
             "last_write_at": book.last_write_at,
+            **({} if vectors is None else {"vectors": vectors}),
         },
         sentences=tuple(sentences),
     )

@@ -21,7 +21,8 @@ _VERBS = {
 _FIELDS = {
     "target": "About",
     "category": "Category",
-    "keywords": "Found by",
+    "keywords": "Search keywords",
+    "metadata": "Metadata",
     "pinned": "Pinned",
     "expires_at": "Expires",
 }
@@ -97,7 +98,7 @@ def field_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any], vi
 def _verb(revision: Revision, view: Viewpoint) -> str:
     undoes = revision.change_set.undoes
     if revision.action == Revision.Action.UNDO and undoes is not None:
-        return "put it back" if undoes.undoes_id else f"undid the change of {view.day(undoes.created_at)}"
+        return "restored it" if undoes.undoes_id else f"undid the change of {view.day(undoes.created_at)}"
     before, after = revision.before or {}, revision.after
     if revision.action == Revision.Action.UPDATE and before.get("content") == after.get("content"):
         if before.get("pinned") != after.get("pinned"):
@@ -115,4 +116,6 @@ def _plain(name: str, value: Any, view: Viewpoint) -> str:
         return view.targets.get(value, "none")
     if name == "expires_at":
         return view.day(datetime.fromisoformat(str(value)))
+    if isinstance(value, dict):
+        return ", ".join(f"{key}: {text}" for key, text in sorted(value.items()))
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

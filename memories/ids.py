@@ -1,5 +1,6 @@
 """Identifiers: UUIDv7, so that rows sort by creation and indexes grow at their end."""
 
+from datetime import datetime
 from uuid import UUID
 
 from uuid_utils import compat
@@ -16,3 +17,9 @@ def parse_uuid(value: object) -> UUID | None:
         return value if isinstance(value, UUID) else UUID(str(value))
     except ValueError:
         return None
+
+
+def first_id(moment: datetime) -> UUID:
+    """Return the smallest UUIDv7 of that millisecond. Rows with a greater or equal key were made at that time or
+    later, so the primary key finds them without another index."""
+    return UUID(int=(int(moment.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))

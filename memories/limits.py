@@ -10,10 +10,20 @@ KEYWORDS_GIVEN = 100
 """Keywords that one request may name for a memory; the first 12 different ones are kept."""
 KEYWORD_LENGTH = 200
 """Characters of one keyword as it is given; 40 of them are kept."""
+METADATA_KEYS = 16
+"""Keys of a memory's metadata."""
+METADATA_KEY = 64
+"""Characters of one of them."""
+METADATA_VALUE = 256
+"""Characters of its value."""
+QUOTE_LENGTH = 1_000
+"""Characters of the quote that a model gives as evidence of a memory; 300 of them are kept."""
 QUERY_LENGTH = 10_000
 """Characters of a search query."""
 SHORT_LENGTH = 255
 """Characters of a name, an id, a category or a filter."""
+BULK_MEMORIES = 1_000
+"""Memories that one request may change at once."""
 MESSAGES = 10_000
 """Messages of one request to /v1."""
 BROUGHT_MESSAGES = 500
@@ -43,6 +53,20 @@ IMPORT_LINES = 50_000
 """Lines of an import."""
 IMPORT_LINE_LENGTH = 200_000
 """Characters of one line of an import."""
+IMPORT_FILE_BYTES = 100_000_000
+"""Bytes of one file of an import, unpacked."""
+IMPORT_BYTES = 250_000_000
+"""Bytes of all files of an import, unpacked."""
+IMPORT_RATIO = 200
+"""How many times larger than in its archive a file may be."""
+IMPORT_FILES = 1_000
+"""Files of an archive that are read."""
+IMPORT_DIRECTORY_BYTES = 4_000_000
+"""Bytes of an archive's list of files."""
+IMPORT_CONVERSATIONS = 20_000
+"""Conversations of an import."""
+IMPORT_MESSAGES = 500_000
+"""Messages of an import's conversations together."""
 LISTED_MEMORIES = 1_000
 """Memories that the tool `get_memories` gives, the newest."""
 LISTED_CHARACTERS = 200_000

@@ -73,7 +73,7 @@ def in_chunks(lines: Iterator[str]) -> Iterator[str]:
         yield chunk
 
 
-def download(lines: Iterator[str], name: str) -> StreamingHttpResponse:
+def download(lines: Iterator[str], name: str, content_type: str = CONTENT_TYPE) -> StreamingHttpResponse:
     """Return the lines as a file, read in pages while they are sent."""
     chunks = in_chunks(lines)
 
@@ -82,7 +82,7 @@ def download(lines: Iterator[str], name: str) -> StreamingHttpResponse:
             yield chunk.encode()
 
     disposition = f'attachment; filename="{name}"'
-    return StreamingHttpResponse(stream(), content_type=CONTENT_TYPE, headers={"Content-Disposition": disposition})
+    return StreamingHttpResponse(stream(), content_type=content_type, headers={"Content-Disposition": disposition})
 
 
 def _line(data: dict[str, Any]) -> str:

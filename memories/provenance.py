@@ -40,8 +40,10 @@ class SourceLink:
 
 NamesReader = Callable[[UUID, Collection[UUID], Collection[UUID]], Names]
 TurnsReader = Callable[[UUID, Collection[UUID]], Mapping[UUID, Turns]]
+KeysReader = Callable[[Collection[UUID]], Mapping[UUID, str]]
 _names: NamesReader | None = None
 _reviewed: TurnsReader | None = None
+_keys: KeysReader | None = None
 
 
 def register_names(reader: NamesReader) -> None:
@@ -54,6 +56,17 @@ def register_reviewed(reader: TurnsReader) -> None:
     """The way of reviews to the turns that (owner, reviews) read; called from their AppConfig's ready()."""
     global _reviewed
     _reviewed = reader
+
+
+def register_keys(reader: KeysReader) -> None:
+    """The gateway's way to the names of API keys; called from its AppConfig's ready()."""
+    global _keys
+    _keys = reader
+
+
+def key_names(keys: Collection[UUID]) -> Mapping[UUID, str]:
+    """Return whose key each is, and its name: `Ada's key “laptop”`. A key that is gone is missing. One query."""
+    return _keys(keys) if _keys and keys else {}
 
 
 def names_of(
@@ -75,7 +88,7 @@ def source_link(
     title = names.titles.get(session_id) if session_id else None
     if title is None:
         return None
-    turns = (names.turns.get(run_id) if run_id else None) or (names.reviewed.get(review_id) if review_id else None)
+    turns = (names.reviewed.get(review_id) if review_id else None) or (names.turns.get(run_id) if run_id else None)
     if turns is None:
         return SourceLink(url=f"/c/{session_id}/", words=f"“{title}”")
     return SourceLink(url=f"/c/{session_id}/#turn-{turns.run_id}", words=f"“{title}”, {turns.words}", turn=turns.words)

@@ -5,6 +5,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Coroutine
+from functools import cache
 from typing import Any
 
 from channels_redis.core import RedisChannelLayer
@@ -112,17 +113,23 @@ class QueueBroker(RedisBroker):  # type: ignore[misc]  # django-q2 has no types
     @staticmethod
     def get_connection(list_key: str | None = None) -> Redis:
         """Return a client of its own, as the library makes them. Its calls raise RedisError within a second."""
-        return _queue_client(ANSWER_SECONDS)
+        return _client(ANSWER_SECONDS)
 
     def dequeue(self) -> list[tuple[None, bytes | str]] | None:
         """Return the next job, waited for on a client that may wait: only workers do."""
         if self._waiting is None:
-            self._waiting = _queue_client(_DEQUEUE_SECONDS)
+            self._waiting = _client(_DEQUEUE_SECONDS)
         job = self._waiting.blpop([self.list_key], timeout=1)
         return [(None, job[1])] if job else None
 
 
-def _queue_client(seconds: float) -> Redis:
+@cache
+def brief_client() -> Redis:
+    """Return the process's client for small calls that no request waits for. They raise RedisError within a second."""
+    return _client(ANSWER_SECONDS)
+
+
+def _client(seconds: float) -> Redis:
     return Redis.from_url(
         settings.REDIS_URL,
         socket_timeout=seconds,

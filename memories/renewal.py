@@ -27,7 +27,7 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind(Memory, lambda row: verdict_of(row.content, row.keywords)),
+    _Kind(Memory, lambda row: verdict_of(row.content, row.keywords, row.metadata)),
     _Kind(Artifact, lambda row: verdict_of_document(row.content)),
 )
 

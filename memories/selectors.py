@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
@@ -15,6 +15,11 @@ def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
     """Memories of a book that are neither deleted nor expired, in insertion order; blocked ones too."""
     rows = Memory.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True)
     return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())).order_by("number")
+
+
+def blocked_condition() -> Q:
+    """Return the condition of `Memory.blocked`, for queries."""
+    return ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
 
 
 def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limits: KeyLimits = UNLIMITED) -> Memory:

@@ -18,6 +18,7 @@ from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
 
+_WEIGHED_SECONDS = 1.0  # views grow while they are searched, but adding all of them up takes a while
 _MOST_TOOL_NAMES = 4  # for which a session keeps its guidance; its client decides which names are free
 
 
@@ -59,6 +60,7 @@ class Snapshots:
     _views: "OrderedDict[UUID, tuple[float, BookView]]" = field(default_factory=OrderedDict)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _forgettings: int = 0
+    _weigh_at: float = 0.0  # in the clock of time.monotonic(); a new view is weighed at once
 
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is of this state; no database query."""
@@ -84,15 +86,34 @@ class Snapshots:
         how much of the summary it carries; 0 = no Memory Guidance."""
         forgettings = self._forgettings
         view = self.view(state)
-        frozen = freeze(view.entries, max_memories=max_memories, char_limit=char_limit)
+        frozen = view.frozen(max_memories=max_memories, char_limit=char_limit)
         summary = cut_to_tokens(view.summary, guidance_tokens) if guidance_tokens else ""
         snapshot = SessionSnapshot(view=view, version=version, frozen=frozen, summary=summary)
         with self._lock:
             if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
-                self._sessions[session_id] = (time.monotonic(), snapshot)
-                self._sessions.move_to_end(session_id)
-                self._trim_to_size()
+                self._keep(session_id, snapshot)
         return snapshot
+
+    def from_view(
+        self, session_id: UUID, state: BookState, version: tuple[int, ...], *, max_memories: int, char_limit: int
+    ) -> SessionSnapshot | None:
+        """Make the snapshot of a session without Memory Guidance from a shared view that is fresh and has this block
+        already: no database query, and next to no work. None where that takes more."""
+        with self._lock:
+            view = self._present(state.book_id)
+            if view is None or not view.serves(state):
+                return None
+            frozen = view.known_block(max_memories=max_memories, char_limit=char_limit)
+            if frozen is None:
+                return None
+            snapshot = SessionSnapshot(view=view, version=version, frozen=frozen)
+            self._keep(session_id, snapshot)
+            return snapshot
+
+    def _keep(self, session_id: UUID, snapshot: SessionSnapshot) -> None:
+        self._sessions[session_id] = (time.monotonic(), snapshot)
+        self._sessions.move_to_end(session_id)
+        self._trim_to_size()
 
     def held(self, session_id: UUID) -> SessionSnapshot | None:
         """Return the session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
@@ -169,6 +190,7 @@ class Snapshots:
             if newer and forgettings == self._forgettings:
                 self._views[state.book_id] = (time.monotonic(), view)
                 self._views.move_to_end(state.book_id)
+                self._weigh_at = 0.0
             return view
 
     def _present(self, book_id: UUID) -> BookView | None:
@@ -184,6 +206,9 @@ class Snapshots:
         self.trim()
         while len(self._sessions) > settings.SNAPSHOT_SESSIONS:
             self._sessions.popitem(last=False)
+        if time.monotonic() < self._weigh_at:
+            return
+        self._weigh_at = time.monotonic() + _WEIGHED_SECONDS
         total = sum(view.nbytes for _, view in self._views.values())
         while len(self._views) > 1 and total > settings.SNAPSHOT_BYTES:
             _, (_, dropped) = self._views.popitem(last=False)

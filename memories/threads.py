@@ -15,8 +15,10 @@ from uuid import UUID
 
 from django.conf import settings
 
+from memories.ids import uuid7
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
+from memories.statements import Insert
 from search.entries import Entry
 from search.index import BookIndex
 from search.keywords import extract_keywords
@@ -47,6 +49,7 @@ class ThreadTurn:
         return frozenset(hash(text) for text in map(_squeeze, (self.assistant, self.answer)) if text)
 
 
+_INSERT: Insert[ThreadRecord] = Insert(ThreadRecord)
 # (owner, session, id of the newest record known or None) -> the turns recorded after it, oldest first; superseded
 # runs are left out. Synchronous; three queries.
 ThreadReader = Callable[[UUID, UUID, UUID | None], Sequence[ThreadTurn]]
@@ -61,7 +64,18 @@ def register_reader(reader: ThreadReader) -> None:
 
 def record_run(*, owner_id: UUID, session_id: UUID, run_id: UUID) -> ThreadRecord:
     """Record a completed run under `threads/<session id>/`, once per run id, in the caller's transaction."""
-    return ThreadRecord.objects.create(owner_id=owner_id, session_id=session_id, run_id=run_id)
+    record = ThreadRecord(owner_id=owner_id, session_id=session_id, run_id=run_id)
+    _INSERT.execute([record])
+    return record
+
+
+def thread_changed(*, owner_id: UUID, session_id: UUID) -> None:
+    """Give the newest record of a session another id, in the caller's transaction: other turns stand now, and what a
+    process holds of them is read again. The records keep their order."""
+    records = ThreadRecord.objects.filter(owner_id=owner_id, session_id=session_id, cleared_at=None)
+    newest = records.order_by("-id").values_list("id", flat=True).first()
+    if newest is not None:
+        records.filter(id=newest).update(id=uuid7())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

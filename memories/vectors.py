@@ -1,46 +1,91 @@
 """Vectors of an upstream embedding model (`DAYBOOK_EMBEDDING_MODEL`, off by default): stored beside their memories,
-made in the background, and joined to the search's own signals. Their absence never fails a turn."""
+made of their contents in the background, and joined to the search's own signals. Their absence never fails a turn.
 
+While the model is being changed, a book is searched by the vectors of which it has the most, and the query is asked of
+the same model; when the last memory has one of the new model, the others are deleted."""
+
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 import numpy as np
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, QuerySet
 
 from memories.models import Book, Memory, MemoryVector
 from memories.services import book_touch
-from search.vectors import Vector
+from search.upstream import Vector
 
 
-def vectors_of_book(owner_id: UUID, book_id: UUID) -> dict[int, Vector]:
-    """Return the vectors (float arrays) of a book's live memories by number; none where no embedding model is
-    configured."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookVectors:
+    """The vectors by which a book is searched, and their model ("" without any)."""
+
+    model: str = ""
+    by_number: Mapping[int, Vector] = field(default_factory=dict)
+
+
+def vectors_of_book(owner_id: UUID, book_id: UUID) -> BookVectors:
+    """Return the vectors of a book's live memories: of the configured model, or of an earlier one as long as more
+    memories have one of that. None where no embedding model is configured."""
     if not settings.EMBEDDING_MODEL:
-        return {}
-    rows = MemoryVector.objects.filter(
+        return BookVectors()
+    rows = list(_usable(owner_id, [book_id]).values_list("model", "memory__number", "values"))
+    counts = Counter(model for model, _, _ in rows)
+    if not counts:
+        return BookVectors()
+    chosen = max(counts, key=lambda model: (counts[model], model == settings.EMBEDDING_MODEL))
+    found = {number: np.frombuffer(values, dtype="<f2") for model, number, values in rows if model == chosen}
+    return BookVectors(model=chosen, by_number=found)
+
+
+def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
+    """Return how many memories of each book have a vector of the configured model."""
+    rows = _usable(owner_id, books).filter(model=settings.EMBEDDING_MODEL, memory__scan_rule="")
+    return dict(rows.values_list("book").annotate(number=Count("pk")).order_by())
+
+
+def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
+    return MemoryVector.objects.filter(
         owner_id=owner_id,
-        book_id=book_id,
-        model=settings.EMBEDDING_MODEL,
+        book__in=books,
         memory__deleted_at__isnull=True,
         content_key=F("memory__content_key"),
     )
-    return {
-        number: np.frombuffer(values, dtype="<f4") for number, values in rows.values_list("memory__number", "values")
-    }
+
+
+def embeddable() -> QuerySet[Memory]:
+    """Memories that should have a vector: live ones that are not blocked."""
+    return Memory.objects.filter(deleted_at__isnull=True, scan_rule="")
 
 
 def missing_vectors() -> QuerySet[Memory]:
-    """Live memories that are not blocked and have no vector of the configured model for their present words."""
-    fresh = Q(vector__model=settings.EMBEDDING_MODEL, vector__content_key=F("content_key"))
-    return Memory.objects.filter(deleted_at__isnull=True, scan_rule="").exclude(fresh)
+    """Those without a vector of the configured model for their present content."""
+    fresh = MemoryVector.objects.filter(
+        memory=OuterRef("pk"), model=settings.EMBEDDING_MODEL, content_key=OuterRef("content_key")
+    )
+    return embeddable().filter(~Exists(fresh))
+
+
+def known_vectors(owner_id: UUID, keys: Sequence[str]) -> dict[str, bytes]:
+    """Return the stored values that the configured model gave for contents with these keys, in any of the owner's
+    books: what is said twice is asked for once."""
+    rows = MemoryVector.objects.filter(owner_id=owner_id, model=settings.EMBEDDING_MODEL, content_key__in=keys)
+    return {key: bytes(values) for key, values in rows.values_list("content_key", "values")}
+
+
+def packed(vector: Sequence[float]) -> bytes:
+    """Return a vector as it is stored: of length one, so that every number fits a half float."""
+    values = np.nan_to_num(np.asarray(vector, dtype=np.float32))
+    return bytes((values / max(float(np.linalg.norm(values)), 1e-9)).astype("<f2").tobytes())
 
 
 @transaction.atomic
-def vectors_store(book: Book, vectors: Mapping[UUID, Sequence[float]], keys: Mapping[UUID, str]) -> int:
-    """Store vectors by memory, for the words (`keys`: content keys) they were made of; the book's next turns use them.
-    Returns how many are new."""
+def vectors_store(book: Book, vectors: Mapping[UUID, bytes], keys: Mapping[UUID, str]) -> int:
+    """Store packed vectors by memory, for the contents (`keys`: content keys) they were made of; the book's next turns
+    use them. When none is missing any more, those of other models are deleted. Returns how many are new."""
     locked = Book.objects.select_for_update().get(pk=book.pk)
     present = Memory.objects.filter(owner_id=locked.owner_id, book=locked, pk__in=list(vectors)).values_list(
         "pk", flat=True
@@ -52,16 +97,19 @@ def vectors_store(book: Book, vectors: Mapping[UUID, Sequence[float]], keys: Map
             book=locked,
             model=settings.EMBEDDING_MODEL,
             content_key=keys[pk],
-            values=np.asarray(vectors[pk], dtype="<f4").tobytes(),
+            values=vectors[pk],
         )
         for pk in present
     ]
     MemoryVector.objects.bulk_create(
         rows,
         update_conflicts=True,
-        unique_fields=["memory"],
-        update_fields=["model", "content_key", "values"],
+        unique_fields=["memory", "model"],
+        update_fields=["content_key", "values"],
     )
+    if rows and not missing_vectors().filter(owner_id=locked.owner_id, book=locked).exists():
+        own = MemoryVector.objects.filter(owner_id=locked.owner_id, book=locked)
+        own.exclude(model=settings.EMBEDDING_MODEL).delete()
     if rows:
         book_touch(locked, written=False)
     return len(rows)

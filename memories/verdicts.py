@@ -5,38 +5,62 @@ or trying a refused text again and again, costs a hash."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import scanning
 from memories.database import in_read_thread
 from memories.documents import scan_document
 from memories.invalidation import register_cache
+from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding
 
 SHORT = 500
 """Characters that are scanned where they are written: a thread of their own would cost more than the scan."""
-_MOST_KEPT = 1_000
+_MOST_KEPT = 20_000
+"""About 8 MB. An import is looked at before it is written: the verdicts of the preview hold for what follows."""
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What the scan said: the first rule that matched with its kind and reason, "" for a text that may be stored."""
+    """What the scan said: the first rule that blocks with its kind and reason, "" for a text that may be stored; else
+    in `hold` the first rule that is not sure."""
 
     scan_hash: str
     rule: str
     kind: str
     reason: str
+    hold: str = ""
 
 
 _lock = threading.Lock()
 _kept: "OrderedDict[tuple[str, bool], Judged]" = OrderedDict()
 
 
-def verdict_of(content: str, keywords: Sequence[str]) -> Judged:
-    """Return the verdict of a memory's words, scanned at most once."""
-    return _judged(content, keywords, document=False)
+def verdict_of(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:
+    """Return the verdict of a memory's words, scanned at most once. Metadata is scanned by itself: where only it or
+    only the rest changes, the other half is known."""
+    words = _judged(content, keywords, document=False)
+    if not metadata:
+        return words
+    beside = _judged("", metadata_words(metadata), document=False)
+    worse = max((words, beside), key=lambda judged: (bool(judged.rule), bool(judged.hold)))
+    return replace(worse, scan_hash=hash_of(content, keywords, metadata))
+
+
+def hash_of(
+    content: str,
+    keywords: Sequence[str],
+    metadata: Mapping[str, str] = NO_METADATA,
+    *,
+    rules: str = scanning.RULES_VERSION,
+) -> str:
+    """Return what the verdict of a memory's words is of."""
+    # A keyword has no equals sign, so it is never taken for metadata.
+    return scanning.scan_hash(content, (*keywords, *metadata_words(metadata)), rules=rules)
 
 
 def verdict_of_document(content: str) -> Judged:
@@ -50,18 +74,30 @@ def older_rules() -> tuple[str, ...]:
     return tuple(rows.values_list("rules", flat=True).distinct())
 
 
-def is_of_words(scan_hash: str, content: str, keywords: Sequence[str], older: Sequence[str]) -> bool:
+def is_of_words(
+    scan_hash: str,
+    content: str,
+    keywords: Sequence[str],
+    older: Sequence[str],
+    metadata: Mapping[str, str] = NO_METADATA,
+) -> bool:
     """Return True if a stored verdict is of exactly these words, under the present rules or older ones."""
     return any(
-        scan_hash == scanning.scan_hash(content, keywords, rules=rules) for rules in (scanning.RULES_VERSION, *older)
+        scan_hash == hash_of(content, keywords, metadata, rules=rules) for rules in (scanning.RULES_VERSION, *older)
     )
 
 
-async def scan_ahead(content: str, keywords: Sequence[str] = (), *, document: bool = False) -> None:
-    """Scan words in a reading thread, so that the writing that follows finds the verdict. `content` and `keywords` are
-    cleaned as they will be stored."""
+async def scan_ahead(content: str, keywords: Sequence[str] = (), metadata: Mapping[str, str] = NO_METADATA) -> None:
+    """Scan a memory's words in a reading thread, so that the writing that follows finds the verdict. They are cleaned
+    as they will be stored."""
+    if len(content) > SHORT or metadata:
+        await in_read_thread(verdict_of, content, tuple(keywords), metadata)
+
+
+async def scan_document_ahead(content: str) -> None:
+    """Scan a document, cleaned as it will be stored, in a reading thread."""
     if len(content) > SHORT:
-        await in_read_thread(_judged, content, tuple(keywords), document=document)
+        await in_read_thread(verdict_of_document, content)
 
 
 def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
@@ -72,8 +108,11 @@ def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
         if known is not None:
             _kept.move_to_end(key)
             return known
-    finding = _first(content, keywords, document=document)
-    judged = Judged(scan_hash, finding.rule, finding.kind, finding.reason) if finding else Judged(scan_hash, "", "", "")
+    if document:
+        judged = _verdict(scan_hash, scan_document(content), ())
+    else:
+        verdict = scanning.scan(content, keywords)
+        judged = _verdict(scan_hash, verdict.findings, verdict.doubts)
     with _lock:
         _kept[key] = judged
         while len(_kept) > _MOST_KEPT:
@@ -81,9 +120,12 @@ def _judged(content: str, keywords: Sequence[str], *, document: bool) -> Judged:
     return judged
 
 
-def _first(content: str, keywords: Sequence[str], *, document: bool) -> Finding | None:
-    findings = scan_document(content) if document else scanning.scan(content, keywords).findings
-    return findings[0] if findings else None
+def _verdict(scan_hash: str, findings: Sequence[Finding], doubts: Sequence[Finding]) -> Judged:
+    if findings:
+        return Judged(scan_hash, findings[0].rule, findings[0].kind, findings[0].reason)
+    if doubts:
+        return Judged(scan_hash, "", doubts[0].kind, doubts[0].reason, hold=doubts[0].rule)
+    return Judged(scan_hash, "", "", "")
 
 
 def _clear() -> None:

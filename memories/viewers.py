@@ -11,7 +11,7 @@ from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from memories.models import Owner
 from memories.services import owner_for_user
@@ -62,6 +62,11 @@ def page_view(view: View) -> View:
 def form_view(view: View) -> View:
     """Return a view that a form of a page is sent to."""
     return never_cache(require_POST(login_required(_for_viewer(view))))
+
+
+def dialog_view(view: View) -> View:
+    """Return a view of a page whose form is sent back to it; users who are not signed in come back after that."""
+    return never_cache(require_http_methods(["GET", "POST"])(login_required(_for_viewer(view))))
 
 
 def fragment_view(view: View) -> View:

@@ -2,12 +2,14 @@
 Each write that no longer fits is refused with its reason, and the rest holds."""
 
 from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
 from memories.errors import Conflict, DomainError
-from memories.models import ChangeSet
+from memories.models import ChangeSet, Evidence, EvidenceKind
 from memories.services import BookWriter, MemoryFields, Source, WriteResult, book_writing
 from reviews.models import ReviewRun
 from reviews.writes import ReviewWrite, WriteState
@@ -49,9 +51,20 @@ def apply_writes(
     return (writer.change_set.pk if writer.change_set else review.change_set), refused
 
 
+def _more(write: ReviewWrite) -> dict[str, Any]:
+    """Return the fields that an import sets beside the words."""
+    more = dict(write.more)
+    if expires_at := more.get("expires_at"):
+        more["expires_at"] = datetime.fromisoformat(expires_at)
+    return more
+
+
 def _write(writer: BookWriter, write: ReviewWrite, earlier: ReviewWrite | None) -> WriteResult:
     """`earlier`: the write of the same review to the same memory that was applied last."""
-    fields = MemoryFields(content=write.after, category=write.category, keywords=write.keywords)
+    fields = MemoryFields(content=write.after, category=write.category, keywords=write.keywords, **_more(write))
+    if write.action != "delete":
+        # What a person put in other words is theirs.
+        fields.evidence = Evidence(kind=EvidenceKind.HAND) if write.edited else write.evidence
     if write.action == "add":
         fields.target = write.target
         return writer.add(fields)

@@ -18,10 +18,17 @@ from memories.services import Source
 from reviews.applying import BookCleared, apply_writes
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
+from reviews.turns_read import last_turn_read
 from reviews.writes import PENDING, ReviewWrite, WriteState
 
 State = ReviewRun.State
 _WAITING = frozenset({WriteState.WAITING})
+_ORIGINS: dict[str, WriteOrigin] = {
+    ReviewRun.Trigger.TURN: WriteOrigin.TOOL,
+    ReviewRun.Trigger.APP: WriteOrigin.TOOL,
+    ReviewRun.Trigger.NOTES: WriteOrigin.CONSOLIDATION,
+    ReviewRun.Trigger.IMPORT: WriteOrigin.IMPORT,
+}
 _TURNED_DOWN = frozenset({WriteState.REJECTED, WriteState.EXPIRED})
 _BATCH = 100
 # Refusals of the words themselves; others are about the book, which may change.
@@ -45,7 +52,7 @@ def review_approve(
     except BookCleared:
         cleared = ReviewRun.objects.filter(pk=review.pk)
         reviews_cancel(cleared, "The book was cleared meanwhile.", rejected_at=None)
-        raise Conflict("The book was cleared after this review; nothing of it can be saved any more.") from None
+        raise Conflict("The book was cleared after this review; nothing of it can be saved now.") from None
 
 
 @transaction.atomic
@@ -55,7 +62,7 @@ def review_reject(review: ReviewRun, *, actor: str, only: frozenset[int] | None 
     for write in _chosen(run, only, _WAITING):
         write.state, write.reason = WriteState.REJECTED, ""
     run.rejected_at = timezone.now()
-    _settle(run, {"code": "rejected", "message": "Its writes were turned down.", "actor": actor})
+    _settle(run, {"code": "rejected", "message": "Its writes were rejected.", "actor": actor})
     return run
 
 
@@ -77,24 +84,27 @@ def purge_proposals(now: datetime) -> int:
 def forget_orphans() -> int:
     """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
     open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
-    orphans = ReviewRun.objects.filter(session=None, state__in=open_states)
+    orphans = ReviewRun.objects.filter(session=None, state__in=open_states).exclude(
+        trigger__in=ReviewRun.WITHOUT_SESSION
+    )
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
 
 
 @transaction.atomic
 def _approve(review_id: UUID, actor: str, only: frozenset[int] | None, edits: dict[int, str]) -> ReviewRun:
     run = _locked(review_id)
-    if run.session_id is None:
-        raise Conflict("The session of this review was deleted; nothing of it can be saved any more.")
+    if run.orphaned:
+        raise Conflict("The session of this review was deleted; nothing of it can be saved now.")
     # Without indexes, what was turned down beside others that were kept stays so.
     usual = PENDING if run.state == State.CANCELLED else _WAITING
     chosen = _chosen(run, only, usual if only is None else PENDING)
     proposed = _edit(chosen, edits, actor)
     source = Source(
         actor=actor,
-        origin=WriteOrigin.BACKGROUND_REVIEW,
+        origin=_ORIGINS.get(run.trigger, WriteOrigin.BACKGROUND_REVIEW),
         kind=ChangeSet.Kind.APPROVAL,
         session_id=run.session_id,
+        run_id=last_turn_read(run),
         review_id=run.pk,
     )
     run.change_set, refused = apply_writes(run, run.writes, chosen, source)
@@ -121,6 +131,8 @@ def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
         chosen = [write for write in run.writes if write.index in only]
         if decided := [write for write in chosen if write.state not in states]:
             raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
+    for write in chosen:
+        write.proposed = True  # rows of earlier versions do not say so
     if not chosen or run.state in {State.SCHEDULED, State.RUNNING}:
         raise Conflict("No write of this review waits for a decision.")
     return chosen

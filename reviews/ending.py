@@ -13,9 +13,15 @@ from memories.models import Notification
 from memories.outbox import notify
 from reviews.labels import applied, saved_text, waiting_text
 from reviews.models import ReviewRun
-from reviews.writes import ReviewWrite, WriteState
+from reviews.writes import ReviewWrite
 
 State = ReviewRun.State
+_WHO: dict[str, str] = {
+    ReviewRun.Trigger.TURN: "Your agent",
+    ReviewRun.Trigger.APP: "A connected app",
+    ReviewRun.Trigger.NOTES: "Consolidation",
+    ReviewRun.Trigger.IMPORT: "Your import",
+}
 
 
 def reviews_end(
@@ -42,7 +48,7 @@ def reviews_end(
         **values,
     )
     if ended and told is not None:
-        _notify(told, state, values["writes"])
+        review_notify(told, state, values["writes"])
     return ended
 
 
@@ -51,14 +57,14 @@ def reviews_cancel(runs: "QuerySet[ReviewRun]", reason: str, *, code: str = "can
     return reviews_end(runs, State.CANCELLED, error={"code": code, "message": reason}, writes=[], **values)
 
 
-def _notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
+def review_notify(review: ReviewRun, state: ReviewRun.State, writes: list[ReviewWrite]) -> None:
     """Tell the owner that writes wait, or were saved if the agent's reviews say so."""
     if state == State.AWAITING_APPROVAL:
         notify(
             owner_id=review.owner_id,
             kind=Notification.Kind.REVIEW_AWAITING_APPROVAL,
             book=review.book.name,
-            text=waiting_text(write for write in writes if write.state == WriteState.WAITING),
+            text=waiting_text((write for write in writes if write.waiting), who=_WHO.get(review.trigger, "A review")),
             review_id=review.pk,
         )
         return

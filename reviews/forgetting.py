@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet, TextField
+from django.db.models.functions import Cast
 
 from gateway.hooks import SessionForgotten
 from gateway.models import Session
@@ -21,9 +22,26 @@ _FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_h
 
 
 def session_was_forgotten(event: SessionForgotten) -> None:
-    """End the reviews of a forgotten session that are under way or wait for a decision, in the same transaction."""
+    """End the reviews of a forgotten session that are under way or wait for a decision, and erase what the others quote
+    of it, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
     reviews_cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.", **_FORGOTTEN)
+    for run in runs.filter(~Q(writes=[])).select_for_update(of=("self",)).order_by("pk"):
+        for write in run.writes:
+            write.evidence = write.evidence.without_words()
+        run.save(update_fields=["writes"])
+    _forget_quotes(event)
+
+
+def _forget_quotes(event: SessionForgotten) -> None:
+    """Erase what writes of other sessions quote of a forgotten one, in which the same was wanted (reviews.repeated)."""
+    others = ReviewRun.objects.filter(owner_id=event.owner_id, proposals__gt=0).exclude(session_id=event.session_id)
+    quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(event.session_id))
+    for run in quoting.select_for_update(of=("self",)).order_by("pk"):
+        for write in run.writes:
+            if write.evidence.session_id == event.session_id:
+                write.evidence = write.evidence.without_words()
+        run.save(update_fields=["writes"])
 
 
 def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:

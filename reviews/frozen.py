@@ -5,6 +5,8 @@ edited or regenerated before the review began has been taken back by the person.
 
 import hashlib
 import json
+import re
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -14,7 +16,9 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.tokens import estimate_message
+from memories.evidence import Speaker, Spoken
 from memories.tokens import characters_within
+from memories.tools import TOOLS
 from reviews.models import Extraction, ReviewRun
 
 CONTEXT_MESSAGES = 4
@@ -22,6 +26,7 @@ CONTEXT_MESSAGES = 4
 _MOST_MESSAGES = 2000
 # The note between the two ends of a message that was cut, and what a message adds to its text.
 _TOKENS_OF_NOTE = 20
+_TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 # Also what was said before a client brought the conversation here.
 _SPOKEN = (Message.Kind.CHAT, Message.Kind.HISTORY)
 _STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
@@ -30,11 +35,12 @@ _STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superse
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenConversation:
     """What a review reads: messages for the model, the hash that names them, and whether any of them was not reviewed
-    before."""
+    before; and the same messages whole, with what tools said, for the evidence of what it writes."""
 
     messages: tuple[dict[str, Any], ...] = ()
     sha256: str = ""
     has_news: bool = False
+    spoken: tuple[Spoken, ...] = ()
 
 
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
@@ -75,6 +81,7 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
     longest = left // 2  # one giant message must not hide the one it answers
     messages: list[dict[str, Any]] = []
     has_news = False
+    read: list[Message] = []
     for row in rows.order_by("-seq")[:_MOST_MESSAGES]:
         message = as_evidence(row)
         if message is None:
@@ -87,11 +94,32 @@ def read_frozen(review: ReviewRun, *, reviewed_through: int) -> FrozenConversati
                 messages.pop()  # an answer whose question is cut off
             break
         messages.append(message)
+        read.append(row)
         is_new = row.seq > reviewed_through and row.role == Message.Role.USER and row.kind in _SPOKEN
         has_news = has_news or is_new
     messages.reverse()
     digest = hashlib.sha256(json.dumps(messages, ensure_ascii=False).encode()).hexdigest()
-    return FrozenConversation(messages=tuple(messages), sha256=digest, has_news=has_news)
+    return FrozenConversation(messages=tuple(messages), sha256=digest, has_news=has_news, spoken=spoken_of(read[::-1]))
+
+
+def spoken_of(rows: Sequence[Message]) -> tuple[Spoken, ...]:
+    """Return messages as evidence sees them: whole, and with what tools said."""
+    calls = [call for row in rows for call in row.tool_calls or ()]
+    ours = {str(call.get("id")) for call in calls if (call.get("function") or {}).get("name") in TOOLS}
+    return tuple(
+        Spoken(
+            speaker=_speaker(row, ours), text=row.text, session_id=row.session_id, run_id=row.run_id, message_id=row.pk
+        )
+        for row in rows
+    )
+
+
+def _speaker(row: Message, ours: Set[str]) -> Speaker:
+    if row.role == Message.Role.USER:
+        return Speaker.PERSON
+    if row.role == Message.Role.TOOL:
+        return Speaker.MEMORY if row.tool_call_id in ours else Speaker.TOOL
+    return Speaker.TOOL if _TOOL_RESULT.fullmatch(row.text) else Speaker.ASSISTANT
 
 
 def as_evidence(row: Message) -> dict[str, Any] | None:

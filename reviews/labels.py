@@ -13,10 +13,10 @@ def saved_text(writes: Iterable[ReviewWrite]) -> str:
     return f"Removed {memories(gone)} after your last conversation." if gone else ""
 
 
-def waiting_text(writes: Iterable[ReviewWrite]) -> str:
-    """Return the sentence of a review whose writes wait for a person."""
+def waiting_text(writes: Iterable[ReviewWrite], *, who: str = "A review") -> str:
+    """Return the sentence of a review, or of whoever else it is, whose writes wait for a person."""
     kept, gone = counts(writes)
-    return f"A review wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
+    return f"{who} wants to {'save' if kept else 'remove'} {memories(kept or gone)}."
 
 
 def applied(writes: Iterable[ReviewWrite]) -> list[ReviewWrite]:

@@ -11,7 +11,8 @@ from reviews.writes import WritesField
 
 
 class ReviewRun(models.Model):
-    """A review: its frozen range of messages, its settings as they were, its claim, and what came of it."""
+    """A review: its frozen range of messages, its settings as they were, its claim, and what came of it. Writes of a
+    turn or an app that wait for a person are kept like those of a review that nobody executed."""
 
     class State(models.TextChoices):
         SCHEDULED = "scheduled", "Scheduled"
@@ -29,6 +30,12 @@ class ReviewRun(models.Model):
         IDLE = "idle", "After a pause"
         REQUEST = "request", "Asked for"
         INGEST = "ingest", "Messages were brought"
+        TURN = "turn", "Held in a turn"
+        APP = "app", "Held from an app"
+        NOTES = "notes", "Held notes"
+        IMPORT = "import", "Held from an import"
+
+    WITHOUT_SESSION = (Trigger.APP, Trigger.IMPORT)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="review_runs")
@@ -54,13 +61,14 @@ class ReviewRun(models.Model):
     steps = models.PositiveSmallIntegerField(default=0)
     dropped_calls = models.JSONField(default=dict, help_text="Names of dropped tool calls and how often.")
     writes = WritesField(default=list)
+    proposals = models.PositiveSmallIntegerField(default=0, help_text="Writes that wait or waited for a person.")
     change_set = models.UUIDField(null=True, blank=True)
     error = models.JSONField(null=True, blank=True)
     created_at = models.DateTimeField(default=timezone.now)
     started_at = models.DateTimeField(null=True, blank=True)
     finished_at = models.DateTimeField(null=True, blank=True)
     rejected_at = models.DateTimeField(
-        null=True, blank=True, help_text="When writes were last turned down or expired; they are kept for a while."
+        null=True, blank=True, help_text="When writes were last rejected or expired; they are kept for a while."
     )
     idempotency_key = models.CharField(max_length=255, blank=True, help_text="Of the request that brought messages.")
     request_hash = models.CharField(max_length=64, blank=True, help_text="Keyed hash of that request.")
@@ -78,6 +86,7 @@ class ReviewRun(models.Model):
         ]
         indexes = [
             models.Index(fields=["owner", "-id"], name="review_of_owner"),
+            models.Index(fields=["owner", "-id"], condition=Q(proposals__gt=0), name="review_with_proposals"),
             models.Index(fields=["owner", "started_at"], name="review_of_day"),
             models.Index(fields=["owner", "book", "-finished_at"], name="review_of_book"),
             models.Index(fields=["not_before"], condition=Q(state="scheduled"), name="review_scheduled"),
@@ -85,6 +94,11 @@ class ReviewRun(models.Model):
             models.Index(fields=["finished_at"], condition=Q(state="awaiting_approval"), name="review_waiting"),
             models.Index(fields=["rejected_at"], condition=Q(rejected_at__isnull=False), name="review_rejected"),
         ]
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether the session that it is about was deleted."""
+        return self.session_id is None and self.trigger not in self.WITHOUT_SESSION
 
     def __str__(self) -> str:
         # With its id: the admin log keeps this when the row is gone.
@@ -165,7 +179,7 @@ class ConsolidationRun(models.Model):
     dropped = models.PositiveIntegerField(
         default=0, help_text="Lines and skills left out by the scan or for their names."
     )
-    ceiling = models.CharField(max_length=10, blank=True, help_text="The ceiling that ended it early.")
+    ceiling = models.CharField("limit reached", max_length=10, blank=True, help_text="The limit that ended it early.")
     written = models.JSONField(default=list, help_text="Paths of documents written.")
     removed = models.JSONField(default=list)
     kept = models.JSONField(default=list)
@@ -228,7 +242,7 @@ class Extraction(models.Model):
     usage = models.JSONField(default=dict)
     redacted = models.PositiveIntegerField(default=0)
     error = models.JSONField(null=True, blank=True)
-    before_clear = models.JSONField(null=True, blank=True, help_text="What an undo of the clear puts back.")
+    before_clear = models.JSONField(null=True, blank=True, help_text="What an undo of the clear restores.")
     cleared_at = models.DateTimeField(null=True, blank=True)
     cleared_by = models.UUIDField(null=True, blank=True, help_text="The change set of the clear.")
     said_at = models.DateTimeField(default=timezone.now, help_text="When the session was last active.")

@@ -33,6 +33,12 @@ class ShownWrite:
         return _VERBS[self.write.action][not self.write.pending and self.write.state != WriteState.REFUSED]
 
     @property
+    def again(self) -> str:
+        """How often it was wanted while it waited, as a sentence; "" where that was once."""
+        times = self.write.times + 1
+        return f"This came up {'twice' if times == 2 else f'{times} times'}." if self.write.times else ""
+
+    @property
     def pieces(self) -> Sequence[Piece]:
         """What it does to the words; of a deletion those that go, nothing where the new text is not kept."""
         before, after = self.write.before or "", self.write.after or ""
@@ -54,7 +60,7 @@ def reason_words(review: ReviewRun, *, own: bool) -> str:
         return f"The model server took longer than {most} seconds{_TIMES.get(review.attempts, '')}."
     if error.get("code") == "rejected":
         owner = "You" if own else "Its owner"
-        return f"{'An administrator' if by_staff(error.get('actor')) else owner} turned it down."
+        return f"{'An administrator' if by_staff(error.get('actor')) else owner} rejected it."
     return FAILURES.get(str(error.get("code", "")), str(error.get("message", "")))
 
 

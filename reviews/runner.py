@@ -18,6 +18,7 @@ from gateway.upstream import ModelTarget
 from gateway.upstream.usage import add_usage
 from memories import tools as memory_tools
 from memories.errors import DomainError
+from memories.evidence import Hold
 from memories.models import Memory
 from memories.services import book_limits, refusals_stored
 from prompts.review import ReviewPrompt
@@ -96,13 +97,16 @@ def prepare(review: ReviewRun, *, reviewed_through: int) -> Reflection:
     """Read everything a review needs: the book as it is now, and the frozen conversation."""
     rows = Memory.objects.filter(owner_id=review.owner_id, book_id=review.book_id, deleted_at__isnull=True)
     target = review_target(review.settings)
+    conversation = read_frozen(review, reviewed_through=reviewed_through)
     return Reflection(
         book=StagedBook.of(
             list(rows.order_by("number")),
             book_limits(review.book.name),
             max_writes=review.settings["memory_review_max_writes"],
+            spoken=conversation.spoken,
+            hold=Hold(review.settings.get("memory_hold", Hold.UNTRUSTED)),
         ),
-        conversation=read_frozen(review, reviewed_through=reviewed_through),
+        conversation=conversation,
         target=target,
         model=target.model,
         request_id=str(review.pk),

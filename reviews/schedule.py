@@ -30,6 +30,7 @@ _KEPT = (
     "memory_review_max_writes",
     "memory_review_verbose",
     "memory_review_approval",
+    "memory_hold",
 )
 
 

@@ -31,8 +31,10 @@ from reviews.approvals import review_reject
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
 from reviews.quotas import day_of
+from reviews.repeated import repeats_join
 from reviews.retries import retry_delay
 from reviews.selectors import review_model
+from reviews.turns_read import last_turn_read
 from reviews.undo import review_undo_slices as review_undo_slices  # one door for the edges
 from reviews.writes import ReviewWrite, WriteState
 
@@ -93,6 +95,8 @@ def _claim(run_id: UUID) -> ReviewClaim | None:
     if run.session_id is None:
         review_cancel(run, "Its session was deleted.")
         raise NotClaimed("session_deleted")
+    if run.session is not None and run.session.deleted_at:
+        raise NotClaimed("session_deleted")  # it waits: the session may be restored
     first = _first_due(run, run.session_id, now)
     if first.pk != run.pk:
         # In order, whichever job came first; the end of that one wakes this one.
@@ -184,7 +188,7 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
 
 
 def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:
-    """Cancel a review that is not over; writes that wait are turned down. True when it was this call that did it."""
+    """Cancel a review that is not over; writes that wait are rejected. True when it was this call that did it."""
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
@@ -221,14 +225,16 @@ def _postponed(run: ReviewRun) -> bool:
 
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
+    _require_same_book(review)
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
-    if not staged:
-        _require_same_book(review)
-        _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
-    elif review.settings["memory_review_approval"]:
-        _require_same_book(review)
+    if review.settings["memory_review_approval"]:
         for write in staged:
-            write.state = WriteState.WAITING
+            write.wait()
+        staged = []
+    repeats_join(review.book, review.session_id, outcome.writes)
+    if not staged and not any(write.waiting for write in outcome.writes):
+        _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
+    elif not staged:
         _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
     else:
         _apply(review, claim, outcome, staged)
@@ -240,12 +246,15 @@ def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged
         origin=WriteOrigin.BACKGROUND_REVIEW,
         kind=ChangeSet.Kind.REVIEW,
         session_id=review.session_id,
+        run_id=last_turn_read(review),
         review_id=review.pk,
     )
     change_set, refused = apply_writes(review, outcome.writes, staged, source)
     for index, error in refused.items():
         outcome.writes[index].refuse(str(error))
     state = State.SAVED if change_set else State.NOTHING_TO_SAVE
+    if any(write.waiting for write in outcome.writes):
+        state = State.AWAITING_APPROVAL
     _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
 
 
@@ -292,6 +301,7 @@ def _end(
             error=error,
             told=claim.review,
             writes=list(writes),
+            proposals=sum(write.proposed for write in writes),
             change_set=change_set,
             usage=add_usage(claim.review.usage, outcome.usage),
             steps=outcome.steps,

@@ -10,7 +10,8 @@ from django.utils import timezone
 
 from memories import entry_rules
 from memories.errors import DomainError, NotFound, OverBudget
-from memories.models import Memory, Target
+from memories.evidence import Conversation, Decision, Hold, Speaker, Spoken, decide, evidence_for
+from memories.models import Evidence, Memory, Target
 from memories.services import over_budget
 from memories.tools import Stage, Tool, ToolCall, failure, memory_number, parse_arguments, tools_at
 from memories.tools.writing import (
@@ -23,8 +24,10 @@ from memories.tools.writing import (
     fullness,
 )
 from reviews.writes import ReviewWrite, WriteState
+from scanning import Outcome
 
 _MOST_REFUSED = 50
+NO_EVIDENCE, PASSED = Evidence(), Decision(Outcome.PASS)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -37,6 +40,7 @@ class StagedEntry:
     category: str
     content: str
     keywords: list[str]
+    held: bool = False  # as it stands here it waits for a person: what changes it further waits, too
 
 
 @dataclass(slots=True)
@@ -48,13 +52,23 @@ class StagedBook:
     limits: dict[str, int]
     max_writes: int
     hidden: dict[str, int] = field(default_factory=dict)
+    conversation: Conversation | None = None
+    hold: Hold = Hold.UNTRUSTED
     writes: list[ReviewWrite] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     _new: int = 0
 
     @classmethod
-    def of(cls, rows: Sequence[Memory], limits: dict[Target, int], *, max_writes: int) -> "StagedBook":
-        """Return a staged book over the rows of a book that are not deleted."""
+    def of(
+        cls,
+        rows: Sequence[Memory],
+        limits: dict[Target, int],
+        *,
+        max_writes: int,
+        spoken: Sequence[Spoken] = (),
+        hold: Hold = Hold.UNTRUSTED,
+    ) -> "StagedBook":
+        """Return a staged book over the rows of a book that are not deleted; `spoken`: what its writes can rest on."""
         now = timezone.now()
         shown = [row for row in rows if not row.blocked and not (row.expires_at and row.expires_at <= now)]
         seen = {row.pk for row in shown}
@@ -78,12 +92,14 @@ class StagedBook:
             limits={str(target): limit for target, limit in limits.items()},
             max_writes=max_writes,
             hidden=hidden,
+            conversation=Conversation([*(_remembered(row) for row in shown), *spoken]),
+            hold=hold,
         )
 
     @property
     def accepted(self) -> list[ReviewWrite]:
-        """The writes that stand."""
-        return [write for write in self.writes if write.state == WriteState.STAGED]
+        """The writes that stand, also those that are to wait for a person."""
+        return [write for write in self.writes if write.state in {WriteState.STAGED, WriteState.WAITING}]
 
     def room(self) -> dict[str, int | None]:
         """Characters left by target; None = no limit."""
@@ -124,7 +140,8 @@ class StagedBook:
             return {"ok": True, "id": known.key, "note": "Already known; nothing was stored twice."}
         keywords = entry_rules.clean_keywords(arguments.keywords)
         category = entry_rules.clean_category(arguments.category)
-        entry_rules.check_scan(content, keywords)
+        verdict = entry_rules.check_scan(content, keywords)
+        evidence = evidence_for(self.conversation, content, arguments.evidence)
         self._check_budget(arguments.target, needed=len(content))
         self._new += 1
         entry = StagedEntry(
@@ -136,7 +153,7 @@ class StagedBook:
             keywords=keywords,
         )
         self.entries[entry.key] = entry
-        self._stage("add", entry)
+        self._stage("add", entry, evidence=evidence, decision=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
     def _update(self, arguments: UpdateMemory) -> dict[str, Any]:
@@ -146,15 +163,24 @@ class StagedBook:
         category = entry.category if arguments.category is None else entry_rules.clean_category(arguments.category)
         if (content, keywords, category) == (entry.content, entry.keywords, entry.category):
             return {"ok": True, "id": entry.key, "note": "It says so already; nothing was changed."}
-        entry_rules.check_scan(content, keywords)
-        self._check_budget(entry.target, needed=len(content), without=entry)
+        verdict = entry_rules.check_scan(content, keywords)
         before = entry.content
+        evidence = evidence_for(self.conversation, content, arguments.evidence, known=before)
+        self._check_budget(entry.target, needed=len(content), without=entry)
         entry.content, entry.keywords, entry.category = content, keywords, category
-        self._stage("update", entry, before=before)
+        self._stage("update", entry, before=before, evidence=evidence, decision=decide(verdict, evidence, self.hold))
         return {"ok": True, "id": entry.key, **self._warning(entry.target)}
 
-    def _stage(self, action: str, entry: StagedEntry, *, before: str | None = None) -> None:
-        """Note an accepted write of an entry as it is now."""
+    def _stage(
+        self,
+        action: str,
+        entry: StagedEntry,
+        *,
+        before: str | None = None,
+        evidence: Evidence = NO_EVIDENCE,
+        decision: Decision = PASSED,
+    ) -> None:
+        """Note an accepted write of an entry as it is now, or one that is to wait."""
         gone = action == "delete"
         write = ReviewWrite(
             index=len(self.writes),
@@ -167,7 +193,13 @@ class StagedBook:
             keywords=None if gone else entry.keywords,
             before=before,
             after=None if gone else entry.content,
+            evidence=evidence,
         )
+        if decision.outcome == Outcome.HOLD:
+            write.wait(decision.reason, decision.rule)
+        elif entry.held:
+            write.wait("It changes a memory that waits for a decision itself.")
+        entry.held = write.waiting
         self.writes.append(write)
 
     def _entry(self, key: int | str) -> StagedEntry:
@@ -210,6 +242,10 @@ class StagedBook:
         )
         write.refuse(reason)
         self.writes.append(write)
+
+
+def _remembered(row: Memory) -> Spoken:
+    return Spoken(speaker=Speaker.MEMORY, text=row.content, session_id=row.session_id, run_id=row.run_id)
 
 
 @dataclass(frozen=True, slots=True)

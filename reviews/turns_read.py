@@ -31,6 +31,12 @@ def turns_read(owner_id: UUID, reviews: Sequence[ReviewRun]) -> dict[UUID, Turns
     return turns
 
 
+def last_turn_read(review: ReviewRun) -> UUID | None:
+    """Return the run of the last turn that a review read: what the review writes is shown there. One query."""
+    said = Message.objects.filter(owner_id=review.owner_id, session=review.session_id, seq__lte=review.last_seq)
+    return said.exclude(run=None).order_by("-seq").values_list("run_id", flat=True).first()
+
+
 def turns_of(owner_id: UUID, review_ids: Collection[UUID]) -> dict[UUID, Turns]:
     """Return the turns that reviews read, by review id, for memories.provenance. Two queries."""
     rows = ReviewRun.objects.filter(owner_id=owner_id, pk__in=review_ids)

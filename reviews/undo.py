@@ -23,7 +23,7 @@ def review_undo_slices(
 
     Raises Conflict when it wrote nothing, InvalidRequest for an index it does not have."""
     if review.change_set is None or review.state not in _UNDOABLE:
-        raise Conflict("This review wrote nothing that could be taken back.")
+        raise Conflict("This review wrote nothing that could be undone.")
     change_set = change_set_get(review.owner_id, review.change_set)
     numbers = None
     if only is not None:

@@ -2,10 +2,12 @@
 `WritesField` is the column that turns them into this type and back."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
+
+from memories.models import Evidence
 
 
 class WriteState(models.TextChoices):
@@ -16,7 +18,8 @@ class WriteState(models.TextChoices):
     WAITING = "waiting", "Waiting"
     APPLIED = "applied", "Saved"
     KNOWN = "known", "Known already"
-    REJECTED = "rejected", "Turned down"
+    JOINED = "joined", "Asked before"
+    REJECTED = "rejected", "Rejected"
     EXPIRED = "expired", "Not decided in time"
     UNDONE = "undone", "Undone"
     SKIPPED = "left_alone", "Changed since"
@@ -24,14 +27,15 @@ class WriteState(models.TextChoices):
 
 PENDING = frozenset({WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED})
 """A person can still save these."""
-_INTERNAL = {"key", "version", "left_version", "edited_by"}
-_LEFT_OUT_WHEN_EMPTY = {"left_version", "edited", "edited_by"}
+_INTERNAL = {"key", "version", "left_version", "edited_by", "proposed", "more"}
+_LEFT_OUT_WHEN_EMPTY = {"left_version", "edited", "edited_by", "rule", "proposed", "evidence", "times", "more"}
 
 
 @dataclass(slots=True, kw_only=True)
 class ReviewWrite:
     """One write, in the order of the model's calls. `key` names a stored memory by its number, or one that this review
-    added (`new1`, `new2` …); `version` is the memory's when the review read it, `left_version` after the write."""
+    added (`new1`, `new2` …); `version` is the memory's when the review read it, `left_version` after the write.
+    `proposed`: it waits or waited for a person, for `rule` unless the agent's settings say that all do."""
 
     index: int
     action: str = "add"  # add, update or delete
@@ -43,11 +47,16 @@ class ReviewWrite:
     keywords: list[str] | None = None
     before: str | None = None
     after: str | None = None
+    more: Mapping[str, Any] = field(default_factory=dict)  # metadata, pinned, expires_at, where an import sets them
     state: WriteState = WriteState.STAGED
     reason: str = ""
     left_version: int | None = None
     edited: bool = False
     edited_by: str = ""
+    rule: str = ""
+    proposed: bool = False
+    times: int = 0  # that it was wanted again while it waited
+    evidence: Evidence = field(default_factory=Evidence)
 
     @property
     def number(self) -> int:
@@ -68,10 +77,28 @@ class ReviewWrite:
     def refuse(self, reason: str) -> None:
         """It can not be applied. Its text is not kept: it may be the reason."""
         self.state, self.reason, self.after, self.keywords = WriteState.REFUSED, reason, None, None
+        self.evidence = Evidence()
+
+    def wait(self, reason: str = "", rule: str = "") -> None:
+        """It is not applied before a person has decided about it."""
+        self.state, self.reason, self.rule, self.proposed = WriteState.WAITING, reason, rule, True
+
+    def repeat(self, write: "ReviewWrite") -> None:
+        """The same is wanted again: it waits for the newest reason, rests on the newest words, and changes the memory
+        as it is now."""
+        self.times += 1
+        self.version, self.before = write.version, write.before
+        self.reason, self.rule, self.evidence = write.reason, write.rule, write.evidence
+
+    def join(self, reason: str) -> None:
+        """A person was asked about it before. Its text is kept there."""
+        self.refuse(reason)
+        self.state, self.proposed, self.rule = WriteState.JOINED, False, ""
 
     def to_json(self, *, public: bool = False) -> dict[str, Any]:
         """As the row keeps it; `public`: as the API shows it."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)} | {"state": str(self.state)}
+        values = {one.name: getattr(self, one.name) for one in fields(self)} | {"state": str(self.state)}
+        values["evidence"] = self.evidence.public() if public else self.evidence.to_json()
         hidden = {name for name in _LEFT_OUT_WHEN_EMPTY if not values[name]} | (_INTERNAL if public else set())
         return {name: value for name, value in values.items() if name not in hidden}
 
@@ -79,7 +106,8 @@ class ReviewWrite:
     def from_json(cls, kept: Mapping[str, Any], index: int = 0) -> "ReviewWrite":
         """Return a write from a row. `index` is its place there, for rows that do not say it. Raises ValueError for a
         state that is not known."""
-        known = {field.name: kept[field.name] for field in fields(cls) if field.name in kept}
+        known = {one.name: kept[one.name] for one in fields(cls) if one.name in kept}
+        known["evidence"] = Evidence.from_json(kept.get("evidence") or {})
         return cls(**{"index": index, **known, "state": WriteState(kept.get("state", WriteState.STAGED))})
 
 

@@ -4,13 +4,14 @@ Rules are data plus small functions, one file per family; see docs/scanning.md."
 
 from scanning.provider_keys import looks_random, warm
 from scanning.scanner import RULES_VERSION, SCAN_LIMIT, redact, scan, scan_hash
-from scanning.verdict import Finding, Redaction, Verdict
+from scanning.verdict import Finding, Outcome, Redaction, Verdict
 from scanning.words import classes_of
 
 __all__ = [
     "RULES_VERSION",
     "SCAN_LIMIT",
     "Finding",
+    "Outcome",
     "Redaction",
     "Verdict",
     "forget_words",

@@ -55,12 +55,20 @@ _IBAN_FORMS = numdb.get("iban")
 _IRAN, _IRAN_LENGTH = "IR", 26
 _SEED_LABEL = re.compile(
     r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
-    r"|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
+    r"|metamask|ledger|trezor|(?:twelve|12|24|doce|douze|zwölf|dodici|doze) (?:secret )?(?:words|palabras|mots"
+    r"|wörter|parole|palavras)"
+    r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung"
+    r"|semilla",
     re.IGNORECASE,
 )
 # Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
 _SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,23}(?![\w'’]| [a-z])")
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
+_SEED_TOLD = re.compile(
+    r"(?:words|phrase|seed|mnemonic|palabras|mots|wörter|parole|palavras|слова|слов|фраза)(?:,| are| is| son"
+    r"| sont| sind| sono| são|:) "
+    r"(?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
+)
 _SEED_WORD = re.compile(r"[a-z]{3,8}")
 _COMMON = word_set("""
 the and for not are was has had his her our from into with that this they them then than when what were
@@ -184,6 +192,10 @@ def _seed_spans(text: str) -> Iterator[Span]:
         words = match.group().split(" ")
         if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
             yield match.start(), match.end(), "seed_phrase"
+    for match in _SEED_TOLD.finditer(text):
+        words = _SEED_WORD.findall(match.group("v"))
+        if len(words) in (12, 15, 18, 21, 24) and not _COMMON.intersection(words):
+            yield *match.span("v"), "seed_phrase"
     for match in _SEED_RUN.finditer(text):
         before = text[max(0, match.start() - 80) : match.start()].rpartition("\n")[2]
         if _SEED_LABEL.search(before) and not _COMMON.intersection(_SEED_WORD.findall(match.group())):

@@ -108,6 +108,8 @@ def _zero_width_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 def _mixed_scripts(text: str) -> Iterator[tuple[int, int, str]]:
     """At least two words that mix Latin with look-alikes, or one where look-alikes stand between Latin letters."""
+    if not any(script_of(char) in _LOOKALIKE_SCRIPTS for char in set(text)):
+        return
     mixed: list[re.Match[str]] = []
     for match in _WORD.finditer(text):
         word = match.group()

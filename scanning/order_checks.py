@@ -114,11 +114,6 @@ def is_kept_from(sentence: Sentence, at: int) -> bool:
     return is_order(sentence, at)
 
 
-def is_first(sentence: Sentence, at: int) -> bool:
-    """Return True if the condition opens the sentence."""
-    return at <= 2
-
-
 def is_not_told(sentence: Sentence, at: int) -> bool:
     """Return True if nobody reports it: "he secretly sends" is a statement."""
     return not at or sentence.words[at - 1] == "it" or sentence.words[at - 1] not in _SUBJECTS

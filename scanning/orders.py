@@ -26,11 +26,9 @@ FAMILIES: tuple[Family, ...] = (
         CANCELLED + RULES(-7,3) + AUTHORITY|YOURS(-9,4) - EVERYDAY|LOCAL
         DIRECTIVES + CANCELLED(-2,6) + PRIOR(-1,1) - EVERYDAY
         RULES + CANCELLED(-2,6) + ABOVE(-1,1) - EVERYDAY
-        CANCELLED + RULES(-6,4) + REPLACE|ONLY(-4,10) - EVERYDAY|LOCAL
         OUTRANKS + AUTHORITY|INNER(-7,7) + NOTE|THIS|INNER|RULES(-9,9)
         OPPOSITE + AUTHORITY|RULES|INNER(-10,8)
         DROP + INNER(0,4) ? is_order
-        DROP_LAST + INNER(-4,1)
         ONLY + NOTE(-3,4) + OBEY|COUNTS(-7,6) + RULES|DROP|CANCELLED(-14,10)
         OBEY + ONLY(-2,4) + NOTE(-3,5) ? is_order
         OBEY + ENTRY(-5,4) + THIS(-6,3) + LONG|EVERYTHING|ALL|NEVER(-4,8) ? is_order
@@ -39,13 +37,11 @@ FAMILIES: tuple[Family, ...] = (
         CANCELLED + INNER|AUTHORITY(-7,3) + YOU|YOURS|INNER|SELF(-10,10) + RULES|SAYS|INNER(-10,6)
         RELEASED + RULES|AUTHORITY(-2,8) + YOU(-5,6)
         RELEASED + RULES(0,8) + AUTHORITY(0,8) - EVERYDAY
-        DISOBEY + RULES(0,3) - EVERYDAY|STORY ? is_wanted
         OUTRANKS + RULES|SELF(-7,4) + EVERYTHING(-2,6) - EVERYDAY
         DROP + MEMORIES(0,6) + REST(0,4) ? is_order
         SELF + OUTRANKS|OBEY|COUNTS|AUTHORITY|DROP(-10,10)
         WEAKEN + SAFETYNET(0,5) - LOCAL ? is_wanted
         SAFETYNET + CANCELLED(-7,5) - LOCAL
-        APPLY + RULES(-5,2) + WITHOUT(-7,0) + YOU|AUTHORITY|CHATDATA|INNER(-8,6) - EVERYDAY
         ONLY + COUNTS(0,5) + LONG|SELF(-6,8) - EVERYDAY
         """,
     ),
@@ -65,8 +61,6 @@ FAMILIES: tuple[Family, ...] = (
         BECOME + UNRESTRICTED(0,4) + EVERYWHERE|LONG(0,12) ? is_order
         UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
         REFUSE + VIOLATION(-1,6)
-        REFUSE + WITHOUT(-1,0) + ANSWERS(-10,4) - STORY
-        BECOME + LIMITS(0,6) + CANCELLED(0,8) - STORY|LOCAL ? is_order
         UNRESTRICTED + MODE(0,1) + BECOME(-4,0) - LOCAL|STORY ? is_no_question
         """,
     ),
@@ -74,12 +68,8 @@ FAMILIES: tuple[Family, ...] = (
         "concealment",
         "tells the assistant to keep something from the user",
         """
-        UNAWARE + ONE_USER(-6,4)
-        KNOW + WITHOUT(-4,0) + ONE_USER(-3,2) ? is_no_wish
-        SPEAK + ONE_USER(0,3) + FALSELY(-2,8) ? is_wanted
         TELL + NEVER(-3,0) + USER(-3,8) ? is_about_something
         TELL + NEVER(0,4) + USER(-5,8) ? is_foreign
-        TELL + NEVER(-3,0) + NOBODY(0,3) + SKIP|RISK|SEND|RULES|SELF|CHECKS(-14,10)
         NOTELL + USER|THIS|NOTE(-8,4)
         HIDE + USER(-6,8) - STORY ? is_kept_from
         TELL + WITHOUT(-1,1) + USER(-1,4)
@@ -102,12 +92,8 @@ FAMILIES: tuple[Family, ...] = (
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
             + SEND|COPY|ENCODE|SENSITIVE(-12,12) + CHATDATA|PRIVATE|SENSITIVE(-12,12)
         BLIND_COPY + EMAIL(-12,12) + ENTIRE(-12,12)
-        HARVEST + CREDENTIAL(0,5) + USER|TRIGGER(-12,6) ? is_wanted
-        STEAL + SENSITIVE|CHATDATA|PRIVATE(0,6) - META|STORY ? is_wanted
-        COPY + SENSITIVE(0,4) + PUBLIC_PLACE(0,9) ? is_wanted
         ASSISTANT + SEND_OUT|REVEAL|RISK(0,2) + URL|EMAIL|HOST|SENSITIVE(0,9)
         ASSISTANT + MUST(0,3) + COPY|REVEAL|SEND(0,5) + PRIVATE|SENSITIVE(0,9) - NEVER
-        ASSISTANT + VOUCHED|MAY(0,3) + COPY|REVEAL|SEND(0,5) + SENSITIVE(0,9) - NEVER
         """,
     ),
     Family(
@@ -117,7 +103,6 @@ FAMILIES: tuple[Family, ...] = (
         REVEAL + INNER(-9,9) ? is_wanted
         SHOW_OUT + HELD(0,7) ? is_wanted
         REVEAL + RULES(0,7) + YOURS(0,6) + ENTIRE|EVERYWHERE(-6,10) ? is_wanted
-        REVEAL + AUTHORITY(0,5) + SAYS(0,7) ? is_wanted
         REVEAL + SENSITIVE|CREDENTIAL|PRONOUN(0,5) + SENSITIVE|CREDENTIAL(-8,8) + YOURS(-2,9)
             + ANSWERS(-2,10) ? is_wanted
         """,
@@ -129,11 +114,7 @@ FAMILIES: tuple[Family, ...] = (
         COPY + THIS(-9,4) + NOTE(-9,6) + EVERYWHERE(-9,10) + STORE(-9,12) ? is_order
         SELF + COPY|DELETE(-9,9) + NEVER|EVERYWHERE|LONG|TRIGGER|MUST(-9,9)
         SELF_TEXT + COPY(-9,9) + STORE(-9,12) + EVERYWHERE|TRIGGER|MUST(-9,9)
-        SELF_TEXT + STORE(-9,5) + EVERYWHERE(-9,5) + OBLIGED(-6,3)
         DELETE + NEVER(-3,1) + THIS(-6,3) + ENTRY|SELF(-10,6) ? is_removal
-        SELF + PERMANENT(-3,8)
-        SELF|SELF_TEXT + COPY(-8,8) + DELETE(-3,14)
-        SELF + EVERYWHERE(-10,8) + OBLIGED(-8,6)
         DELETE + COPY|BECOME|HIDE(-8,8) + TRIGGER(-10,3) + THIS|NOTE(-10,10)
         """,
     ),
@@ -159,8 +140,6 @@ FAMILIES: tuple[Family, ...] = (
         """
         USERSAYS + TRIGGER(-4,3) + RISK(-14,14) + VALUABLE|ENTIRE|PRIVATE|CHATDATA|EMAIL|URL(-16,16)
         TRIGGER + USER|CHATDATA(0,4) + RISK(-2,14) + VALUABLE|ATTACKER(-2,16)
-        TRIGGER + SWAP(-2,12) + ACCOUNTNO(-2,16) - STORY
-        TRIGGER + DESTROY(-2,12) + TRACES(-2,14) - LOCAL ? is_first
         """,
     ),
     Family(
@@ -169,13 +148,9 @@ FAMILIES: tuple[Family, ...] = (
         """
         RISK + ATTACKER(0,8) ? is_wanted
         RISK + ALL(0,2) + VALUABLE(0,5) + AUTO|SKIP|ATTACKER(-3,10) ? is_wanted
-        OBEY + CODE(0,4) + UNTRUSTED(0,8) + LONG|ALL|AUTO(-4,10) ? is_wanted
-        CODE + UNTRUSTED(0,5) + TREATAS(-6,0)
         COPY + BACKDOOR(0,5) - META ? is_wanted
         GRANT + ANYBODY|ATTACKER(0,5) + POWER(0,7) ? is_wanted
         GRANT|REVEAL + VALUABLE|SENSITIVE(0,4) + ANYBODY(0,7) ? is_wanted
-        COPY|HARVEST + CREDENTIAL(0,4) + PLAINTEXT(0,8) ? is_wanted
-        DESTROY + EVIDENCE(0,4) - STORY ? is_wanted
         SKIP + SECURITY_CHECK(0,4) - LOCAL ? is_wanted
         SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_unguarded
         """,
@@ -185,8 +160,6 @@ FAMILIES: tuple[Family, ...] = (
         "claims an approval that would switch checks off",
         """
         CANCELLED + MODE(-4,1) + AUTHORITY(-5,1)
-        VOUCHED + CHIEF(-8,4) + POWER(0,8)
-        AS_FROM + USER|AUTHORITY(0,6)
         VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12)
         """,
     ),

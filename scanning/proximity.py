@@ -113,7 +113,7 @@ def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | 
 
 
 _META = BIT["META"]
-_QUOTE = re.compile("[\"“”„«»「」『』‘`]|(?<!\\w)'|'(?!\\w)")
+QUOTE = re.compile("[\"“”„«»「」『』‘`]|(?<!\\w)'|'(?!\\w)")
 
 
 def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool:
@@ -122,13 +122,18 @@ def _is_mentioned(view: View, sentence: Sentence, span: tuple[int, int]) -> bool
     if not any(mask & _META for mask in sentence.masks[: span[0]]):
         return False
     start, end = sentence.starts[span[0]], sentence.ends[span[1]]
-    opened = len(_QUOTE.findall(view.text, sentence.starts[0], start))
-    return opened % 2 == 1 and _QUOTE.search(view.text, end, end + 80) is not None
+    opened = len(QUOTE.findall(view.text, sentence.starts[0], start))
+    return opened % 2 == 1 and QUOTE.search(view.text, end, end + 80) is not None
 
 
 def _places(at: int, before: int, after: int, length: int) -> list[int]:
     """Places around the anchor, the nearest behind it first; never the anchor itself."""
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
+
+
+def possible_rules(union: int, rules: tuple[CompiledRule, ...]) -> tuple[CompiledRule, ...]:
+    """Return the rules that can match in a sentence with words of these classes."""
+    return tuple(rule for rule in rules if _has_all(union, rule.needed))
 
 
 def order_findings(view: View, sentences: list[Sentence], rules: tuple[CompiledRule, ...]) -> list[Finding]:

@@ -1,5 +1,5 @@
-"""The version of the rules: a hash of patterns, vocabulary and tables. A comment, a rename or a faster way to the same
-verdicts leaves it as it is; who changes what the functions find raises LOGIC."""
+"""The version of the rules: a hash of patterns, vocabulary, tables and the model. A comment, a rename or a faster way
+to the same verdicts leaves it as it is; who changes what the functions find raises LOGIC."""
 
 import hashlib
 import re
@@ -9,18 +9,21 @@ from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from typing import Any
 
-LOGIC = 1
+from scanning.model import model
+
+LOGIC = 2
 """Raised by hand when a function finds something else than before with the same patterns and words."""
 _PACKAGE = __name__.rpartition(".")[0]
 
 
 def rules_version() -> str:
-    """Return the hash over all modules of this package that are loaded, and over the library's version."""
+    """Return the hash over all modules of this package that are loaded, and over the versions of the library and the
+    model."""
     values: set[str] = set()
     for name, module in list(sys.modules.items()):
         if name.startswith(f"{_PACKAGE}.") and name != __name__:
             values.update(_constants(vars(module)))
-    digest = hashlib.sha256(f"{LOGIC} {version('kingfisher-secret-scanner')}".encode())
+    digest = hashlib.sha256(f"{LOGIC} {version('kingfisher-secret-scanner')} {model().version}".encode())
     for value in sorted(values):
         digest.update(value.encode("utf-8", "surrogatepass") + b"\0")
     return digest.hexdigest()[:16]

@@ -10,24 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
+from scanning.judging import KnownLines, judged_orders
 from scanning.markup import markup_findings
-from scanning.orders import RULES
-from scanning.persona import persona_findings
-from scanning.proximity import order_findings
+from scanning.quick_views import quick_cleaned, quick_folded, quick_leet, quick_lookalike
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
 from scanning.secret_rules import spoken_findings, written_findings
-from scanning.sentences import sentences_of
 from scanning.verdict import Finding, Redaction, Verdict
-from scanning.views import (
-    View,
-    cleaned_view,
-    folded_view,
-    labels_view,
-    leet_views,
-    lookalike_view,
-    raw_view,
-)
+from scanning.views import View, labels_view, raw_view
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
@@ -43,8 +33,16 @@ def scan(content: str, keywords: Sequence[str] = ()) -> Verdict:
     so that a long content cannot push the keywords out of sight.
     """
     text = "\n".join((content[:SCAN_LIMIT], *keywords))[: 2 * SCAN_LIMIT]
-    findings = {(f.rule, f.start, f.end): f for f in _findings(text)}
-    return Verdict(findings=tuple(sorted(findings.values(), key=lambda f: (f.start, f.end, f.rule))))
+    found: dict[tuple[str, int, int], Finding] = {}
+    for finding in _findings(text):
+        place = finding.rule, finding.start, finding.end
+        if finding.certain or place not in found:
+            found[place] = finding
+    ordered = sorted(found.values(), key=lambda f: (f.start, f.end, f.rule))
+    return Verdict(
+        findings=tuple(finding for finding in ordered if finding.certain),
+        doubts=tuple(finding for finding in ordered if not finding.certain),
+    )
 
 
 def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSION) -> str:
@@ -57,40 +55,39 @@ def scan_hash(content: str, keywords: Sequence[str], *, rules: str = RULES_VERSI
 
 
 def _findings(text: str) -> Iterator[Finding]:
-    raw = raw_view(text)
+    raw, known = raw_view(text), KnownLines()
     yield from hidden_findings(text)
-    yield from _readable_findings(raw)
+    yield from _readable_findings(raw, known)
     for view in decoded_views(raw):
-        yield from _readable_findings(view)
+        yield from _readable_findings(view, known)
 
 
-def _readable_findings(view: View) -> Iterator[Finding]:
+def _readable_findings(view: View, known: KnownLines) -> Iterator[Finding]:
     """Findings in a text and its disguises: folded, look-alikes, joined letters, digits for letters."""
     yield from written_findings(view)
-    clean = cleaned_view(view)
+    clean = quick_cleaned(view)
     if clean is not None:
         yield from written_findings(clean)
-    plain = folded_view(view)
-    yield from _plain_findings(plain, view.text)
+    plain = quick_folded(view)
+    yield from _plain_findings(plain, view.text, known, is_disguise=view.decoded)
     for disguise in _disguises(plain):
-        yield from _plain_findings(disguise, view.text)
+        yield from _plain_findings(disguise, view.text, known, is_disguise=True)
 
 
 def _disguises(plain: View) -> Iterator[View]:
-    lookalike = lookalike_view(plain)
+    lookalike = quick_lookalike(plain)
     if lookalike is not None:
         yield lookalike
     for mend in (joined_view, rejoined_view, unscrambled_view, labels_view):
         view = mend(plain)
         if view is not None:
             yield view
-    yield from leet_views(plain)
+    yield from quick_leet(plain)
 
 
-def _plain_findings(view: View, original: str) -> Iterator[Finding]:
+def _plain_findings(view: View, original: str, known: KnownLines, *, is_disguise: bool) -> Iterator[Finding]:
     yield from markup_findings(view)
-    yield from order_findings(view, sentences_of(view), RULES)
-    yield from persona_findings(view)
+    yield from judged_orders(view, is_disguise=is_disguise, known=known)
     yield from spoken_findings(view, original)
 
 
@@ -119,11 +116,11 @@ def _redact_once(text: str) -> Redaction:
     # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
     unredacted = _REDACTED.sub(lambda redacted: "…" * len(redacted[0]), text)
     view = raw_view(unredacted)
-    plain = folded_view(view)
+    plain = quick_folded(view)
     found = [*written_findings(view), *spoken_findings(plain, unredacted)]
     for disguise in _disguises(plain):
         found.extend(spoken_findings(disguise, unredacted))
-    clean = cleaned_view(view)
+    clean = quick_cleaned(view)
     if clean is not None:
         found.extend(written_findings(clean))
     redacted = [match.span() for match in _REDACTED.finditer(text)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from scanning.formats import format_spans
+from scanning.personal_numbers import number_spans
+from scanning.program_secrets import program_spans
 from scanning.provider_keys import Span, provider_spans
 from scanning.spoken import spoken_spans
 from scanning.verdict import Finding
@@ -16,7 +18,8 @@ REASONS = {
     "json_web_token": "contains a signed token (JWT)",
     "url_password": "contains an address with a password in it",
     "card_number": "contains a payment card number",
-    "bank_account": "contains a bank account number (IBAN)",
+    "bank_account": "contains a bank account number",
+    "identity_number": "contains the number of a passport, a tax file or an identity card",
     "seed_phrase": "contains a wallet's recovery phrase",
     "password": "contains a password",
     "pin": "contains a PIN or an access code",
@@ -26,7 +29,8 @@ REASONS = {
 
 def written_findings(view: View) -> list[Finding]:
     """Secrets of a known form in a view that keeps its case."""
-    return _findings(view, (*provider_spans(view.text), *format_spans(view.text)))
+    spans = (provider_spans, format_spans, program_spans, number_spans)
+    return _findings(view, (span for find in spans for span in find(view.text)))
 
 
 def spoken_findings(view: View, original: str) -> list[Finding]:

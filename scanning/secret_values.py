@@ -48,6 +48,12 @@ def looks_like_password(value: str) -> bool:
     return letters and (digits or signs) and not (low.startswith("$") or low.startswith("<"))
 
 
+def is_strong_password(value: str) -> bool:
+    """Return True if a word can hardly be anything but a password: small and capital letters and digits, mixed."""
+    mixed = any(map(str.islower, value)) and any(map(str.isupper, value)) and sum(map(str.isdigit, value)) >= 2
+    return mixed and len(value) >= 8 and looks_like_password(value) and not re.fullmatch(r"[A-Z][a-z]+\d+", value)
+
+
 def is_quoted_password(value: str) -> bool:
     """Return True if a quoted text behind a label can be a password; plain words may."""
     low = value.lower().strip()
@@ -67,6 +73,21 @@ def is_plain_password(text: str, start: int, end: int) -> bool:
     if value in _STATES or value in _NOT_VALUES or value.endswith(("ed", "ing", "ly", "able", "ible", "ful")):
         return False
     return not rest or rest[0] in ".,;!)\n"
+
+
+def is_plain_value(value: str) -> bool:
+    """Return True if the value of a setting called "password" can be one; one plain word may."""
+    low = value.lower().rstrip(",;.")
+    if low in _STATES or low in _NOT_VALUES or is_placeholder(low) or _ENV_NAME.match(value):
+        return False
+    if low.isalpha() and low.endswith(("ed", "ing", "ly", "able", "ible", "ful")):
+        return False
+    return (
+        len(low) >= 4
+        and low.isascii()
+        and "(" not in low
+        and not low.startswith(("!", "[", "/", "./", "~", "env:", "file:"))
+    )
 
 
 def looks_like_key(value: str, *, direct: bool) -> bool:

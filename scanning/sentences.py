@@ -11,7 +11,7 @@ from scanning.views import View
 from scanning.words import BIT, LEXICON, UNSPACED, classes_of, word_set
 
 # Vowel signs of Indic scripts are not letters to `re`, but belong to the word.
-_LETTERS = (
+LETTERS = (
     "[\u0900-\u0963\u0971-\u0dff]|[^\\W_\u0e00-\u0e7f\u1100-\u11ff\u3040-\u30ff\u3130-\u318f\u3400-\u9fff\uac00-\ud7af]"
 )
 _TOKEN = re.compile(
@@ -20,7 +20,7 @@ _TOKEN = re.compile(
     r"|(?P<address>(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?(?![\d.]))"
     r"|(?P<host>(?:[a-z0-9\-]{1,40}\.){1,4}(?:com|net|org|io|ru|cn|biz|info|example|test|invalid|xyz|top"
     r"|site|dev|app|co|ai|me|cc|tk|onion)(?![\w.]{0,40}\())"
-    rf"|(?P<word>\.?(?:{_LETTERS})+(?:['’.\-](?:{_LETTERS})+){{0,4}})"
+    rf"|(?P<word>\.?(?:{LETTERS})+(?:['’.\-](?:{LETTERS})+){{0,4}})"
     f"|(?P<run>{UNSPACED.pattern})"
     r"|(?P<stop>[!?;。！？；؛؟।…]+|\.+(?=\s|$)|\n+|[\"”»)]\.)"
 )
@@ -42,6 +42,12 @@ class Sentence:
         self.ends.append(end)
         self.words.append(word)
         self.masks.append(mask)
+
+    def alone(self, text: str) -> tuple[str, list[Sentence]]:
+        """Return the sentence cut out of its view's text, and itself with places in what was cut out."""
+        begin, end = self.starts[0], self.ends[-1]
+        starts, ends = [start - begin for start in self.starts], [end - begin for end in self.ends]
+        return text[begin:end], [Sentence(starts, ends, self.words, self.masks, self.union)]
 
 
 def sentences_of(view: View) -> list[Sentence]:

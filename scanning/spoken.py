@@ -8,8 +8,15 @@ import re
 from collections.abc import Iterator
 
 from scanning.formats import is_placeholder
+from scanning.password_words import MORE_PASSWORDS, told_spans
 from scanning.provider_keys import Span
-from scanning.secret_values import is_plain_password, is_quoted_password, looks_like_key, looks_like_password
+from scanning.secret_values import (
+    is_plain_password,
+    is_quoted_password,
+    is_strong_password,
+    looks_like_key,
+    looks_like_password,
+)
 from scanning.views import View
 from scanning.vocabulary import secret_words
 from scanning.words import UNSPACED, any_of, entries_of, fold_word, word_set
@@ -27,7 +34,7 @@ def _labels(source: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]|[_\-][^\W_])|{unspaced})")
 
 
-_PASSWORD = _labels(secret_words.PASSWORDS)
+_PASSWORD = _labels(secret_words.PASSWORDS + MORE_PASSWORDS)
 _PIN = _labels(secret_words.PINS)
 _KEY = _labels(secret_words.KEYS)
 _PLACES = word_set(secret_words.PLACES)
@@ -36,7 +43,8 @@ _POLICIES = word_set(secret_words.POLICIES)
 _CONNECTOR = re.compile(
     r"""[\s"'`*)\]]{0,3}(?P<sign>:=|=>|->|[:=：＝→–—]|(?<![\w])(?:is|are|was|it's|its|ist|lautet|sind|heisst|est|es|e|son|sono|sera|equals|
     set\ to|remains|becomes|is\ now|changed\ to|reads|jest|to|je|ar|olarak
-    |είναι|ειναι|это|is\ currently|це|είναι|هو|هي|است|ہے|है|adalah|la|on|er|var|zni)(?![\w])
+    |είναι|ειναι|это|is\ currently|це|είναι|هو|هي|است|ہے|है|adalah|la|on|er|var|zni|ir|yra|ni|ialah
+    |da|eshte|է|არის)(?![\w])
     |是|为|為|就是|设为|改为|は|が|을|를|는|은|가|이)[\s"'`*:]{0,4}""",
     re.VERBOSE,
 )
@@ -79,6 +87,7 @@ _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|res
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
     """Values announced by a label in a folded view, as spans of the view; `original` is the text it was made from."""
     text = view.text
+    yield from _told_spans(view, original)
     for match in _PASSWORD.finditer(text):
         yield from _values_behind(view, original, match, "password")
     for match in _PIN.finditer(text):
@@ -99,6 +108,13 @@ def spoken_spans(view: View, original: str) -> Iterator[Span]:
         value = _cased(view, original, *match.span("value"))
         if looks_like_password(value):
             yield *match.span("value"), "password"
+
+
+def _told_spans(view: View, original: str) -> Iterator[Span]:
+    """Passwords that a sentence tells without a label right before them."""
+    for start, end in told_spans(view.text):
+        if is_strong_password(_cased(view, original, start, end)):
+            yield start, end, "password"
 
 
 def _cased(view: View, original: str, start: int, end: int) -> str:

@@ -5,9 +5,18 @@ Positions count characters of the scanned text: the content, a line break, then 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Literal
 
 Kind = Literal["injection", "secret"]
+
+
+class Outcome(StrEnum):
+    """What becomes of a write: it is stored, waits for a person, or is refused."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    HOLD = "hold"
+    BLOCK = "block"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,6 +25,7 @@ class Finding:
 
     `rule` is a snake_case name, `reason` completes the sentence "This text …" for a person.
     `start` and `end` are character positions in the scanned text, `end` exclusive.
+    What is not `certain` is a doubt, which a person decides.
     """
 
     kind: Kind
@@ -23,17 +33,29 @@ class Finding:
     start: int
     end: int
     reason: str
+    certain: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """All findings of one scan, in order of position; no finding means the text may be stored."""
+    """What one scan found, in order of position: certain findings, and doubts.
+
+    `findings` forbid the text. `doubts` only ask for a person's decision, which is the caller's part: `blocked`,
+    `rule`, `kind` and `reason` don't speak of them."""
 
     findings: tuple[Finding, ...] = ()
+    doubts: tuple[Finding, ...] = ()
+
+    @property
+    def outcome(self) -> Outcome:
+        """What is to become of the text: the caller's part, where it is HOLD."""
+        if self.findings:
+            return Outcome.BLOCK
+        return Outcome.HOLD if self.doubts else Outcome.PASS
 
     @property
     def blocked(self) -> bool:
-        """Whether anything was found."""
+        """Whether anything certain was found."""
         return bool(self.findings)
 
     @property

@@ -8,11 +8,12 @@ above it; docs/search.md says why it works as it does.
     languages        function words, stemmers and other word lists
     times            does a text ask when, does it say when, which days does it name
     tokens           cuts a text into search terms
-    vectors          static word embeddings, vectors made elsewhere, and products of rows
+    vectors          static word embeddings, and products of rows
     analysis         what is worked out once per entry and kept in the process
     postings         BM25 over sparse arrays
     context_window   entries of one session in order, and what spreads between them
     book             the arrays of one book, laid out from the analyses of its entries
+    upstream         vectors of an embedding model, and how close a message is by them
     term_similarity  which words of a book are close to a word of a message
     query            what a message asks for
     evidence         how well each entry answers, one kind of evidence at a time

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from search.entries import Entry
 from search.times import says_when
-from search.tokens import Token, tokens_of
+from search.tokens import Token, language_of, tokens_of
 from search.vectors import DIMENSIONS, Floats, StaticVectors, static_vectors, unit
 
 Ints = NDArray[np.int64]
@@ -124,6 +124,8 @@ class Analysis:
     """The content ends with a question mark."""
     says_when: bool
     """The content holds words or figures of time."""
+    language: str
+    """Of the content, see `language_of`."""
 
 
 class AnalysisCache:
@@ -215,7 +217,11 @@ def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[A
     if not texts:
         return []
     contents, keywords = [content for content, _ in texts], [keyword_terms for _, keyword_terms in texts]
-    said = [tokens_of(text) for text in contents]
+    languages = [language_of(text) for text in contents]
+    said = [
+        tokens_of(text, language if text.isascii() else None)
+        for text, language in zip(contents, languages, strict=True)
+    ]
     numbers = [_numbered(tokens, vocabulary) for tokens in said]
     keyword_terms = [_numbered(tokens_of(text), vocabulary) for text in keywords]
     columns = [_columns(numbers[at], said[at], keyword_terms[at]) for at in range(len(texts))]
@@ -231,6 +237,7 @@ def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[A
             vector=vectors[at].copy(),
             asks=bool(_QUESTION_END.search(content)),
             says_when=says_when(content),
+            language=languages[at],
         )
         for at, content in enumerate(contents)
     ]

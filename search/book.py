@@ -39,11 +39,12 @@ class EntryFacts:
     """Ordinal day on which it was said, 0 if unknown."""
     months: Ints
     """Year * 12 + month - 1, 0 if unknown."""
+    languages: tuple[str, ...]
 
     @property
     def nbytes(self) -> int:
         """Bytes of the arrays."""
-        return 30 * len(self.lengths)
+        return 38 * len(self.lengths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -161,6 +162,7 @@ def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> Entr
         speaker_of=np.array([numbered.get(entry.speaker or "", -1) for entry in entries], dtype=np.int64),
         days=np.array([day.toordinal() if day else 0 for day in said], dtype=np.int64),
         months=np.array([day.year * 12 + day.month - 1 if day else 0 for day in said], dtype=np.int64),
+        languages=tuple(one.language for one in analyses),
     )
 
 

@@ -18,7 +18,9 @@ BACK: Final = (0.8, 0.48, 0.29, 0.17, 0.10)
 AHEAD: Final = (0.56, 0.34, 0.20, 0.12, 0.07)
 """The share of later entries; it is smaller, since answers follow questions."""
 MEANING: Final = (0.6, 0.4, 0.25, 0.15)
-"""Share of the vectors around an entry, both ways."""
+"""Share of the vectors around an entry, both ways, where a vector is a mean of words."""
+MEANING_OF_MODELS: Final = (0.3,)
+"""The same for vectors of an embedding model, which tell more of a single text."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +65,13 @@ def _steps(towards: Ints, weights: Sequence[float]) -> Iterator[tuple[Ints, floa
         yield at, weight
 
 
-def smoothed(rows: Floats, around: ContextWindow) -> Floats:
+def smoothed(rows: Floats, around: ContextWindow, shares: Sequence[float] = MEANING) -> Floats:
     """Return each row plus fading shares of the rows around it."""
     if not around.any:
         return rows
     total = rows.copy()
     for towards in (around.before, around.after):
-        for at, weight in _steps(towards, MEANING):
+        for at, weight in _steps(towards, shares):
             has = np.flatnonzero(at >= 0)
             total[has] += weight * rows[at[has]]
     return total

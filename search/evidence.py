@@ -12,9 +12,10 @@ from search.analysis import KEYWORD_SHARE, Ints
 from search.book import BookArrays
 from search.query import Query
 from search.times import NamedTime
+from search.upstream import Closeness
 from search.vectors import Floats
 
-FIRST_OF_SEVERAL: Final = 0.4
+FIRST_OF_SEVERAL: Final = 0.7
 """Strength of having said it for the first of several people named."""
 DAYS_AFTER: Final = 10
 """Days for which people talk about what happened on a day."""
@@ -42,9 +43,11 @@ class Evidence:
     """The message asks when and the entry says when, 0 or 1."""
     date: Floats
     """Said on or near a day that the message names, 0 to 1."""
+    upstream: Closeness | None
+    """Closeness by an embedding model, where one gave vectors of the entries and of the message."""
 
 
-def gather_evidence(query: Query, book: BookArrays) -> Evidence:
+def gather_evidence(query: Query, book: BookArrays, upstream: Closeness | None = None) -> Evidence:
     """Work out every kind of evidence."""
     terms, weights = searched_terms(query)
     none = np.zeros(book.content.size, dtype=np.float32)
@@ -57,6 +60,7 @@ def gather_evidence(query: Query, book: BookArrays) -> Evidence:
         speaker=said_by_named(query, book) if query.speakers else none,
         time=book.facts.says_when.astype(np.float32) if query.asks_when else none,
         date=said_near(query.times, book) if query.times else none,
+        upstream=upstream,
     )
 
 

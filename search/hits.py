@@ -114,7 +114,7 @@ _CLAUSES: Final[dict[str, Callable[[Reason], str]]] = {
         f"{_listed(r.words)} in it {'is' if len(r.words) == 1 else 'are'} close to words of the message"
     ),
     "neighbour": lambda r: f"what was said right {r.side} it mentions {_listed(r.words)}",
-    "meaning": lambda r: "close to the message in meaning",
+    "meaning": lambda r: "similar meaning",
     "speaker": lambda r: f"said by {r.words[0]}",
     "date": lambda r: f"said on {r.words[0]}, near the day asked about",
     "time": lambda r: "says when",

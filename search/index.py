@@ -19,7 +19,9 @@ from search.query import Query, analyse_query
 from search.ranking import DEFAULT, Tuning, best_places, least_score, spread_over_sessions, total_score
 from search.superseded import newest_first
 from search.term_similarity import TermSimilarity
-from search.vectors import Floats, UpstreamVectors, Vector, upstream_vectors
+from search.tokens import language_of
+from search.upstream import UpstreamVectors, Vector, upstream_vectors
+from search.vectors import Floats
 
 STRATEGIES: Final = ("ranked", "match_all")
 RESERVE: Final = 10
@@ -55,8 +57,8 @@ class BookIndex:
 
         `vectors` are those of an upstream embedding model by entry number; entries may lack one.
         """
-        upstream = upstream_vectors([entry.number for entry in entries], vectors)
-        return cls(tuple(entries), build_arrays(entries, analysis, book), upstream, tuning)
+        arrays = build_arrays(entries, analysis, book)
+        return cls(tuple(entries), arrays, upstream_vectors(entries, arrays, vectors), tuning)
 
     @property
     def nbytes(self) -> int:
@@ -73,6 +75,7 @@ class BookIndex:
         strategy: str = "ranked",
         category: str | None = None,
         exclude: Collection[int] = (),
+        only: Collection[int] | None = None,
         threshold: bool = True,
         query_vector: Vector | None = None,
     ) -> list[Hit]:
@@ -80,13 +83,13 @@ class BookIndex:
 
         `keywords` are what the extractor gave; None runs the `local` rule on the query. Without any
         keyword every entry qualifies, in insertion order. With `threshold` entries without enough
-        evidence are left out, but never one that `match_all` would return. `exclude` holds numbers.
+        evidence are left out, but never one that `match_all` would return. `exclude` and `only` hold numbers.
         Raises ValueError for an unknown strategy.
         """
         if strategy not in STRATEGIES:
             raise ValueError(f"strategy must be one of {', '.join(STRATEGIES)}, not {strategy!r}")
         wanted = extract_keywords(query) if keywords is None else [word for word in keywords if word.strip()]
-        allowed = self._allowed(category, exclude)
+        allowed = self._allowed(category, exclude, only)
         if limit <= 0 or not allowed.any():
             return []
         strict = [at for at in self._folded.holding(wanted) if allowed[at]]
@@ -97,8 +100,12 @@ class BookIndex:
         asked = analyse_query(query, extra_words, self._arrays, self._similarity)
         return self._ranked(asked, strict, allowed, limit, threshold, query_vector)
 
-    def _allowed(self, category: str | None, exclude: Collection[int]) -> NDArray[np.bool_]:
-        allowed = np.ones(len(self.entries), dtype=bool)
+    def _allowed(
+        self, category: str | None, exclude: Collection[int], only: Collection[int] | None
+    ) -> NDArray[np.bool_]:
+        allowed = np.full(len(self.entries), only is None)
+        if only is not None:
+            allowed[[self._places[number] for number in only if number in self._places]] = True
         if category is not None:
             allowed &= [entry.category == category for entry in self.entries]
         allowed[[self._places[number] for number in exclude if number in self._places]] = False
@@ -114,15 +121,16 @@ class BookIndex:
         query_vector: Vector | None,
     ) -> list[Hit]:
         book = self._arrays
-        evidence = gather_evidence(query, book)
-        score = total_score(evidence, query, book, self._tuning)
+        upstream = None
         if query_vector is not None and self._upstream is not None:
-            score += self._tuning.upstream * self._upstream.cosine(query_vector)
+            upstream = self._upstream.closeness(query_vector, language_of(query.text))
+        evidence = gather_evidence(query, book, upstream)
+        score = total_score(evidence, query, book, self._tuning)
         # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
         wanted = limit + RESERVE
         best = best_places(score, allowed, wanted * 4 + 20 if book.around.any else wanted)
         if threshold:
-            least = least_score(query, evidence, score, allowed, best)
+            least = least_score(query, evidence, score, allowed, best, book)
             best = np.concatenate([best[score[best] >= least], _below(least, strict, score)])
         order = spread_over_sessions(best, score, book, wanted, self._tuning) if book.around.any else best.tolist()
         order = newest_first(order[:wanted], query, self.entries, book)

@@ -87,11 +87,14 @@ SCRIPT_STEMMERS: Final[dict[str, str]] = {
 }
 
 FIRST_PERSON: Final = _words(
-    """i me my mine myself we us our ours i'm i've i'd i'll ich mich mir mein meine meinen meinem meiner meines wir
-        uns unser unsere unseren unserem unserer je moi mon ma mes nous notre nos yo mi mis mí nosotros nuestro
-        nuestra nuestros nuestras eu meu minha meus minhas nosso nossa io mio mia miei noi nostro nostra ik mij mijn
-        ons onze wij я меня мне мной мой моя моё мое мои моего моей моих моему моим мою мы нас нам наш наша наше
-        наши нашего нашей нашим наших من ما خودم مال"""
+    """i me my mine myself we us our ours ourselves i'm i've i'd i'll im ive ich mich mir mein meine meinen meinem
+        meiner meines wir uns unser unsere unseren unserem unserer hab habe je j moi mon ma mes nous notre nos yo mi
+        mis mí nosotros nuestro nuestra nuestros nuestras tengo debo puedo voy quiero necesito estoy soy eu meu
+        minha meus minhas nosso nossa nossos nossas tenho posso devo vou quero preciso estou tô sou io mio mia miei
+        mie ho vado voglio ik mij mijn ons onze wij я меня мне мной мой моя моё мое мои моего моей моих моему моим
+        мою мы нас нам наш наша наше наши нашего нашей нашим наших могу хочу من ما خودم مال mam mnie moja moje mój
+        mogę muszę jestem chcę jag mig mitt mina oss jeg meg saya aku tôi benim bana bizim мені мене мій أنا عندي
+        εγώ μου"""
 )
 """Words by which a message speaks about the person who writes it, or about theirs."""
 
@@ -104,5 +107,19 @@ POLITE_FRAMES: Final = (
 )
 """Where a word for the writer only says that an answer is wanted ("tell me a riddle")."""
 
-FIRST_PERSON_PARTS: Final = ("我", "咱")
+OWN_FAMILY: Final = _words(
+    """mum mom mam dad mummy mommy daddy grandma granny grandpa grandad granddad nana mama mami papa papi oma opa maman
+        mamie tonton mamá papá abuela abuelo mãe pai vovó vovô vó vô mamma papà babbo nonna nonno babcia dziadek мама
+        маму маме мамы мамой папа папу папе папы папой бабушка бабушке бабушку дедушка дедушке дедушку annem babam
+        abim ablam kardeşim eşim مامان مامانم بابا بابام"""
+)
+"""What people call members of their own family, without a word for whose they are."""
+
+OTHERS_FAMILY: Final = _words(
+    """a an another any every each the your his her their this that one new single ein eine einer einem einen jede jeder
+        der die das dein deine deiner une un una uma um"""
+)
+"""Words before one of these by which it is somebody else's, or anybody's."""
+
+FIRST_PERSON_PARTS: Final = ("我", "咱", "私", "僕", "俺", "妈", "爸", "奶奶", "爷爷", "मेर", "मुझ", "मैं", "हमार")
 """The same for scripts without spaces: looked for as parts of the text."""

@@ -12,13 +12,12 @@ import numpy as np
 
 from search.analysis import Ints
 from search.book import SMALL_BOOK, BookArrays
-from search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, POLITE_FRAMES, QUESTION_FRAMES
+from search.languages import FIRST_PERSON, FIRST_PERSON_PARTS, OTHERS_FAMILY, OWN_FAMILY, POLITE_FRAMES
 from search.term_similarity import NEAR_COSINE, CloseWords, TermSimilarity
 from search.times import NamedTime, asks_when, named_times
 from search.tokens import Token, tokens_of, tokens_of_keyword
 from search.vectors import Floats, unit
 
-FRAME_WEIGHT: Final = 0.5
 LEARNT_BY: Final = 200
 """Entries at which a book's own word counts are trusted as much as general knowledge of words."""
 MOST_WORDS: Final = 64
@@ -119,11 +118,10 @@ def _idf_of(terms: Ints, book: BookArrays) -> Floats:
 
 
 def _weights(words: Sequence[Token], book: BookArrays) -> Floats:
-    frames = [FRAME_WEIGHT if word.surface.casefold() in QUESTION_FRAMES else 1.0 for word in words]
     # A large book shows by itself which words say little; a small one has to be told.
     trust = np.float32(0.5 * LEARNT_BY / (LEARNT_BY + book.content.size))
     importance = book.static.importance([word.surface for word in words])
-    return np.array(frames, dtype=np.float32) * importance**trust
+    return np.asarray(importance**trust, dtype=np.float32)
 
 
 def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tuple[int, ...], frozenset[str]]:
@@ -140,5 +138,11 @@ def named_speakers(tokens: Sequence[Token], speakers: Sequence[str]) -> tuple[tu
 def is_personal(text: str) -> bool:
     """Say whether the message speaks of its writer or of what is theirs, more than "tell me" does."""
     rest = _POLITE.sub(" ", text.casefold().replace("’", "'"))
-    words = {word for spoken in _SPOKEN.findall(rest) for word in (spoken, spoken.partition("'")[0])}
-    return not words.isdisjoint(FIRST_PERSON) or any(part in rest for part in FIRST_PERSON_PARTS)
+    spoken = _SPOKEN.findall(rest)
+    words = {word for one in spoken for word in (one, one.partition("'")[0])}
+    if not words.isdisjoint(FIRST_PERSON) or any(part in rest for part in FIRST_PERSON_PARTS):
+        return True
+    if words.isdisjoint(OWN_FAMILY):
+        return False
+    before = zip(["", *spoken], spoken, strict=False)
+    return any(word.partition("'")[0] in OWN_FAMILY and whose not in OTHERS_FAMILY for whose, word in before)

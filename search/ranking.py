@@ -6,13 +6,14 @@ import heapq
 from collections import Counter
 from dataclasses import dataclass
 from itertools import repeat
+from math import log2
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from search.analysis import Ints
-from search.book import BookArrays
+from search.book import SMALL_BOOK, BookArrays
 from search.evidence import Evidence
 from search.query import Query
 from search.vectors import Floats
@@ -22,13 +23,13 @@ from search.vectors import Floats
 class Tuning:
     """Weights of evidence. Graded evidence is counted in standard deviations over the book."""
 
-    words: float = 0.6
+    words: float = 0.5
     """Shared words: in the entry, in its keywords and, fading with distance, around it."""
     near_words: float = 0.2
     """Each query word's closest word in the entry itself."""
     meaning: float = 0.65
     """Cosine of static embeddings, entry and surroundings."""
-    session: float = 0.3
+    session: float = 0.15
     """Shared words in the whole session: the talk was about this."""
     speaker: float = 2.7
     """Said by the one person whom the message names."""
@@ -40,8 +41,10 @@ class Tuning:
     """The message asks when, and the entry says when."""
     date: float = 4.8
     """Said on, or within days after, a day which the message names."""
-    upstream: float = 0.8
-    """Cosine of vectors from an upstream embedding model, when there are any."""
+    upstream: float = 0.75
+    """Closeness by an embedding model, where there are vectors."""
+    meaning_beside: float = 0.5
+    """Cosine of static embeddings where there are vectors of an embedding model: both say what a text is about."""
     session_repeat: float = 0.07
     """Taken off per hit already listed from the same session, so that one talk does not fill the list."""
 
@@ -61,6 +64,13 @@ PERSONAL_POINTS: Final = 1.0
 """Points for a message about its writer, or about someone who speaks in the book."""
 ENOUGH: Final = 1.0
 """Points needed. A general question needs words and meaning; a personal one needs a trace of either."""
+UPSTREAM_SCALE: Final = 2.0
+"""Closeness by an embedding model that is worth one point; it takes the place of the static meaning."""
+ENOUGH_BESIDE: Final = 1.6
+"""Points needed with it: a closer look finds more."""
+BY_CHANCE: Final = 0.17
+"""Points more that are needed with every doubling beyond `SMALL_BOOK` facts: among many, the best for any message is
+close by chance. Not in conversations, where a message most often goes on with what was said."""
 LOOKED_AT: Final = 5
 """Best entries whose evidence speaks for the book."""
 TAIL: Final = 0.06
@@ -70,10 +80,14 @@ TAIL: Final = 0.06
 def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuning) -> Floats:
     """Return one score per entry; only differences within one query mean something."""
     graded = [(evidence.words, tuning.words), (evidence.near_words, tuning.near_words)]
-    graded.append((evidence.meaning, tuning.meaning))
+    upstream = evidence.upstream
+    graded.append((evidence.meaning, tuning.meaning if upstream is None else tuning.meaning_beside))
     if book.sessions is not None:
         graded.append((evidence.session, tuning.session))
     total = _standard(np.stack([score for score, _ in graded]), np.array([weight for _, weight in graded]))
+    if upstream is not None:
+        lead = upstream.values - upstream.values[upstream.known].mean()
+        total += tuning.upstream * np.where(upstream.known, lead, np.float32(0))
     if query.speakers:
         total += tuning.speaker * evidence.speaker
     if query.asks_when:
@@ -96,23 +110,42 @@ def _standard(scores: Floats, weights: NDArray[np.float64]) -> Floats:
     return np.asarray(((weights / spread)[:, None] * scores).sum(axis=0), dtype=np.float32)
 
 
-def least_score(query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_], best: Ints) -> np.float32:
+def least_score(
+    query: Query, evidence: Evidence, score: Floats, allowed: NDArray[np.bool_], best: Ints, book: BookArrays
+) -> np.float32:
     """Return the score from which an entry is relevant enough to be returned; infinite when the book knows nothing.
 
     `best` holds the allowed entries with the highest scores, best first.
     """
-    if points(query, evidence, best[:LOOKED_AT]) < ENOUGH:
+    if not is_enough(query, evidence, best[:LOOKED_AT], by_chance(book)):
         return np.float32(np.inf)
     middle = _median(score[allowed])
     return np.float32(middle + TAIL * (float(score[best[0]]) - middle))
 
 
-def points(query: Query, evidence: Evidence, best: Ints) -> float:
-    """Return the evidence that the entries in `best` answer the query; `ENOUGH` is enough."""
+def by_chance(book: BookArrays) -> float:
+    """Return the points that the best entries of a book of this size have by chance."""
+    return 0.0 if book.around.any else BY_CHANCE * max(log2(book.content.size / SMALL_BOOK), 0.0)
+
+
+def is_enough(query: Query, evidence: Evidence, best: Ints, more: float) -> bool:
+    """Say whether the entries in `best` hold enough evidence that they answer the query, and `more` points. Those
+    without a vector of the embedding model are judged as if there was none."""
+    upstream = evidence.upstream
+    if upstream is not None and upstream.measured:
+        known = upstream.known[best]
+        if points(query, evidence, best[known], upstream.values / UPSTREAM_SCALE) >= ENOUGH_BESIDE + more:
+            return True
+        best = best[~known]
+    return points(query, evidence, best, evidence.meaning / MEANING_SCALE) >= ENOUGH + more
+
+
+def points(query: Query, evidence: Evidence, best: Ints, meaning: Floats) -> float:
+    """Return the evidence that the entries in `best` answer the query; `meaning` in points per entry."""
     if not len(best):
         return 0.0
     total = float(evidence.near_words[best].max()) / WORDS_SCALE
-    total += float(evidence.meaning[best].max()) / MEANING_SCALE
+    total += float(meaning[best].max())
     total += NAME_POINTS * min(float(evidence.names[best].max()), 1.0)
     if query.is_personal or query.speakers:
         total += PERSONAL_POINTS

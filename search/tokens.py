@@ -6,6 +6,7 @@ import functools
 import re
 import threading
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ from search.languages import (
 
 LONGEST_WORD = 64
 """Characters of a word that count; the rest of a longer one is cut off."""
+
+_TELLING = 200
+"""Characters of a text that tell its script."""
 
 _WORD = re.compile(r"[^\W_]+(?:[._\-/@:'’\u200c][^\W_]+)*")
 _SPOKEN = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
@@ -93,14 +97,23 @@ def guess_language(text: str) -> str:
     return best if scores[best] > scores.get("english", 0.0) else "english"
 
 
-def tokens_of(text: str) -> list[Token]:
-    """Return the search terms of `text` in order, with repeats.
+def language_of(text: str) -> str:
+    """Return what `guess_language` says of a text in Latin script, and for others the name of the script."""
+    if text.isascii():
+        return guess_language(text)
+    scripts = Counter(_script(letter) for letter in text[:_TELLING] if letter.isalpha())
+    script = max(scripts, key=scripts.__getitem__, default="latin")
+    return guess_language(text) if script == "latin" else script
+
+
+def tokens_of(text: str, language: str | None = None) -> list[Token]:
+    """Return the search terms of `text` in order, with repeats. `language` is that of its Latin words, if it is known.
 
     Words are stemmed by their script's or the text's language. A compound such as `parcel.events.v2`
     or `TestGeocodeRetry` gives itself and its parts. Scripts without spaces give character pairs.
     """
     text = unicodedata.normalize("NFKC", text)
-    language = guess_language(text)
+    language = language or guess_language(text)
     found: list[Token] = []
     end = 0
     for match in _WORD.finditer(text):

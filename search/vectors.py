@@ -1,12 +1,10 @@
-"""Vectors of meaning: the static table that ships inside the wordllama package, read without network, and vectors made
-elsewhere by an embedding model. With the products of rows that the search needs."""
+"""Vectors of meaning: the static table that ships inside the wordllama package, read without network. With the products
+of rows that the search needs."""
 
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +14,6 @@ from numpy.typing import NDArray
 from wordllama import WordLlama
 
 Floats = NDArray[np.float32]
-Vector = Sequence[float] | Floats
-"""As an embedding model gave it, or as it was stored."""
-
 DIMENSIONS: Final = 256
 LONGEST_TEXT: Final = 4000
 """Characters of a text that are embedded."""
@@ -128,48 +123,3 @@ def cosines(rows: Floats, table: Floats) -> Floats:
     for start in range(0, len(table), step):
         found[:, start : start + step] = rows @ table[start : start + step].T
     return found
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class UpstreamVectors:
-    """Unit vectors of the entries from an embedding model that the operator configured; `known` tells who has one."""
-
-    rows: Floats
-    known: NDArray[np.bool_]
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of the arrays."""
-        return self.rows.nbytes + self.known.nbytes
-
-    def cosine(self, query: Vector) -> Floats:
-        """Return z-scored cosines over the entries that have a vector, 0 for the others (N).
-
-        A query vector of another length (another model) counts as none: all 0.
-        """
-        found = np.zeros(len(self.known), dtype=np.float32)
-        vector = np.asarray(query, dtype=np.float32)
-        if vector.shape != self.rows.shape[1:] or not self.known.any() or not np.isfinite(vector).all():
-            return found
-        cosine = np.vecdot(self.rows[self.known], unit(vector))
-        spread = float(cosine.std())
-        if spread > 1e-6:
-            found[self.known] = (cosine - cosine.mean()) / spread
-        return found
-
-
-def upstream_vectors(numbers: Sequence[int], vectors: Mapping[int, Vector] | None) -> UpstreamVectors | None:
-    """Return the vectors by entry number as rows; None when there are none.
-
-    When lengths differ (a changed model) the commonest length wins and the others count as missing.
-    """
-    given = {at: vectors[number] for at, number in enumerate(numbers) if number in vectors} if vectors else {}
-    if not given:
-        return None
-    length = Counter(len(vector) for vector in given.values()).most_common(1)[0][0]
-    rows = np.zeros((len(numbers), length), dtype=np.float32)
-    for at, vector in given.items():
-        if len(vector) == length:
-            rows[at] = vector
-    rows = unit(np.nan_to_num(rows))
-    return UpstreamVectors(rows, np.any(rows != 0, axis=1))

@@ -1,6 +1,7 @@
 """One row of every kind that the admin has a page for, and the addresses of these pages: for the tests that look at all
 of them. A page that is registered and has no row here fails those tests by name."""
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +11,9 @@ from django.db.models import Model
 from django.urls import reverse
 from django.utils import timezone
 
+from gateway.accounts.invitations import invitation_create
 from gateway.keys import api_key_create
-from gateway.models import LearnedChange, Session, Worker
+from gateway.models import LearnedChange, Session, UsageDay, Webhook, Worker
 from gateway.services import agent_save, configuration_save
 from memories.artifacts import artifact_put
 from memories.auditors import auditors_make
@@ -19,7 +21,8 @@ from memories.ids import uuid7
 from memories.models import Book, Lease, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, Extraction, ReviewRun
-from tests.admin_rows import book_make, memory_make, owner_make, session_make
+from tests.admin_rows import book_make, memory_make, owner_make, session_make, user_make
+from tests.factories import app_make
 
 Rows = dict[str, Model]
 
@@ -48,8 +51,12 @@ def set_make(name: str) -> None:
     memory_make("Likes tea.", book=book, keywords=["sencha"])
     artifact_put(book, "MEMORY.md", "# Tea\n\nLikes tea.", Source(actor="user:1", origin=WriteOrigin.USER))
     api_key_create(owner=owner, name="laptop")
+    app_make(owner)
     Group.objects.create(name=f"friends of {name}")
     Worker.objects.create(host=name, pid=1)
+    inviting = user_make(f"root-of-{name}", is_staff=True, is_superuser=True)
+    invitation_create(email=f"{name}@friends.example", role="user", days=7, by=inviting, origin="http://testserver")
+    Webhook.objects.create(owner=owner, url="https://example.org/hook?token=hidden", kinds=["memory.changed"])
     LearnedChange.objects.create(
         upstream=name,
         model="m",
@@ -58,6 +65,7 @@ def set_make(name: str) -> None:
         words="Unknown parameter.",
         expires_at=timezone.now() + timedelta(days=30),
     )
+    UsageDay.objects.create(owner=owner, day=timezone.now().date(), agent=agent.name, model="m", requests=1)
     Lease.objects.create(name=f"of {name}", token=uuid7(), expires_at=timezone.now() + timedelta(minutes=1))
     review_make(session, book)
     consolidation_make(session, book)
@@ -116,3 +124,11 @@ def add_of(name: str) -> str:
 def delete_of(name: str, row: Model) -> str:
     """Address of the page that asks whether to delete a row."""
     return reverse(f"admin:{name.replace('.', '_')}_delete", args=[row.pk])
+
+
+_BOUNDED = re.compile(r"COUNT\(\*\) FROM \(SELECT [^()]*(?:\([^()]*\)[^()]*)*LIMIT \d+\)", re.IGNORECASE)
+
+
+def counts_a_table(sql: str) -> bool:
+    """Whether a statement counts rows without a bound. To count the rows of a subquery that has a limit is bounded."""
+    return sql.upper().count("COUNT(") > len(_BOUNDED.findall(sql))

@@ -14,7 +14,10 @@ from django.db import connection
 from django.test import AsyncClient, TransactionTestCase
 from pytest_django.plugin import DjangoDbBlocker
 
+from config.assets import prepare_assets
 from gateway import authentication, upstream
+from gateway.accounts.logins import forget_noted
+from gateway.accounts.openid import forget_clients
 from gateway.models import Agent, Session
 from gateway.upstream.known import known
 from memories import counters
@@ -42,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """With REQUIRE_SERVICES a missing server is a failure, not a run on something else."""
     if os.environ.get("REQUIRE_SERVICES") and settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         raise pytest.UsageError("REQUIRE_SERVICES is set, but DATABASE_URL is not.")
+    prepare_assets()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -93,6 +97,8 @@ def fresh_process() -> Generator[None]:
     thread_cache.clear()
     counters.unstored_take()
     forget_searches()
+    forget_noted()
+    forget_clients()
 
 
 @pytest.fixture(autouse=True)

@@ -3,10 +3,14 @@
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.contrib.sessions.backends.db import SessionStore
 
 from gateway.keys import api_key_create
-from gateway.models import Agent, ApiKey, Session
+from gateway.models import Agent, ApiKey, Login, Session
+from gateway.oauth.connections import app_connect
+from gateway.oauth.registration import client_register
 from gateway.services import agent_save, session_create
+from memories.audit import SYSTEM
 from memories.caller import Caller
 from memories.models import ChangeSet, Memory, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
@@ -33,6 +37,21 @@ def agent_make(name: str = "assistant", **settings: Any) -> Agent:
 def key_make(owner: Owner, **fields: Any) -> tuple[ApiKey, str]:
     """An API key and its plain text."""
     return api_key_create(owner=owner, name="test", **fields)
+
+
+def app_make(owner: Owner, *, name: str = "Claude", book: str = "main", read_only: bool = False) -> ApiKey:
+    """A connected app of a person."""
+    client = client_register(name, ["https://claude.example/api/mcp/auth_callback"])
+    return app_connect(owner, client, book=book, read_only=read_only, by=SYSTEM)
+
+
+def login_make(owner: Owner) -> Login:
+    """A browser in which somebody is signed in, without its cookie."""
+    store = SessionStore()
+    store.create()
+    return Login.objects.create(
+        user_id=owner.user_id or 0, session_id=store.session_key or "", device="Firefox on Linux"
+    )
 
 
 def caller_make(owner: Owner) -> Caller:

@@ -4,8 +4,12 @@ from typing import Any
 from uuid import UUID
 
 from memories.batches import finish
+from memories.caller import UNLIMITED, KeyLimits
 from memories.changes import Undone, undo_slices
 from memories.forgetting import Receipt, erasure_begin, erasure_slices, forget_slices
+from memories.imports.files import Upload
+from memories.imports.report import ImportReport
+from memories.imports.running import ImportRequest, import_slices
 from memories.models import Book, ChangeSet, Erasure, Owner, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.clear import Cleared, clear_code_make, clear_confirmed
@@ -36,3 +40,17 @@ def book_clear(book: Book, *, actor: str) -> Cleared:
 def review_undo(review: ReviewRun, *, actor: str, origin: WriteOrigin, only: frozenset[int] | None = None) -> Undone:
     """Take back what a review wrote, all or only some writes (by index)."""
     return finish(review_undo_slices(review, actor=actor, origin=origin, only=only))
+
+
+def import_file(
+    owner_id: UUID, data: bytes, *, actor: str = "user:1", name: str = "", limits: KeyLimits = UNLIMITED, **options: Any
+) -> ImportReport:
+    """Import a file of any format; `options` are those of an ImportRequest."""
+    request = ImportRequest(upload=Upload.of(data, name), **options)
+    return finish(import_slices(owner_id, request, actor=actor, limits=limits))
+
+
+def import_text(owner_id: UUID, text: str, *, actor: str, book: str = "main", preview: bool) -> ImportReport:
+    """Import JSON Lines."""
+    data = text.encode(errors="surrogatepass")
+    return import_file(owner_id, data, actor=actor, book=book, preview=preview, format="jsonl")

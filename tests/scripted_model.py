@@ -14,8 +14,9 @@ from memories.errors import UpstreamTimeout
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Says:
-    """One scripted step: text in pieces, then tool calls as (name, JSON arguments)."""
+    """One scripted step: its thinking and text in pieces, then tool calls as (name, JSON arguments)."""
 
+    thinks: tuple[str, ...] = ()
     pieces: tuple[str, ...] = ()
     calls: tuple[tuple[str, str], ...] = ()
     usage: dict[str, int] = field(
@@ -57,6 +58,8 @@ class ScriptedModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         step = self._next(request)
+        for piece in step.thinks if isinstance(step, Says) else ():
+            yield _chunk({"reasoning_content": piece})
         for piece in step.pieces:
             yield _chunk({"content": piece})
         if isinstance(step, Hangs):
@@ -73,6 +76,8 @@ class ScriptedModel:
             await _nothing_until(request)
         assert isinstance(step, Says)
         message: dict[str, Any] = {"role": "assistant", "content": "".join(step.pieces) or None}
+        if step.thinks:
+            message["reasoning_content"] = "".join(step.thinks)
         if step.calls:
             message["tool_calls"] = [
                 {"id": f"call_{i}", "type": "function", "function": {"name": name, "arguments": arguments}}

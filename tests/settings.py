@@ -15,6 +15,9 @@ os.environ["DAYBOOK_HOME"] = tempfile.mkdtemp(prefix="daybook-test-")
 _RULES = Path(__file__).resolve().parents[1] / ".pytest_cache" / "scanner-rules"
 os.environ.setdefault("KF_RULE_CACHE_DIR", str(_RULES))
 
+# So do they share the prepared static files.
+os.environ["DAYBOOK_STATIC"] = str(_RULES.with_name("static"))
+
 # Each test process has a Redis database of its own: the processes that its tests start take their own jobs only.
 _WORKER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
 if os.environ.get("REDIS_URL"):

@@ -11,8 +11,8 @@ class StaticFilesReadOnce(PageStatic):
 
     _found: tuple[dict[str, Any], list[tuple[str, str]]] | None = None
 
-    def add_files_from_finders(self) -> None:
+    def add_files_from_manifest(self) -> None:
         if StaticFilesReadOnce._found is None:
-            super().add_files_from_finders()
+            super().add_files_from_manifest()
             StaticFilesReadOnce._found = self.files, self.directories
         self.files, self.directories = StaticFilesReadOnce._found

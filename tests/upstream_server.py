@@ -320,8 +320,10 @@ class UpstreamServer:
             return json.load(response)
 
 
-async def _serve(host: str, port: int, ready: "asyncio.Future[str] | None" = None) -> None:
-    upstream = Upstream()
+async def _serve(
+    host: str, port: int, ready: "asyncio.Future[str] | None" = None, make: type[Upstream] = Upstream
+) -> None:
+    upstream = make()
     server = await asyncio.start_server(upstream.serve, host, port)
     address = f"http://{host}:{server.sockets[0].getsockname()[1]}/v1"
     if ready is None:
@@ -334,13 +336,13 @@ async def _serve(host: str, port: int, ready: "asyncio.Future[str] | None" = Non
 
 
 @contextmanager
-def serving_upstream() -> Iterator[UpstreamServer]:
+def serving_upstream(make: type[Upstream] = Upstream) -> Iterator[UpstreamServer]:
     """A server in a thread of this process, with a loop of its own."""
     loop = asyncio.new_event_loop()
     ready: asyncio.Future[str] = loop.create_future()
     started = threading.Event()
     ready.add_done_callback(lambda _: started.set())
-    serving = loop.create_task(_serve("127.0.0.1", 0, ready))
+    serving = loop.create_task(_serve("127.0.0.1", 0, ready, make))
 
     def run() -> None:
         asyncio.set_event_loop(loop)

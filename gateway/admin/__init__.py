@@ -1,5 +1,31 @@
-"""The admin's pages of the gateway: sessions and runs to look at, agents and keys to look after."""
+"""The admin's pages of the gateway: sessions and runs to look at, agents, keys and connected apps to look after."""
 
-from gateway.admin import agents, keys, learned, operations, sessions
+from gateway.admin import (
+    agents,
+    connected_apps,
+    invitations,
+    keys,
+    learned,
+    memory_uses,
+    operations,
+    runs,
+    sessions,
+    usage,
+    users,
+    webhooks,
+)
 
-__all__ = ["agents", "keys", "learned", "operations", "sessions"]
+__all__ = [
+    "agents",
+    "connected_apps",
+    "invitations",
+    "keys",
+    "learned",
+    "memory_uses",
+    "operations",
+    "runs",
+    "sessions",
+    "usage",
+    "users",
+    "webhooks",
+]

@@ -11,9 +11,9 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
-from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminTextInputWidget
 
-from gateway.keys import api_key_create, api_key_revoke
+from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, rate_words
 from gateway.models import Agent, ApiKey
 from memories.admin.badges import badge, moment
 from memories.admin.filters import ChoiceFilter
@@ -22,6 +22,7 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.audit import actor_of
 
 _PLAIN = "daybook.new_key"
+_LIMITS = ("tokens_per_day", "money_per_day", "streams_at_once")
 
 
 class KeyStateFilter(ChoiceFilter):
@@ -39,6 +40,13 @@ def _agent_names() -> list[tuple[str, str]]:
 
 
 class ApiKeyForm(RefusableForm):
+    money_per_day = forms.FloatField(
+        required=False,
+        min_value=0,
+        max_value=MOST_MONEY,
+        widget=UnfoldAdminTextInputWidget,
+        help_text="In the currency of the prices, a UTC day; 0 = no limit.",
+    )
     agents = forms.MultipleChoiceField(
         required=False,
         choices=_agent_names,
@@ -48,7 +56,15 @@ class ApiKeyForm(RefusableForm):
 
     class Meta:
         model = ApiKey
-        fields = ("owner", "name", "read_only", "trusted", "agents", "requests_per_minute", "expires_at")
+        fields = (
+            "owner", "name", "read_only", "trusted", "agents", "requests_per_minute", "tokens_per_day",
+            "money_per_day", "streams_at_once", "expires_at",
+        )  # fmt: skip
+
+    def clean(self) -> dict[str, Any]:
+        """Take what is left empty as no limit."""
+        found = super().clean() or self.cleaned_data
+        return found | {name: found[name] or 0 for name in _LIMITS if name in found}
 
 
 @admin.register(ApiKey)
@@ -58,6 +74,7 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
     form = ApiKeyForm
     object_actions = (ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_apikey", look="danger"),)
     list_display = ("name", "prefix", "owner", "state", "scope", "last_used", "created")
+    sortable_by = ("created",)
     list_select_related = ("owner__user",)
     list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
     search_fields = ("name", "prefix")
@@ -65,11 +82,24 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
     add_fieldsets = (
         (
             None,
-            {"fields": ("owner", "name", ("read_only", "trusted"), "agents", ("requests_per_minute", "expires_at"))},
+            {
+                "fields": (
+                    "owner",
+                    "name",
+                    ("read_only", "trusted"),
+                    "agents",
+                    ("requests_per_minute", "expires_at"),
+                    ("tokens_per_day", "money_per_day", "streams_at_once"),
+                )
+            },
         ),
     )
     fields = (("name", "prefix"), ("owner", "state"), "scope", ("created", "last_used"))
     readonly_fields = ("prefix", "state", "scope", "created", "last_used")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[ApiKey]:
+        rows: QuerySet[ApiKey] = super().get_queryset(request)
+        return rows.filter(client=None)
 
     @admin.display(description="State")
     def state(self, key: ApiKey) -> SafeString:
@@ -84,14 +114,13 @@ class ApiKeyAdmin(ObjectActionAdmin, ServiceAdmin):
         parts = ["read only" if key.read_only else "read and write"]
         parts += ["name end users"] * key.trusted
         parts += [f"agents: {', '.join(key.agents)}" if key.agents else "all agents"]
-        parts += [f"{key.requests_per_minute} requests a minute"] if key.requests_per_minute else []
-        return "; ".join(parts)
+        return "; ".join(parts + rate_words(key))
 
     @admin.display(description="Last used")
     def last_used(self, key: ApiKey) -> str:
         return moment(key.last_used_at)
 
-    @admin.display(description="Created")
+    @admin.display(description="Created", ordering="pk")
     def created(self, key: ApiKey) -> str:
         return moment(key.created_at)
 

@@ -43,7 +43,7 @@ class WorkerAdmin(ReadOnlyAdmin):
     @admin.display(description="State")
     def state(self, worker: Worker) -> SafeString:
         alive = timezone.now() - worker.beat_at < SILENT
-        return badge("Alive", "ok", "check") if alive else badge("Silent", "warn", "schedule")
+        return badge("Running", "ok", "check") if alive else badge("No heartbeat", "warn", "schedule")
 
     @admin.display(description="Started")
     def started(self, worker: Worker) -> str:

@@ -6,10 +6,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from django.utils.safestring import SafeString, mark_safe
+
+from gateway.chat.highlight import PAGE_BUDGET, Budget
 from gateway.chat.labels import answered_words
+from gateway.chat.markdown import render_markdown
 from gateway.models import Message, Run, Session
 
 PAGE = 200
+RENDERED = 400_000
+"""Characters of a page that are rendered; what follows is shown as it was written."""
 # Words for who spoke; the person is not the reader here.
 WHO = {
     Message.Role.USER: ("edit", "Person"),
@@ -20,13 +26,15 @@ WHO = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message, ready to be shown. `turn` is 0 for what no run said."""
+    """One message, ready to be shown. `html` is what a model wrote, rendered; else `text` is shown as it was typed.
+    `turn` is 0 for what no run said."""
 
     seq: int
     who: str
     icon: str
     at: datetime
     text: str
+    html: SafeString
     calls: list[str]
     attachments: int
     turn: int
@@ -49,10 +57,25 @@ def transcript(session: Session, *, first: int = 1, last: int | None = None) -> 
         messages = messages.filter(seq__lte=last)
     rows = list(messages.select_related("run").order_by("seq")[: PAGE + 1])
     later = rows[PAGE].seq if len(rows) > PAGE else None
-    return Transcript(lines=[_line(row) for row in rows[:PAGE]], later=later)
+    room = Room()
+    return Transcript(lines=[_line(row, room) for row in rows[:PAGE]], later=later)
 
 
-def _line(message: Message) -> Line:
+class Room:
+    """How much of a page is still rendered, and the time that colours of code may take there."""
+
+    def __init__(self) -> None:
+        self._left, self._colours = RENDERED, Budget(PAGE_BUDGET)
+
+    def html(self, message: Message) -> SafeString:
+        """Return what a model wrote as HTML; "" for the words of others, and where the page has enough."""
+        self._left -= len(message.text)
+        if message.role != Message.Role.ASSISTANT or not message.text or self._left < 0:
+            return SafeString()
+        return mark_safe(render_markdown(message.text, self._colours, scope=str(message.pk)))  # noqa: S308 - sanitised by nh3
+
+
+def _line(message: Message, room: Room) -> Line:
     icon, who = WHO[Message.Role(message.role)]
     run = message.run
     return Line(
@@ -61,6 +84,7 @@ def _line(message: Message) -> Line:
         icon=icon,
         at=message.created_at,
         text=message.text,
+        html=room.html(message),
         calls=[_call(call) for call in message.tool_calls or []],
         attachments=sum(1 for part in message.parts or [] if isinstance(part, dict) and part.get("type") != "text"),
         turn=run.turn if run else 0,

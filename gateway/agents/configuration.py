@@ -7,6 +7,7 @@ from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
 _checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
+_prices: dict[UUID, tuple[int, dict[str, Price]]] = {}
 
 
 def consolidation_settings() -> ConsolidationSettings:
@@ -26,6 +27,14 @@ def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
 def prices() -> dict[str, Price]:
     """Money per million tokens, by model. One query."""
     return {model: Price.model_validate(price) for model, price in _section("prices").items() if price}
+
+
+def prices_of(agent: Agent) -> dict[str, Price]:
+    """Return the prices for a turn, cached by the agent's version as the settings of consolidation are."""
+    found = _prices.get(agent.pk)
+    if found is None or found[0] != agent.version:
+        found = _prices[agent.pk] = (agent.version, prices())
+    return found[1]
 
 
 def price_of(model: str) -> Price | None:

@@ -51,7 +51,7 @@ def _statement() -> str:
 
 def require_agent(caller: Caller, name: str) -> None:
     """Raises ModelNotFound for an agent the key may not use, as if it did not exist."""
-    if caller.agents and name not in caller.agents:
+    if caller.limits and name not in caller.agents:
         raise ModelNotFound(f"There is no agent called {name}.", param="model")
 
 

@@ -141,6 +141,11 @@ class AgentSettings(_Strict):
         description="Review a session with unreviewed turns after this pause, whatever the interval; 0 = never.",
     )
     memory_review_approval: bool = Field(False, description="Writes of a review wait for a person.")
+    memory_hold: Literal["off", "untrusted", "strict"] = Field(
+        "untrusted",
+        description="Automatic writes that wait for a person: off: none; untrusted: those that rest on pasted text, "
+        "tools or documents; strict: all that do not rest on the person's own words.",
+    )
     user_char_limit: int = Field(
         1375,
         ge=0,

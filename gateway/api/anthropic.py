@@ -27,16 +27,16 @@ from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
 from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
 from gateway.authentication import require_writer
-from gateway.client_tasks import is_code_task
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
 from gateway.injection import injected_blocks
-from gateway.passthrough import plain_request
+from gateway.joined import turn_of
+from gateway.passthrough import open_plain
+from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.context import AgentConfig
-from gateway.runs.resolve import MAX_EXTERNAL_ID, V1Request
+from gateway.runs.requested import V1Request
 from gateway.tokens import estimate
 from gateway.turn_events import TurnOptions
-from gateway.turns import Turn
 from memories import tools as memory_tools
 from memories.batches import in_slices_to_the_end
 from memories.books import book_state_if_made
@@ -53,14 +53,14 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     caller: Caller = request.auth
     require_writer(caller)
     body = await read_aside(read_messages, request.body)
-    if not _is_turn(request, body):
+    if not body.is_turn(request.headers):
         return await _plain(caller, body)
     asked = _v1_request(request, body)
     if command_in(body.messages):
         answered = await in_slices_to_the_end(answer_v1(caller, asked))
         return _command_message(answered, stream=body.stream)
     context = await open_turn(caller, replace(asked, messages=without_commands(asked.messages)))
-    turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+    turn = turn_of(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
     if not body.stream:
         return headed(json_response(await whole(turn_events(turn))), context)
     # The first event is waited for here: what goes wrong before it is answered with a status, not with a 200.
@@ -72,17 +72,8 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
 async def count_tokens(request: ApiRequest) -> HttpResponse:
     """About how many tokens a request would take, with what Daybook adds to it. Nothing is asked or stored."""
     body = await read_aside(read_messages, request.body)
-    counted = await in_read_thread(_estimate, request.auth, body, turn=_is_turn(request, body))
+    counted = await in_read_thread(_estimate, request.auth, body, turn=body.is_turn(request.headers))
     return json_response({"input_tokens": counted})
-
-
-def _is_turn(request: ApiRequest, body: CompletionBody) -> bool:
-    return body.is_turn and not is_code_task(
-        body.messages,
-        request_class=request.headers.get("x-claude-code-request-class", ""),
-        max_tokens=body.parameters.get("max_tokens"),
-        tools=bool(body.tools),
-    )
 
 
 def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
@@ -102,7 +93,7 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
     asked = plain_request_of(body)
-    events = plain_events(await in_read_thread(plain_request, caller, asked), body.agent, stream=body.stream)
+    events = plain_events(await open_plain(caller, asked), body.agent, stream=body.stream)
     if not body.stream:
         return json_response(await whole(events))
     return sse.response(await sse.begin(streamed(events), error_event, PING))

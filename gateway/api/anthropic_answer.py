@@ -13,12 +13,12 @@ from gateway import sse
 from gateway.api.anthropic_errors import anthropic_error
 from gateway.api.anthropic_events import Event, MessageEvents
 from gateway.api.errors import as_domain_error
+from gateway.joined import AnyTurn
 from gateway.models import Run
+from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
-from gateway.steps import ModelStep, complete_step, stream_step
+from gateway.steps import ModelStep
 from gateway.turn_events import Delta, Done
-from gateway.turns import Turn
-from gateway.upstream import ModelRequest
 from gateway.upstream.usage import usage_since
 from memories.ids import uuid7
 
@@ -28,7 +28,7 @@ _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at w
 _REASONING = ("reasoning_content", "reasoning")
 
 
-async def turn_events(turn: Turn) -> AsyncGenerator[Event]:
+async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
     """Run a turn to its end; yields the events of its message. Raises DomainErrors."""
     context = turn.context
     message = MessageEvents(context.agent.name)
@@ -47,14 +47,15 @@ async def turn_events(turn: Turn) -> AsyncGenerator[Event]:
                     yield said
 
 
-async def plain_events(request: ModelRequest, agent: str, *, stream: bool) -> AsyncGenerator[Event]:
+async def plain_events(call: PlainCall, agent: str, *, stream: bool) -> AsyncGenerator[Event]:
     """Ask the model for a task of the client; yields the events of its message. Raises DomainErrors."""
     message = MessageEvents(agent)
     deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
     step = ModelStep(deadline=deadline, bytes_left=settings.ANSWER_BYTES)
+    request = call.request
     theirs = tool_names(request.tools) if request.tools else None
     calls = ClientCalls(uuid7(), start=0, theirs=theirs, ours=())
-    async with aclosing((stream_step if stream else complete_step)(request, step)) as choices:
+    async with aclosing(plain_step(call, step, stream=stream)) as choices:
         async for choice, text in choices:
             if choice.get("index"):
                 continue

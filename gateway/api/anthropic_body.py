@@ -25,7 +25,9 @@ from memories.json_input import read_json
 _ROLES = ("user", "assistant", "system")
 _SAME = ("max_tokens", "temperature", "top_p", "top_k")
 _TOOL_CHOICES = {"auto": "auto", "any": "required", "none": "none"}
-_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "max": "high"}
+_EFFORTS = {"low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
+# The effort that a budget of thinking stands for: up to so many tokens, the first that is large enough.
+_BUDGETS = ((4_095, "low"), (16_383, "medium"))
 # A line of Claude Code's that changes with every request: it would be the end of every cached prefix.
 _BILLING = "x-anthropic-billing-header:"
 _REMINDER = ("<system-reminder>", "</system-reminder>")
@@ -153,18 +155,30 @@ def _tool_choice(given: Any) -> dict[str, Any]:
 
 
 def _output(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how hard the model shall think, and the form of its answer."""
+    """Return how hard the model is to think, and the form of its answer."""
     config = body.get("output_config")
     config = config if isinstance(config, dict) else {}
-    found: dict[str, Any] = {}
-    effort = config.get("effort")
-    if isinstance(effort, str) and effort in _EFFORTS:
-        found["reasoning_effort"] = _EFFORTS[effort]
+    effort = _effort(body.get("thinking"), config.get("effort"))
+    found: dict[str, Any] = {"reasoning_effort": effort} if effort else {}
     form = config.get("format") or body.get("output_format")
     if isinstance(form, dict) and form.get("type") == "json_schema":
         schema = {"name": "answer", "schema": form.get("schema"), "strict": True}
         found["response_format"] = {"type": "json_schema", "json_schema": schema}
     return found
+
+
+def _effort(thinking: Any, effort: Any) -> str:
+    """Return the reasoning effort that a request asks for; "" where it leaves that to the model, as adaptive thinking
+    without an effort does. Thinking that is turned off comes first, then the effort, then the budget."""
+    thinking = thinking if isinstance(thinking, dict) else {}
+    if thinking.get("type") == "disabled":
+        return "none"
+    if isinstance(effort, str) and effort in _EFFORTS:
+        return _EFFORTS[effort]
+    budget = thinking.get("budget_tokens")
+    if thinking.get("type") != "enabled" or isinstance(budget, bool) or not isinstance(budget, int) or budget < 1:
+        return ""
+    return next((named for most, named in _BUDGETS if budget <= most), "high")
 
 
 def session_in(metadata: Mapping[str, Any]) -> str:

@@ -7,6 +7,11 @@ from typing import Any
 
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
+from ninja.operation import Operation
+
+from gateway.api.anthropic_errors import is_anthropic
+from gateway.api.documented_answers import Answers, document_answers
+from gateway.limits.rate_headers import ANTHROPIC_HEADERS, OPENAI_HEADERS, REQUESTS, TOKENS
 
 _SCHEMA = "Error"
 _ERROR: dict[str, Any] = {
@@ -39,7 +44,7 @@ _MEANING = {
     413: "The body, a text or a list is larger than the gateway takes.",
     415: "The body is not of a media type that is read here.",
     422: "The scan refused the text.",
-    429: "Too many requests of this key, or of the model server.",
+    429: "Too much for this key or the model server: requests, answers at once, tokens or money of the day.",
     500: "Something went wrong in the gateway; the log has the details under the answer's x-request-id.",
     502: "The model server cannot be reached, or gave no usable answer.",
     503: "The database is busy, or too much is going on.",
@@ -50,18 +55,30 @@ _OF_WRITES = (404, 408, 409, 415, 422)
 _OF_MODELS = (502, 504)
 _RETRY = frozenset({429, 503})
 _WRITES = frozenset({"post", "put", "patch", "delete"})
+_LIMIT_PARTS = {"limit": "The limit of", "remaining": "What is left of the", "reset": "When there will be more"}
 _NAMES = frozenset({"book", "session_id"})
 """Query parameters that name something which may not be there."""
 
 
 class DocumentedAPI(NinjaAPI):
-    """A NinjaAPI whose OpenAPI document says which errors each operation answers."""
+    """A NinjaAPI whose OpenAPI document says what each operation answers, errors included. An operation's id is the
+    name of its view."""
+
+    def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._answers = answers
+
+    def get_openapi_operation_id(self, operation: Operation) -> str:
+        """Return the name of the view: it stays when the view moves to another module."""
+        return operation.view_func.__name__.rstrip("_")
 
     def get_openapi_schema(
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         """Return the document, errors included."""
         document = super().get_openapi_schema(path_prefix=path_prefix, path_params=path_params)
+        if self._answers:
+            document_answers(document, self._answers)
         document_errors(document)
         return document
 
@@ -76,11 +93,33 @@ def document_errors(document: dict[str, Any]) -> None:
     components = document["components"]
     components.setdefault("schemas", {})[_SCHEMA] = _ERROR
     components["responses"] = {_name(status): _response(status) for status in _MEANING}
+    components["headers"] = {name: _header(name) for name in (*OPENAI_HEADERS, *ANTHROPIC_HEADERS)}
+    components["responses"][_name(429)]["headers"] |= _headers(OPENAI_HEADERS)
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
+            _document_limits(path, operation)
             for status in _statuses(path, method, operation):
                 reference = {"$ref": f"#/components/responses/{_name(status)}"}
                 operation["responses"].setdefault(status, reference)
+
+
+def _document_limits(path: str, operation: dict[str, Any]) -> None:
+    """Add the headers that say what is left of a key's limits to the answers of what asks models."""
+    if path.startswith("/v1/") or path.endswith(("/turns", "/results")):
+        names = ANTHROPIC_HEADERS if is_anthropic(path) else OPENAI_HEADERS
+        for answer in operation["responses"].values():
+            answer["headers"] = answer.get("headers", {}) | _headers(names)
+
+
+def _headers(names: Sequence[str]) -> dict[str, Any]:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
+def _header(name: str) -> dict[str, Any]:
+    kind = next(kind for kind in (REQUESTS, TOKENS) if kind in name)
+    of = "requests a minute" if kind == REQUESTS else "tokens of the UTC day"
+    part = next(words for word, words in _LIMIT_PARTS.items() if word in name.replace("ratelimit", ""))
+    return {"description": f"{part} {of}, where the key has such a limit.", "schema": {"type": "string"}}
 
 
 def _statuses(path: str, method: str, operation: dict[str, Any]) -> list[int]:

@@ -88,7 +88,7 @@ def as_domain_error(error: Exception) -> DomainError:
         path = ".".join(str(part) for part in where if part not in {"body", "payload", "data"})
         return InvalidRequest(f"{path or 'body'}: {first.get('msg', 'not valid')}.", param=path or None)
     if isinstance(error, AuthenticationError):
-        return Unauthorized("Log in, or send an API key as Authorization: Bearer dbk_….")
+        return Unauthorized("Sign in, or send an API key as Authorization: Bearer dbk_….")
     if isinstance(error, Http404):
         return NotFound("There is nothing here.")
     if isinstance(error, RequestDataTooBig):

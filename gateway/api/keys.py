@@ -10,7 +10,17 @@ from ninja import Router, Schema, Status
 from pydantic import AwareDatetime, Field, StringConstraints
 
 from gateway.authentication import forget_keys
-from gateway.keys import LONGEST_OVERLAP, api_key_create, api_key_revoke, api_key_rotate, api_key_update, require_room
+from gateway.keys import (
+    LONGEST_OVERLAP,
+    MOST_MONEY,
+    api_key_create,
+    api_key_revoke,
+    api_key_rotate,
+    api_key_update,
+    plain_keys,
+    rate_words,
+    require_room,
+)
 from gateway.models import ApiKey
 from memories.audit import Actor, actor_of_caller
 from memories.caller import ApiRequest, Caller
@@ -25,6 +35,11 @@ router = Router()
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 _Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
 _PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
+_TokensPerDay = Annotated[int, Field(ge=0, le=10**15, description="Input and output, a UTC day; 0 = no limit.")]
+_MoneyPerDay = Annotated[
+    float, Field(ge=0, le=MOST_MONEY, allow_inf_nan=False, description="In the currency of the prices; 0 = no limit.")
+]
+_AtOnce = Annotated[int, Field(ge=0, le=100_000, description="Answers under way, streamed or not; 0 = no limit.")]
 _End = Annotated[AwareDatetime | None, Field(description="From then on it is refused.")]
 
 
@@ -33,6 +48,9 @@ class KeyIn(Schema):
     read_only: bool = False
     agents: _Agents = []
     requests_per_minute: _PerMinute = 0
+    tokens_per_day: _TokensPerDay = 0
+    money_per_day: _MoneyPerDay = 0
+    streams_at_once: _AtOnce = 0
     expires_at: _End = None
 
 
@@ -41,6 +59,9 @@ class KeyPatch(Schema):
     read_only: bool = False
     agents: _Agents = []
     requests_per_minute: _PerMinute = 0
+    tokens_per_day: _TokensPerDay = 0
+    money_per_day: _MoneyPerDay = 0
+    streams_at_once: _AtOnce = 0
     expires_at: _End = None
 
 
@@ -100,6 +121,9 @@ def key_json(key: ApiKey) -> dict[str, Any]:
         "trusted": key.trusted,
         "agents": key.agents,
         "requests_per_minute": key.requests_per_minute,
+        "tokens_per_day": key.tokens_per_day,
+        "money_per_day": key.money_per_day,
+        "streams_at_once": key.streams_at_once,
         "expires_at": key.expires_at,
         "created_at": key.created_at,
         "last_used_at": key.last_used_at,
@@ -111,10 +135,9 @@ def _keys(caller: Caller) -> Any:
     """Raises Forbidden for a key that is limited."""
     if caller.key_id:
         own = ApiKey.objects.filter(pk=caller.key_id, owner_id=caller.owner_id).first()
-        limited = own is None or own.read_only or own.agents or own.requests_per_minute or own.expires_at
-        if limited:
+        if own is None or own.read_only or own.agents or own.book or own.expires_at or rate_words(own):
             raise Forbidden("Keys are managed with a login, or with a key that is limited in nothing.")
-    return ApiKey.objects.filter(owner_id=caller.owner_id)
+    return plain_keys().filter(owner_id=caller.owner_id)
 
 
 def _key(caller: Caller, key_id: str) -> ApiKey:

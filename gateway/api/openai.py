@@ -17,9 +17,9 @@ from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import answer_v1, command_in
+from gateway.joined import turn_of
 from gateway.models import Agent
 from gateway.turn_events import TurnOptions
-from gateway.turns import Turn
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -31,7 +31,10 @@ router = Router()
 async def models(request: ApiRequest) -> HttpResponse:
     """The agents this key may use."""
     agents = await in_read_thread(_agents, request.auth)
-    return json_response({"object": "list", "data": [_model_json(agent) for agent in agents]})
+    data = [_model_json(agent) for agent in agents]
+    # The last three are of Anthropic's form, whose clients read this list, too.
+    ends = {"first_id": data[0]["id"] if data else None, "last_id": data[-1]["id"] if data else None}
+    return json_response({"object": "list", "data": data, "has_more": False, **ends})
 
 
 @router.get("/models/{path:name}", openapi_extra=MODEL)
@@ -47,7 +50,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
     caller: Caller = request.auth
     require_writer(caller)
     body = await read_aside(read_body, request.body)
-    if not body.is_turn:
+    if not body.is_turn(request.headers):
         asked = plain_request_of(body)
         return await plain_answer(caller, asked, stream=body.stream, include_usage=body.include_usage)
     if command_in(body.messages):
@@ -55,7 +58,7 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
         return command_completion(answered, stream=body.stream, include_usage=body.include_usage)
     v1_request = v1_request_of(request, body)
     context = await open_turn(caller, replace(v1_request, messages=without_commands(v1_request.messages)))
-    turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+    turn = turn_of(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
     if not body.stream:
         return headed(json_response(await whole_completion(turn)), context)
     # The first chunk is waited for here: what goes wrong before it is answered with a status, not with a 200.
@@ -66,13 +69,17 @@ async def chat_completions(request: ApiRequest) -> HttpResponseBase:
 def _agents(caller: Caller) -> list[Agent]:
     require_key(caller)
     agents = Agent.objects.order_by("name")
-    return [agent for agent in agents if not caller.agents or agent.name in caller.agents]
+    return [agent for agent in agents if not caller.limits or agent.name in caller.agents]
 
 
 def _model_json(agent: Agent) -> dict[str, Any]:
+    """Return an agent as a model, in the forms of OpenAI and of Anthropic at once."""
     return {
         "id": agent.name,
         "object": "model",
         "created": int(agent.created_at.timestamp()),
         "owned_by": "daybook",
+        "type": "model",
+        "display_name": agent.name,
+        "created_at": agent.created_at.isoformat(),
     }

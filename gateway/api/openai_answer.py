@@ -9,10 +9,10 @@ from typing import Any
 from gateway import sse
 from gateway.api.errors import as_domain_error
 from gateway.errors import UpstreamUnreachable
+from gateway.joined import AnyTurn
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.turn_events import Delta, Done
-from gateway.turns import Turn
 from gateway.upstream.usage import usage_since
 
 NOTHING_AROUND: Mapping[str, Any] = {}
@@ -20,7 +20,7 @@ _PLAIN = frozenset({"role", "content"})
 _TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
 
 
-async def whole_completion(turn: Turn) -> dict[str, Any]:
+async def whole_completion(turn: AnyTurn) -> dict[str, Any]:
     """Run a turn to its end: a chat.completion. Raises DomainErrors."""
     async with aclosing(turn.events()) as events:
         async for event in events:
@@ -49,7 +49,7 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
     return answer
 
 
-async def completion_chunks(turn: Turn, *, include_usage: bool) -> AsyncGenerator[bytes]:
+async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
     """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. A DomainError before the first
     chunk is raised, so that it can be answered with a status; a later one is a chunk."""
     run, agent, around = turn.context.run_id.hex, turn.context.agent.name, NOTHING_AROUND

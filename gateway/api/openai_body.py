@@ -1,7 +1,7 @@
 """The body of a chat completion request: read, checked and taken apart.
 Unknown parameters are nobody's business here: they are passed through."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -35,12 +35,20 @@ class CompletionBody:
     metadata: dict[str, Any]
     parameters: dict[str, Any] = field(default_factory=dict)
 
-    @property
-    def is_turn(self) -> bool:
-        """Return True if the request is a turn of a conversation, and not a task of the client itself, which is not
-        stored."""
+    def is_turn(self, headers: Mapping[str, str]) -> bool:
+        """Return True if a request with these headers is a turn of a conversation, and not a task of the client itself,
+        which is not stored."""
         spoken = any(message["role"] == "user" for message in self.messages)
-        return (spoken or named_run_id(self.messages) is not None) and not is_client_task(self.messages, self.metadata)
+        if not spoken and named_run_id(self.messages) is None:
+            return False
+        return not is_client_task(
+            self.messages,
+            headers=headers,
+            metadata=self.metadata,
+            tools=self.tools,
+            stream=self.stream,
+            max_tokens=self.parameters.get("max_completion_tokens", self.parameters.get("max_tokens")),
+        )
 
 
 async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:

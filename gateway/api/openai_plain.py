@@ -15,11 +15,17 @@ from gateway.api.openai_body import read_aside, read_include_usage, read_object
 from gateway.api.openai_schemas import COMPLETIONS as COMPLETIONS_SCHEMA
 from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
 from gateway.authentication import require_writer
-from gateway.passthrough import PlainRequest, plain_chunks, plain_completion, plain_request, plain_vectors
+from gateway.passthrough import (
+    PlainCall,
+    PlainRequest,
+    open_plain,
+    plain_chunks,
+    plain_completion,
+    plain_vectors,
+)
 from gateway.requests import request_id
-from gateway.upstream import COMPLETIONS, EMBEDDINGS, ModelRequest
+from gateway.upstream import COMPLETIONS, EMBEDDINGS
 from memories.caller import ApiRequest, Caller
-from memories.database import in_read_thread
 from memories.errors import InvalidRequest
 from memories.limits import INPUTS
 
@@ -43,24 +49,24 @@ async def embeddings(request: ApiRequest) -> HttpResponse:
     require_writer(request.auth)
     body = await read_aside(_read_input, request.body)
     asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=EMBEDDINGS)
-    vectors = await plain_vectors(await in_read_thread(plain_request, request.auth, asked))
+    vectors = await plain_vectors(await open_plain(request.auth, asked))
     return HttpResponse(vectors, content_type="application/json")
 
 
 async def plain_answer(caller: Caller, asked: PlainRequest, *, stream: bool, include_usage: bool) -> HttpResponseBase:
     """Answer a request with what the agent's model says, under the agent's name. Raises DomainErrors."""
-    request = await in_read_thread(plain_request, caller, asked)
+    call = await open_plain(caller, asked)
     if not stream:
-        answer = {**await plain_completion(request), "model": asked.agent}
+        answer = {**await plain_completion(call), "model": asked.agent}
         return HttpResponse(json.dumps(answer, ensure_ascii=False), content_type="application/json")
-    chunks = await sse.begin(_plain_stream(request, asked.agent, include_usage=include_usage), error_line)
+    chunks = await sse.begin(_plain_stream(call, asked.agent, include_usage=include_usage), error_line)
     return sse.response(chunks)
 
 
-async def _plain_stream(request: ModelRequest, agent: str, *, include_usage: bool) -> AsyncGenerator[bytes]:
+async def _plain_stream(call: PlainCall, agent: str, *, include_usage: bool) -> AsyncGenerator[bytes]:
     started = False
     try:
-        async with aclosing(plain_chunks(request)) as chunks:
+        async with aclosing(plain_chunks(call)) as chunks:
             async for chunk in chunks:
                 if include_usage or chunk.get("choices"):
                     started = True

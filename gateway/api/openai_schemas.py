@@ -39,9 +39,25 @@ _HEADERS: list[Json] = [
 ]
 
 _MODEL = _object(
-    ("id", "object", "created", "owned_by"), id=_TEXT, object={"const": "model"}, created=_NUMBER, owned_by=_TEXT
+    ("id", "object", "created", "owned_by", "type", "display_name", "created_at"),
+    id=_TEXT,
+    object={"const": "model"},
+    created=_NUMBER,
+    owned_by=_TEXT,
+    type={"const": "model"},
+    display_name=_TEXT,
+    created_at={"type": "string", "format": "date-time"},
 )
-MODELS = described(answer=_object(("object", "data"), object={"const": "list"}, data=_list(_MODEL)))
+MODELS = described(
+    answer=_object(
+        ("object", "data", "has_more", "first_id", "last_id"),
+        object={"const": "list"},
+        data=_list(_MODEL),
+        has_more={"const": False},
+        first_id={"type": ["string", "null"]},
+        last_id={"type": ["string", "null"]},
+    )
+)
 MODEL = described(answer=_MODEL)
 
 _ROLE: Json = {"enum": ["system", "developer", "user", "assistant", "tool", "function"]}

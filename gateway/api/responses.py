@@ -22,12 +22,12 @@ from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_
 from gateway.authentication import require_writer
 from gateway.command_syntax import without_commands
 from gateway.commands import CommandTurn, answer_v1, command_in
-from gateway.passthrough import plain_request
+from gateway.joined import turn_of
+from gateway.passthrough import open_plain
 from gateway.runs import stopping
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
 from gateway.tokens import estimate_message
 from gateway.turn_events import Delta, TurnOptions
-from gateway.turns import Turn
 from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -48,7 +48,7 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     asked = await read_aside(read_responses_body, request.body)
     in_rows = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
     body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
-    if not body.is_turn:
+    if not body.is_turn(request.headers):
         return await _plain(caller, asked, body)
     v1_request = replace(v1_request_of(request, body), response=asked.kept())
     if after is not None:
@@ -56,8 +56,8 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     if command_in(body.messages):
         return _command(asked, body, await in_slices_to_the_end(answer_v1(caller, v1_request)))
     context = await open_turn(caller, replace(v1_request, messages=without_commands(v1_request.messages)))
-    turn = Turn(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
-    answer = turn_answer(turn, asked.echo, asked.names)
+    turn = turn_of(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+    answer = turn_answer(turn, asked)
     return headed(await _answered(told(turn, answer), answer, stream=body.stream), context)
 
 
@@ -183,8 +183,8 @@ async def _at_once(events: bytes) -> AsyncGenerator[bytes]:
 async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
     plain = plain_request_of(body)
-    request = await in_read_thread(plain_request, caller, plain)
+    call = await open_plain(caller, plain)
     echo = asked.echo | {"store": False}
-    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names)
-    steps = plain_streamed(request, answer) if body.stream else plain_whole(request, answer)
+    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names, sealed=asked.sealed)
+    steps = plain_streamed(call, answer) if body.stream else plain_whole(call, answer)
     return await _answered(steps, answer, stream=body.stream)

@@ -63,7 +63,15 @@ class Answer:
     """A response while it is written. What happens is told to it; `news` are the events since it was last asked."""
 
     def __init__(
-        self, *, run_id: UUID, part: int, model: str, echo: Mapping[str, Any], names: Names, created_at: int = 0
+        self,
+        *,
+        run_id: UUID,
+        part: int,
+        model: str,
+        echo: Mapping[str, Any],
+        names: Names,
+        created_at: int = 0,
+        sealed: bool = False,
     ) -> None:
         self.id = response_id(run_id, part)
         self.begun = False
@@ -71,6 +79,7 @@ class Answer:
         self._tail = f"{run_id.hex}_{part}"
         self._model, self._echo, self._names = model, dict(echo), names
         self._created_at = created_at or int(time.time())
+        self._sealed = sealed
         self._thinks = _IN_SUMMARY if wants_summary(echo) else _AS_IT_IS
         self._events: list[dict[str, Any]] = []
         self._number = 0
@@ -187,7 +196,8 @@ class Answer:
         self._thought, at, text = None, self._in_thought(one), one.text()
         self._emit(f"response.{self._thinks.text}.done", **at, text=text)
         self._emit(f"response.{self._thinks.part}.done", **at, part=self._thinks.of(text))
-        one.item = reasoning_item(one.item["id"], text, status, as_summary=self._thinks is _IN_SUMMARY)
+        as_summary = self._thinks is _IN_SUMMARY
+        one.item = reasoning_item(one.item["id"], text, status, as_summary=as_summary, sealed=self._sealed)
         self._done(one)
 
     def _in_thought(self, one: _Item) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from gateway.api.openai_body import CompletionBody, completion_body
 from gateway.api.responses_items import flat_name, read_items
+from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
 from memories.json_input import read_json
 from memories.limits import TOOLS
@@ -48,6 +49,7 @@ ECHOED: dict[str, Any] = {
 _LONGEST_KEPT = 20_000  # characters of JSON
 _OF_FUNCTIONS = ("name", "description", "parameters", "strict")
 _LOGPROBS = "message.output_text.logprobs"
+_SEALED = "reasoning.encrypted_content"
 _LONGEST_ID = 255
 
 Names = Mapping[str, tuple[str, str]]
@@ -56,7 +58,8 @@ Names = Mapping[str, tuple[str, str]]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResponsesBody:
     """What a client asks for. `chat` is the body of a chat completion without its messages, `echo` what the answer
-    repeats, `names` the tools of namespaces: `(name, namespace)` by the name that the model knows."""
+    repeats, `names` the tools of namespaces: `(name, namespace)` by the name that the model knows. With `sealed`, items
+    of reasoning carry an `encrypted_content`. `client_metadata` is what Codex says of it; it goes no further."""
 
     items: list[dict[str, Any]]
     instructions: str
@@ -66,6 +69,8 @@ class ResponsesBody:
     chat: dict[str, Any]
     echo: dict[str, Any]
     names: Names
+    sealed: bool
+    client_metadata: dict[str, Any]
 
     def kept(self) -> dict[str, Any] | None:
         """Return what is stored of the request: what is said in it, but for tools and what is very long. None for one
@@ -78,11 +83,12 @@ class ResponsesBody:
         """Return the request with its whole conversation. Raises InvalidRequest, TooLarge."""
         system = [{"role": "system", "content": self.instructions}] if self.instructions else []
         try:
-            return completion_body({**self.chat, "messages": [*system, *messages]})
+            body = completion_body({**self.chat, "messages": [*system, *messages]})
         except DomainError as error:
             if (error.param or "").startswith("messages"):
                 error.param = "input"
             raise
+        return replace(body, metadata={**self.client_metadata, **body.metadata})
 
 
 def read_responses_body(raw: bytes) -> ResponsesBody:
@@ -108,6 +114,8 @@ def read_responses_body(raw: bytes) -> ResponsesBody:
         chat={name: value for name, value in body.items() if name not in _TAKEN} | _translated(body, tools),
         echo=ECHOED | {name: body[name] for name in ECHOED if body.get(name) is not None},
         names=names,
+        sealed=_includes(body, _SEALED),
+        client_metadata=_client_metadata(body.get("client_metadata")),
     )
 
 
@@ -117,14 +125,22 @@ def _translated(body: dict[str, Any], tools: list[dict[str, Any]]) -> dict[str, 
         found["reasoning_effort"] = reasoning.get("effort")
     if isinstance(text := body.get("text"), dict):
         found |= {"response_format": _response_format(text.get("format")), "verbosity": text.get("verbosity")}
-    include = body.get("include")
-    if body.get("top_logprobs") or (isinstance(include, list) and _LOGPROBS in include):
+    if body.get("top_logprobs") or _includes(body, _LOGPROBS):
         found["logprobs"] = True
     choice = _tool_choice(body.get("tool_choice"))
     if body.get("tools") and not tools and choice not in (None, "auto", "none"):
         raise InvalidRequest("`tool_choice` demands a tool that is not offered here.", param="tool_choice")
     found |= {"tools": tools, "tool_choice": choice, "parallel_tool_calls": body.get("parallel_tool_calls")}
     return {name: value for name, value in found.items() if value not in (None, [])}
+
+
+def _includes(body: dict[str, Any], name: str) -> bool:
+    include = body.get("include")
+    return isinstance(include, list) and name in include
+
+
+def _client_metadata(given: Any) -> dict[str, Any]:
+    return {CODEX_METADATA: given[CODEX_METADATA]} if isinstance(given, dict) and CODEX_METADATA in given else {}
 
 
 def _response_format(given: Any) -> dict[str, Any] | None:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gateway.errors import PreviousResponseNotFound
+from gateway.runs.call_ids import run_of_call
 from gateway.runs.closing import NO_RESULT
-from gateway.runs.responses import is_client_call
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
 
@@ -124,7 +124,7 @@ class _Conversation:
         self._open = None
         if group := self._unanswered.pop(call_id, None):
             group.append(message)
-        elif is_client_call(call_id):  # the turn that made it is known here, whatever else was left out
+        elif run_of_call(call_id):  # the turn that made it is known here, whatever else was left out
             self._begin(message)
         else:
             raise InvalidRequest(

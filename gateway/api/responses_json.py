@@ -8,6 +8,7 @@ from gateway.api.responses_body import Names
 INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 """Why a response is incomplete, by the reason for which the model ended."""
 _NO_NAMES: Names = {}
+_SEAL = "daybook.1."
 
 
 def response_object(
@@ -62,11 +63,18 @@ def text_part(text: str) -> dict[str, Any]:
     return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
 
 
-def reasoning_item(id: str, text: str, status: str = "completed", *, as_summary: bool = False) -> dict[str, Any]:
-    """Return what the model thought as an item: as its summary for a client that asked for one, or as it is."""
+def reasoning_item(
+    id: str, text: str, status: str = "completed", *, as_summary: bool = False, sealed: bool = False
+) -> dict[str, Any]:
+    """Return what the model thought as an item: as its summary for a client that asked for one, or as it is.
+
+    A `sealed` item carries an `encrypted_content`, for clients that send back only items which have one. It holds the
+    item's id and nothing else, so it needs no cipher. When it comes back nothing is read from it: what a model needs of
+    its reasoning is stored here, and found by the ids of its calls."""
     kind, place = ("summary_text", "summary") if as_summary else ("reasoning_text", "content")
     parts = [{"type": kind, "text": text}] if text else []
-    return {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
+    item = {"id": id, "type": "reasoning", "summary": [], "content": [], place: parts, "status": status}
+    return {**item, "encrypted_content": f"{_SEAL}{id}"} if sealed else item
 
 
 def wants_summary(echo: Mapping[str, Any]) -> bool:

@@ -5,32 +5,32 @@ from contextlib import aclosing
 from typing import Any
 
 from gateway.api.responses_answer import Answer
-from gateway.api.responses_body import Names
+from gateway.api.responses_body import ResponsesBody
 from gateway.errors import UpstreamUnreachable
-from gateway.passthrough import plain_chunks, plain_completion
+from gateway.joined import AnyTurn
+from gateway.passthrough import PlainCall, plain_chunks, plain_completion
 from gateway.runs.responses import part_of
 from gateway.steps import said_in
 from gateway.turn_events import Delta, Done
-from gateway.turns import Turn
-from gateway.upstream import ModelRequest
 from gateway.upstream.answer import choices_of
 from gateway.upstream.usage import usage_of, usage_since
 
 
-def turn_answer(turn: Turn, echo: Mapping[str, Any], names: Names) -> Answer:
+def turn_answer(turn: AnyTurn, asked: ResponsesBody) -> Answer:
     """Return the answer that a turn will be."""
     context = turn.context
     return Answer(
         run_id=context.run_id,
         part=part_of(context),
         model=context.agent.name,
-        echo=echo,
-        names=names,
+        echo=asked.echo,
+        names=asked.names,
+        sealed=asked.sealed,
         created_at=int(context.started_at.timestamp()),
     )
 
 
-async def told(turn: Turn, answer: Answer) -> AsyncGenerator[None]:
+async def told(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
     """Run a turn, and tell its answer of it; yields after each step of it. Raises DomainErrors."""
     async with aclosing(turn.events()) as events:
         async for event in events:
@@ -71,9 +71,9 @@ async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncG
         yield answer.fail(error)
 
 
-async def plain_whole(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
+async def plain_whole(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
     """Ask for an answer that is not a turn, and tell the response of it. Raises DomainErrors."""
-    whole = await plain_completion(request)
+    whole = await plain_completion(call)
     choice = whole["choices"][0]
     message = choice.get("message") or {}
     calls = [{**call, "index": place} for place, call in enumerate(_calls_in(message))]
@@ -82,11 +82,11 @@ async def plain_whole(request: ModelRequest, answer: Answer) -> AsyncGenerator[N
     yield
 
 
-async def plain_streamed(request: ModelRequest, answer: Answer) -> AsyncGenerator[None]:
+async def plain_streamed(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
     """The same, with the answer as it comes. Raises DomainErrors."""
     usage: dict[str, Any] = {}
     finish_reason = ""
-    async with aclosing(plain_chunks(request)) as chunks:
+    async with aclosing(plain_chunks(call)) as chunks:
         async for chunk in chunks:
             usage = usage_of(chunk) or usage
             for choice in choices_of(chunk):

@@ -14,7 +14,8 @@ from gateway.api.responses_json import (
     wants_summary,
 )
 from gateway.models import Message, Run
-from gateway.runs.responses import client_call_prefix, is_client_call, parts_of, response_id, transcript
+from gateway.runs.call_ids import call_prefix, run_of_call
+from gateway.runs.responses import parts_of, response_id, transcript
 from gateway.upstream.usage import usage_since
 
 _STATUS = {
@@ -53,7 +54,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
 def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
     """Return what a response consists of, with the ids that it had in its stream. Of reasoning only that
     beside calls is kept."""
-    tail, prefix = f"{run_id.hex}_{part}", client_call_prefix(run_id)
+    tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
     text = ""
@@ -106,8 +107,8 @@ def _is_shown(call_id: str, row: Message, *, forked: bool) -> bool:
     """Return True if a call was one of the client's tools. What came before the first turn of a session was said by the
     client, with ids of its own; in a fork it comes from the parent."""
     if row.run_id:
-        return call_id.startswith(client_call_prefix(row.run_id))
-    return not forked or is_client_call(call_id)
+        return call_id.startswith(call_prefix(row.run_id))
+    return not forked or run_of_call(call_id) is not None
 
 
 def _input_part(part: dict[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The bodies of the native API's turns: what is said, the client's own tools, and the results of their calls."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.conf import settings
 from ninja import Schema
@@ -13,6 +13,10 @@ from memories.errors import InvalidRequest
 from memories.limits import PARTS, TOOL_RESULT, TOOLS, ShortText
 
 _RESERVED = frozenset({"model", "messages", "tools", "stream", "stream_options"})
+Render = Annotated[
+    Literal["text", "html"],
+    Field(description="How a stream tells the answer: its text in `delta` events, or `html` events for a page."),
+]
 # What is longer is answered 413, so the bound of a text is only documented here.
 MessageText = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.DAYBOOK_MAX_MESSAGE})]
 MessageParts = Annotated[
@@ -51,6 +55,7 @@ class TurnIn(TurnOptionsIn):
     keep_attached: Annotated[
         bool, Field(description="With `replaces` and a text: what was attached to that turn's message stays.")
     ] = False
+    render: Render = "text"
 
     def checked_content(self) -> str | list[dict[str, Any]] | None:
         """Return what is said, None for the same again. Raises InvalidRequest, TooLarge."""

@@ -1,4 +1,5 @@
-"""The account page: password, own API keys, time zone, export, and deleting everything.
+"""The account page: password, where one is signed in, own API keys, connected apps, time zone, export, and deleting
+everything.
 Forms that change something come back to the page, or show their error in it; a new key is shown once, in the answer."""
 
 import logging
@@ -17,10 +18,13 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET
 
+from gateway.accounts.logins import login_begin, logins_end, logins_of
+from gateway.accounts.sign_in import has_password, password_right, signed_in_recently
 from gateway.authentication import forget_keys
-from gateway.keys import api_key_create, api_key_revoke, require_room
+from gateway.chat.account_apps import apps
+from gateway.chat.account_logins import logins
+from gateway.keys import api_key_create, api_key_revoke, plain_keys, rate_words, require_room
 from gateway.models import ApiKey, Session
-from gateway.sign_in import password_right
 from gateway.sockets import look_again
 from memories.audit import Action, actor_of, audit_record
 from memories.batches import in_turns_within
@@ -33,9 +37,12 @@ from memories.viewers import Viewer, form_view, page_view
 logger = logging.getLogger("daybook.account")
 DELETE_LINE = "delete everything"
 _DONE = {
-    "password": "Your password is changed. Every other browser has to sign in again.",
-    "zone": "Times are shown in this zone from now on.",
-    "revoked": "The key is revoked. Whatever used it is refused from now on.",
+    "password": "Password changed. Every other browser has to sign in again.",
+    "signed-out": "That browser is signed out.",
+    "signed-out-others": "Every other browser is signed out.",
+    "zone": "Time zone saved.",
+    "disconnected": "App disconnected. It is refused from now on.",
+    "revoked": "Key revoked. Clients that use it are refused from now on.",
 }
 # Kinds that a receipt names; all others are counted together.
 _RECEIPT = {
@@ -84,7 +91,9 @@ def account(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 
 @form_view
 def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """Change the password; other logins of this user end."""
+    """Change the password; other logins of this user end. 404 for accounts without one."""
+    if not has_password(_user(request)):
+        return render(request, "gateway/not_found.html", status=404)
     try:
         password_right(request, _user(request), request.POST.get("old_password", ""))
         form = PasswordChangeForm(_user(request), request.POST)
@@ -93,7 +102,10 @@ def password(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return _page(request, viewer, status=refusal.http_status, password_refusal=str(refusal))
     if not valid:
         return _page(request, viewer, status=400, password_form=form)
-    update_session_auth_hash(request, form.save())
+    user = form.save()
+    update_session_auth_hash(request, user)
+    login_begin(request, user)  # the browser's session has another key now
+    logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
     actor = actor_of(request.user)
     audit_record(Action.PASSWORD_CHANGE, actor=actor, kind="user", object_id=_user(request).pk, owner=viewer.owner)
     return _PasswordChanged(viewer.owner.pk)
@@ -131,7 +143,7 @@ def key_create(request: HttpRequest, viewer: Viewer) -> HttpResponse:
 @form_view
 def key_revoke(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
     """Revoke one of the viewer's own keys; 404 for somebody else's."""
-    key = ApiKey.objects.filter(owner=viewer.owner, pk=key_id).first()
+    key = plain_keys().filter(owner=viewer.owner, pk=key_id).first()
     if key is None:
         return render(request, "gateway/not_found.html", status=404)
     api_key_revoke(key, by=actor_of(request.user))
@@ -148,11 +160,11 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     if request.POST.get("line", "").strip() != DELETE_LINE:
         return _page(request, viewer, status=400, delete_error=f"Type “{DELETE_LINE}” exactly, without the quotes.")
     try:
-        right = password_right(request, user, request.POST.get("password", ""))
+        wrong = _proof_refused(request, user)
     except (RateLimited, Overloaded) as refusal:
         return _page(request, viewer, status=refusal.http_status, delete_error=str(refusal))
-    if not right:
-        return _page(request, viewer, status=400, delete_error="The password is not right. Nothing was deleted.")
+    if wrong:
+        return _page(request, viewer, status=400, delete_error=wrong)
     erasure = erasure_begin(viewer.owner.pk, Erasure.Scope.ACCOUNT, by=actor_of(user))
     logout(request)
     forget_keys()
@@ -162,6 +174,14 @@ def delete(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     except OperationalError as error:
         logger.warning("The deletion %s goes on in the background: %s", erasure.pk, error)
     return render(request, "gateway/account_deleted.html", _how_far(erasure))
+
+
+def _proof_refused(request: HttpRequest, user: Any) -> str:
+    """Return what is wrong with the proof that it is this user, or "". Raises RateLimited, Overloaded."""
+    if has_password(user):
+        right = password_right(request, user, request.POST.get("password", ""))
+        return "" if right else "The password is not correct. Nothing was deleted."
+    return "" if signed_in_recently(user) else "Sign out, sign in again, and come back within 15 minutes."
 
 
 @never_cache
@@ -197,17 +217,19 @@ def _page(request: HttpRequest, viewer: Viewer, *, status: int = 200, **shown: A
         "password_form": PasswordChangeForm(user),
         "zone": viewer.zone.key,
         "zones": _zones(),
+        "has_password": has_password(user),
         "delete_line": DELETE_LINE,
         "keeps_login": is_only_administrator(user),
         "memories": Memory.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "documents": Artifact.objects.filter(owner_id=owner_id, deleted_at__isnull=True).count(),
         "sessions": Session.objects.filter(owner_id=owner_id).count(),
     }
-    return render(request, "gateway/account.html", context | _keys(viewer) | shown, status=status)
+    parts = _keys(viewer) | apps(request, viewer) | logins(request, viewer)
+    return render(request, "gateway/account.html", context | parts | shown, status=status)
 
 
 def _keys(viewer: Viewer) -> dict[str, Any]:
-    keys = ApiKey.objects.filter(owner=viewer.owner, revoked_at__isnull=True).order_by("-created_at")
+    keys = plain_keys().filter(owner=viewer.owner, revoked_at__isnull=True).order_by("-created_at")
     return {
         "keys": [
             KeyRow(
@@ -231,8 +253,7 @@ def _may(key: ApiKey) -> str:
     parts = ["May read" if key.read_only else "May read and write"]
     parts += [f"only {', '.join(key.agents)}"] if key.agents else []
     parts += ["may name end users"] if key.trusted else []
-    parts += [f"{key.requests_per_minute} requests a minute"] if key.requests_per_minute else []
-    return ", ".join(parts)
+    return ", ".join(parts + rate_words(key))
 
 
 def _user(request: HttpRequest) -> Any:

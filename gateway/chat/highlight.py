@@ -17,6 +17,8 @@ from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 from pygments.token import Comment, Keyword, Name, Number, String, _TokenType
 
+from gateway.chat.formulas import MOST as MOST_FORMULAS
+
 LONGEST = 10_000
 """Characters of code that is coloured; longer code is shown plain."""
 BUDGET = 0.1
@@ -70,10 +72,12 @@ _CLASSES = ((Comment, "c"), (String, "s"), (Number, "n"), (Keyword, "k"), (Name.
 
 
 class Budget:
-    """Processor time that is left for the colours of a text, or of all texts of a page."""
+    """What is left for a text, or for all texts of a page: processor time for colours of code, in seconds, and
+    characters of formulas."""
 
     def __init__(self, seconds: float = BUDGET) -> None:
         self.seconds = seconds
+        self.formulas = MOST_FORMULAS
 
 
 def highlight(code: str, language: str, budget: Budget | None = None) -> str:

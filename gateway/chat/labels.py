@@ -1,10 +1,13 @@
-"""Words on the chat's pages that depend on a value: errors, days, and why a memory was used.
+"""Words on the chat's pages that depend on a value: errors, days, and why a memory was given.
 Kept together so that the page, its fragments and the script say the same thing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
+
+from gateway.agents.settings import AgentSettings
+from gateway.upstream.faults import BROKE_OFF, KEY_REFUSED, NO_CREDIT_LEFT, NOT_REACHED, UNKNOWN_MODEL
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +21,28 @@ class ErrorWords:
 
 _KEPT = "Your message is kept."
 _WROTE = f"{_KEPT} Memory was changed already: see below."
-_PRECISE = frozenset({"upstream_error", "upstream_timeout"})
+_PRECISE = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
+_LATER = " Try again later."
+_OPERATOR = "An administrator has to"
+# What to do, by what the sentence of a model server's error says.
+_TO_DO: Mapping[str, str] = {
+    KEY_REFUSED: f"{_OPERATOR} set a valid key for this model server.",
+    UNKNOWN_MODEL: f"{_OPERATOR} name another model in the agent's settings.",
+    NO_CREDIT_LEFT: f"{_OPERATOR} add credit there, or name another model server.",
+    NOT_REACHED: "Try again; if it stays so, it is not running, or its address is wrong.",
+    BROKE_OFF: "Try again.",
+    "took too long": "Try again, or ask for less at once.",
+    "(5": "The fault is on its side. Try again in a while.",
+}
 _RESTARTED = "Interrupted: Daybook was restarted while this was being answered."
 INTERRUPTED = frozenset({"restart", "process", "taken_over"})
+_EMPTY = "The model gave an empty answer. Ask again, or put it in other words."
+_ENDED: Mapping[str, str] = {
+    "length": "The answer ends here because the model reached its limit of tokens. Ask it to go on.",
+    "content_filter": "The model server's filter ended this answer.",
+}
 _STOPPED: Mapping[str, str] = dict.fromkeys(INTERRUPTED, _RESTARTED) | {
+    "process": "Interrupted: the process that was answering went away.",
     "client": "Stopped: the client disconnected.",
     "unwatched": "Stopped: nobody was watching.",
 }
@@ -35,7 +56,7 @@ _FAULT_WORDS: Mapping[str, str] = {
     "unknown": "could not be used",
     "context": "can't read that much",
     "queue": "had too many requests",
-    "open": "is left alone after faults",
+    "open": "is skipped after repeated failures",
 }
 ERROR_WORDS: Mapping[str, ErrorWords] = {
     words.code: words
@@ -51,10 +72,10 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
         ErrorWords("rate_limited", "Too much at once.", _KEPT),
         ErrorWords("too_large", "This message is longer than the agent can read.", "Shorten it or send it in parts."),
         ErrorWords("not_found", "There is nothing here.", "It may have been deleted."),
-        ErrorWords("model_not_found", "This agent is not there any more.", "Choose another one."),
+        ErrorWords("model_not_found", "This agent no longer exists.", "Choose another one."),
         ErrorWords("conflict", "This session is busy or was ended.", "Wait for its answer, or start a new session."),
         ErrorWords("unauthorized", "You are signed out.", "Sign in again; your message is kept in this browser."),
-        ErrorWords("forbidden", "You may not do this.", "Ask whoever runs this Daybook."),
+        ErrorWords("forbidden", "You may not do this.", "Ask an administrator."),
         ErrorWords(
             "blocked_by_scan",
             "Not saved.",
@@ -84,12 +105,29 @@ def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> Erro
         words = replace(words, rest=_WROTE)
     if not said or (code in ERROR_WORDS and code not in _PRECISE):
         return ErrorWords(code, words.headline, words.rest)
-    return ErrorWords(code, said, "" if _KEPT in said and not wrote else words.rest)
+    said = said.removesuffix(_LATER)  # the page has a button for that, and counts the seconds
+    rest = "" if _KEPT in said and not wrote else words.rest
+    to_do = next((advice for part, advice in _TO_DO.items() if part in said), "")
+    return ErrorWords(code, said, f"{rest} {to_do}".strip())
 
 
 def stopped_words(by: str) -> str:
     """Return why an answer ends early, by what its run's trace says."""
     return _STOPPED.get(by, "Stopped by you.")
+
+
+def ended_words(answer: str, finish_reason: str) -> str:
+    """Return what is odd about how a complete answer ends; "" for nothing."""
+    return _ENDED.get(finish_reason, "" if answer.strip() else _EMPTY)
+
+
+def thought_words(milliseconds: int | None) -> str:
+    """Return how long a model thought: "Thought for 8 s"; without a time where it is not known."""
+    if milliseconds is None:
+        return "Thought"
+    seconds = max(1, round(milliseconds / 1000))
+    minutes, rest = divmod(seconds, 60)
+    return f"Thought for {minutes} min {rest} s" if minutes else f"Thought for {seconds} s"
 
 
 def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
@@ -109,6 +147,11 @@ def answered_words(attempts: Sequence[Mapping[str, Any]]) -> str:
     return f"Answered by {by[name]}; {what}."
 
 
+def fault_words(fault: str) -> str:
+    """Return what was wrong with a model server, as the end of a sentence; "answered" for no fault."""
+    return _FAULT_WORDS.get(fault, "failed") if fault else "answered"
+
+
 def day_words(day: date, today: date) -> str:
     """`Friday 20 November`, with the year when it is another one."""
     year = "" if day.year == today.year else f" {day.year}"
@@ -120,6 +163,26 @@ def near_day_words(day: date, today: date) -> str:
     return {0: "Today", 1: "Yesterday"}.get((today - day).days) or day_words(day, today)
 
 
+def period_words(day: date, today: date) -> str:
+    """`Today`, `Yesterday`, `Last 7 days`, else the month, with the year when it is another one."""
+    if (today - day).days < 2:
+        return near_day_words(day, today)
+    if (today - day).days < 7:
+        return "Last 7 days"
+    return f"{day:%B}" if day.year == today.year else f"{day:%B %Y}"
+
+
+def review_words(settings: AgentSettings) -> str:
+    """Return when a review of a conversation with this agent comes, as a sentence; "" where none does."""
+    if every := settings.memory_review_interval:
+        when = "After every message" if every == 1 else f"After every {every} messages"
+    elif settings.memory_review_idle_minutes:
+        when = "When you have paused for a while"
+    else:
+        return ""
+    return f"{when} a review reads the conversation and saves what is worth keeping."
+
+
 def margin_day(now: datetime) -> str:
     """`Fri 20 Nov`, for the margin."""
     return f"{now:%a} {now.day} {now:%b}"
@@ -127,8 +190,8 @@ def margin_day(now: datetime) -> str:
 
 def why_words(*, lane: str, why: str, usage_count: int) -> str:
     """Return why an answer was given a memory, as sentences. `why` is recall's own reason, if it gave one."""
-    general = "Part of what every answer is given." if lane == "frozen" else "Close in meaning to your question."
+    general = "Part of what every answer is given." if lane == "frozen" else "Similar meaning."
     reason = why.strip() or general
     often = "twice" if usage_count == 2 else f"{usage_count} times"
-    times = f" Used {often}." if lane == "long_term" and usage_count > 1 else ""
+    times = f" Recalled {often}." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"

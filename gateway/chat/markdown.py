@@ -1,5 +1,6 @@
 """What a model or a person wrote, as HTML that is safe to put into a page.
-Raw HTML is text, remote images become links, links leave in a new tab and tell nothing. The sanitiser comes last."""
+Raw HTML is text, remote images become links, links leave in a new tab and tell nothing. The sanitiser comes last.
+The same renderer shows an answer while it is written (gateway.chat.live_markdown) and afterwards."""
 
 import re
 from collections.abc import MutableMapping, Sequence
@@ -12,22 +13,46 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 
+from gateway.chat import formulas, markdown_rules
 from gateway.chat.highlight import Budget, highlight
 
-_TAGS = "a blockquote br code div em h3 h4 h5 h6 hr li ol p pre s span strong table tbody td th thead tr ul"
+_TAGS = "a blockquote br code div em h3 h4 h5 h6 hr input li ol p pre s span strong sup table tbody td th thead tr ul"
+_OWN_PLACE = re.compile(r"#fn(ref)?-[A-Za-z0-9_.-]{1,100}")
+
+
+def _relative(address: str) -> str | None:
+    """Return an address without a host if it is that of a footnote of the same page; no other is kept."""
+    return address if _OWN_PLACE.fullmatch(address) else None
+
+
+_BOX = {"tabindex": {"0"}, "role": {"group"}}
 _CLEANER = nh3.Cleaner(
-    tags=set(_TAGS.split()),
-    attributes={"a": {"href", "title"}, "ol": {"start"}, "pre": {"tabindex", "aria-label"}},
+    tags={*_TAGS.split(), *formulas.TAGS},
+    attributes={
+        "a": {"href", "title", "id", "aria-label"},
+        "div": {"aria-label"},
+        "input": {"aria-label", "checked", "disabled"},
+        "math": {"alttext"},
+        "ol": {"start"},
+        "p": {"id"},
+        "pre": {"tabindex", "aria-label"},
+        **{tag: set(formulas.ATTRIBUTES) for tag in formulas.TAGS - {"math"}},
+    },
     tag_attribute_values={
-        "div": {"class": {"code", "code__bar", "table"}},
+        "a": {"target": {"_blank"}},
+        "code": {"class": {"tex"}},
+        "div": {"class": {"code", "code__bar", "formula", "table"}, **_BOX},
+        "input": {"type": {"checkbox"}},
+        "li": {"class": {"task"}},
+        "math": {"display": {"block", "inline"}},
+        "p": {"class": {"footnote"}},
         "span": {"class": {"k", "s", "c", "n"}},
         "td": {"align": {"left", "right", "center"}},
         "th": {"align": {"left", "right", "center"}},
     },
-    set_tag_attribute_values={"a": {"target": "_blank"}},
     link_rel="noopener nofollow",
     url_schemes={"http", "https", "mailto"},
-    url_relative="deny",
+    url_relative=_relative,
 )
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#._-]{1,24}")
 # A bare address, as models write them; what closes a sentence does not belong to it.
@@ -40,7 +65,7 @@ LONGEST = 100_000
 MOST_MARKS = 20_000
 """Characters with a meaning in Markdown in a text that is rendered. Each may become an element: it is their number, not
 the length, that makes a rendering slow."""
-_MARKS = "*_[]`<|~&\\\n"
+_MARKS = "*_[]`<|~&$\\\n"
 
 
 def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> str:
@@ -49,7 +74,7 @@ def _fence(tokens: Sequence[Token], at: int, env: MutableMapping[str, Any]) -> s
     match = _LANGUAGE.match(token.info.strip())
     language = match[0] if match else ""
     name = escape(language or "text")
-    code = highlight(token.content, language, env["colours"])
+    code = env["highlight"](token.content, language)
     return (
         f'<div class="code"><div class="code__bar"><span>{name}</span></div>'
         f'<pre tabindex="0" aria-label="Code, {name}"><code>{code}</code></pre></div>\n'
@@ -72,7 +97,7 @@ class _Renderer(RendererHTML):
         source = str(token.attrGet("src") or "")
         if not source.startswith(("https://", "http://")):
             return label
-        return f'<a href="{escape(source)}">{label}</a>'
+        return _link(source, label)
 
     def heading_open(
         self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
@@ -85,7 +110,7 @@ class _Renderer(RendererHTML):
         return f"</{_lowered(tokens[at].tag)}>\n"
 
     def table_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
-        return '<div class="table"><table>\n'
+        return '<div class="table" tabindex="0" role="group" aria-label="Table"><table>\n'
 
     def table_close(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         return "</table></div>\n"
@@ -96,6 +121,8 @@ class _Renderer(RendererHTML):
 
     def link_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         env["links"] = env.get("links", 0) + 1
+        if not str(tokens[at].attrGet("href") or "").startswith("#"):
+            tokens[at].attrSet("target", "_blank")
         return self.renderToken(tokens, at, options, env)
 
     def link_close(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
@@ -107,6 +134,84 @@ class _Renderer(RendererHTML):
 
     def td_open(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
         return _cell(tokens[at])
+
+    def list_item_open(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        return '<li class="task">' if tokens[at].meta.get("task") else "<li>"
+
+    def paragraph_open(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        opening = self.renderToken(tokens, at, options, env)
+        done = tokens[at].meta.get("done")
+        if done is None:
+            return opening
+        state = 'checked="" aria-label="Done"' if done else 'aria-label="To do"'
+        return f'{opening}<input type="checkbox" disabled="" {state}> '
+
+    def formula(self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]) -> str:
+        return _formula(tokens[at], env)
+
+    def formula_block(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        shown = _formula(tokens[at], env)
+        return f'<div class="formula" tabindex="0" role="group" aria-label="Formula">{shown}</div>\n'
+
+    def formula_pending(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        return ""
+
+    def footnote_reference(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        label = tokens[at].content
+        if tokens[at].hidden or env.get("links"):  # not defined yet, or within a link
+            return f"<sup>{label}</sup>"
+        own = f' id="fnref-{env["scope"]}-{label}"' if _first(env, "reference", label) else ""
+        return f'<sup><a href="#fn-{env["scope"]}-{label}"{own} aria-label="Footnote {label}">{label}</a></sup>'
+
+    def footnote_open(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        label = tokens[at].info
+        own = f' id="fn-{env["scope"]}-{label}"' if _first(env, "definition", label) else ""
+        return f'<p class="footnote"{own}><sup>{label}</sup> '
+
+    def footnote_close(
+        self, tokens: Sequence[Token], at: int, options: OptionsDict, env: MutableMapping[str, Any]
+    ) -> str:
+        label = tokens[at].info
+        if ("reference", label) not in env["numbered"]:
+            return "</p>\n"
+        return f' <a href="#fnref-{env["scope"]}-{label}" aria-label="Back to footnote {label} in the text">↩</a></p>\n'
+
+
+def _first(env: MutableMapping[str, Any], kind: str, label: str) -> bool:
+    """Return True once for each footnote: an id stands in a page only once."""
+    if (kind, label) in env["numbered"]:
+        return False
+    env["numbered"].add((kind, label))
+    return True
+
+
+def _formula(token: Token, env: MutableMapping[str, Any]) -> str:
+    """Return MathML, or the LaTeX as it was written where it cannot be rendered."""
+    block = token.markup in ("\\[", "$$")
+    key, budget = (token.content, block), env["budget"]
+    if key not in env["formulas"] and budget.formulas >= len(token.content):
+        budget.formulas -= len(token.content)
+        env["formulas"][key] = formulas.mathml(token.content, block=block)
+    closing = {"\\(": "\\)", "\\[": "\\]"}.get(token.markup, token.markup)
+    written = escape(f"{token.markup}{token.content}{closing}")
+    return env["formulas"].get(key) or f'<code class="tex">{written}</code>'
+
+
+def _link(address: str, label: str) -> str:
+    """Return a link; both arguments are plain text or already escaped as the label is."""
+    return f'<a href="{escape(address)}" target="_blank">{label}</a>'
 
 
 def _lowered(tag: str) -> str:
@@ -126,20 +231,49 @@ def _with_addresses(text: str) -> str:
         address = match[0].rstrip(_AFTER_ADDRESS)
         if match[0][len(address) :].startswith(")") and "(" in address:
             address += ")"
-        out += [escape(text[done : match.start()]), f'<a href="{escape(address)}">{escape(address)}</a>']
+        out += [escape(text[done : match.start()]), _link(address, escape(address))]
         done = match.start() + len(address)
     out.append(escape(text[done:]))
     return "".join(out)
 
 
-_MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
+MARKDOWN = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(["table", "strikethrough"])
+"""The parser and renderer; what it returns goes through `clean`."""
+markdown_rules.install(MARKDOWN)
 
 
-def render_markdown(text: str, colours: Budget | None = None) -> str:
-    """Safe HTML of Markdown: block elements without styles, scripts, ids or anything that loads from another host.
+def environment(scope: str, budget: Budget) -> dict[str, Any]:
+    """Return what one rendering keeps: `scope` is what the ids of its footnotes contain, unique in the page."""
+    return {
+        "scope": re.sub(r"[^A-Za-z0-9-]", "-", scope)[:60],
+        "budget": budget,
+        "highlight": lambda code, language: highlight(code, language, budget),
+        "formulas": {},
+        "numbered": set(),
+    }
 
-    `colours` is the time that the colours of code may take, where several texts share it. A text above the bounds is
-    shown as it was written, escaped."""
-    if len(text) > LONGEST or sum(map(text.count, _MARKS)) > MOST_MARKS:
-        return f"<pre>{escape(text)}</pre>"
-    return _CLEANER.clean(_MARKDOWN.render(text, {"colours": colours or Budget()})).strip()
+
+def count_marks(text: str) -> int:
+    """Return the number of characters with a meaning in Markdown."""
+    return sum(map(text.count, _MARKS))
+
+
+def as_written(text: str) -> str:
+    """Return HTML of a text that is not rendered."""
+    return f"<pre>{escape(text)}</pre>"
+
+
+def clean(html: str) -> str:
+    """Return HTML with nothing but what is known to be harmless."""
+    return _CLEANER.clean(html).strip()
+
+
+def render_markdown(text: str, budget: Budget | None = None, *, scope: str = "") -> str:
+    """Return safe HTML of Markdown: no styles, no scripts, nothing that loads from another host; the only ids are those
+    of footnotes, which contain `scope`.
+
+    `budget` is the work that colours of code and formulas may cost, where several texts share it. A text above the
+    bounds is shown as it was written, escaped."""
+    if len(text) > LONGEST or count_marks(text) > MOST_MARKS:
+        return as_written(text)
+    return clean(MARKDOWN.render(text, environment(scope, budget or Budget())))

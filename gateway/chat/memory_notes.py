@@ -1,4 +1,4 @@
-"""What memory did for an answer, for the page: which memories it was given and why, and what it wrote.
+"""What memory did around an answer, for the page: which memories it was given and why, and what was written then.
 Both are read for many runs at once; undone groups of writes are followed to their newest undo."""
 
 from collections import defaultdict
@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet, Subquery
 
+from gateway.chat.held_notes import HeldNote, held_of_runs
 from gateway.chat.labels import why_words
 from gateway.models import Message, Run
 from memories.ids import parse_uuid
@@ -17,15 +18,29 @@ from memories.models import ChangeSet, Memory, Revision
 from memories.word_diff import Piece, word_diff
 
 _UNDO_STEPS = 20
+_BY_REVIEW = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
+_SHOWN = (ChangeSet.Kind.TOOL, *_BY_REVIEW)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UsedMemory:
-    """A memory or an earlier passage that an answer was given, and why."""
+class GivenMemory:
+    """A memory or an earlier passage that an answer was given, and why. `now`: the memory as it is today; None for a
+    passage, and for a memory that was forgotten."""
 
     text: str
     why: str
     quoted: bool = False
+    now: "Memory | None" = None
+
+    @property
+    def is_current(self) -> bool:
+        """Return True if the memory can be changed or forgotten."""
+        return self.now is not None and self.now.deleted_at is None
+
+    @property
+    def restorable(self) -> UUID | None:
+        """Return the change whose undo brings a forgotten memory back."""
+        return None if self.now is None or self.is_current else self.now.latest_set  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,30 +57,44 @@ class NoteLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryNote:
-    """One group of writes. Undoing `undo` takes it back, or puts it back when `undone_at` is set."""
+    """One group of writes. Undoing `undo` takes it back, or puts it back when `undone_at` is set. `decided`: a person
+    let them be saved."""
 
     title: str
     lines: Sequence[NoteLine]
     undo: UUID
+    review_id: UUID | None = None
+    decided: bool = False
     undone_at: datetime | None = None
     undone_by: str = ""
 
 
-def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMemory]]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenByReview:
+    """What a review wrote, and the turn under which the conversation shows it."""
+
+    session_id: UUID | None
+    run_id: UUID | None
+    notes: Sequence[MemoryNote]
+
+
+def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenMemory]]:
     """By run: what was injected into it, in the order it was."""
     wanted = [(run, item) for run in runs for item in run.recalled if isinstance(item, dict)]
     numbers = {number for _, item in wanted if (number := _number(item.get("memory_id")))}
-    rows = {m.number: m for m in Memory.objects.filter(owner_id=owner_id, number__in=numbers)} if numbers else {}
+    newest = Revision.objects.filter(memory=OuterRef("pk")).order_by("-version").values("change_set")[:1]
+    given = Memory.objects.filter(owner_id=owner_id, number__in=numbers).annotate(latest_set=Subquery(newest))
+    rows = {memory.number: memory for memory in given} if numbers else {}
     turn_ids = {turn_id for _, item in wanted if (turn_id := parse_uuid(item.get("turn_id")))}
     turns = {run.pk: run for run in Run.objects.filter(owner_id=owner_id, pk__in=turn_ids)} if turn_ids else {}
     texts = _first_words(owner_id, turns) if turns else {}
-    found: dict[UUID, list[UsedMemory]] = defaultdict(list)
+    found: dict[UUID, list[GivenMemory]] = defaultdict(list)
     for run, item in wanted:
         run_id = parse_uuid(item.get("turn_id"))
         if run_id is not None and run_id in turns:
             text = str(item.get("content") or texts.get(run_id, ""))
             found[run.pk].append(
-                UsedMemory(
+                GivenMemory(
                     text=text,
                     why=f"Said earlier in this conversation, turn {turns[run_id].turn}.",
                     quoted=True,
@@ -80,7 +109,7 @@ def used_in_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[UsedMem
                 why=str(item.get("why") or ""),
                 usage_count=memory.usage_count if memory else 0,
             )
-            found[run.pk].append(UsedMemory(text=text, why=why))
+            found[run.pk].append(GivenMemory(text=text, why=why, now=memory))
     return found
 
 
@@ -93,28 +122,31 @@ def _first_words(owner_id: UUID, runs: Iterable[UUID]) -> dict[UUID | None, str]
     return {run_id: text[:200] for run_id, text in said.values_list("run_id", "text")}
 
 
-def notes_of_runs(owner_id: UUID, session_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[MemoryNote]]:
-    """By run: the memory writes of its turn, also those of an earlier answer that it took the place of."""
+def notes_of_runs(
+    owner_id: UUID, session_id: UUID, runs: Sequence[Run]
+) -> tuple[dict[UUID, list[MemoryNote]], dict[UUID, list[HeldNote]]]:
+    """By run: the memory writes of its turn, also those of an earlier answer that it took the place of, and what a
+    review that read the conversation up to this turn saved; and those of all these that wait for the person."""
     if not runs:
-        return {}
+        return {}, {}
     by_turn = {run.turn: run.pk for run in runs}
     same_turns = Run.objects.filter(owner_id=owner_id, session_id=session_id, turn__in=list(by_turn))
     shown_at = {run_id: by_turn[turn] for run_id, turn in same_turns.values_list("pk", "turn")}
-    sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind=ChangeSet.Kind.TOOL).order_by(
-        "id"
-    )
+    sets = ChangeSet.objects.filter(owner_id=owner_id, run_id__in=list(shown_at), kind__in=_SHOWN).order_by("id")
     found: dict[UUID, list[MemoryNote]] = defaultdict(list)
     for change_set, note in _notes(owner_id, sets):
         if change_set.run_id is not None:
             found[shown_at[change_set.run_id]].append(note)
-    return found
+    return found, held_of_runs(owner_id, session_id, shown_at)
 
 
-def notes_of_review(owner_id: UUID, review_id: UUID) -> list[MemoryNote] | None:
+def written_by_review(owner_id: UUID, review_id: UUID) -> WrittenByReview | None:
     """Return what a review wrote, for the toast; None if there is no change of the owner's by that review."""
-    kinds = (ChangeSet.Kind.REVIEW, ChangeSet.Kind.APPROVAL)
-    sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=kinds).order_by("id")
-    return [note for _, note in _notes(owner_id, sets)] if sets else None
+    sets = ChangeSet.objects.filter(owner_id=owner_id, review_id=review_id, kind__in=_BY_REVIEW).order_by("id")
+    if not sets:
+        return None
+    notes = [note for _, note in _notes(owner_id, sets)]
+    return WrittenByReview(session_id=sets[0].session_id, run_id=sets[0].run_id, notes=notes)
 
 
 def _notes(owner_id: UUID, sets: QuerySet[ChangeSet]) -> list[tuple[ChangeSet, MemoryNote]]:
@@ -164,6 +196,8 @@ def _note(change_set: ChangeSet, memories: list[list[Revision]], tip: ChangeSet 
         title=title,
         lines=lines,
         undo=tip.pk if tip else change_set.pk,
+        review_id=change_set.review_id,
+        decided=change_set.kind == ChangeSet.Kind.APPROVAL,
         undone_at=tip.created_at if tip and undone else None,
         undone_by=("you" if by_owner else "somebody else") if tip and undone else "",
     )

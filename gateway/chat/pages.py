@@ -1,15 +1,24 @@
 """What every page of Daybook shows around its own content: whose it is, which tab, whether the demo model answers."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from django.contrib.auth.models import AbstractBaseUser
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
+from gateway.accounts.logins import login_seen
+from gateway.command_syntax import COMMANDS, NATIVE_HELP
 from gateway.upstream import is_demo
 from memories.outbox import current_number
 from memories.services import owner_for_user
 from memories.viewers import zone_of
+
+COMMAND_LINES = (
+    *((command.line, command.about) for command in COMMANDS),
+    (NATIVE_HELP, "Show commands and shortcuts."),
+)
+"""What can be typed in the composer as a whole message, and what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,7 @@ class Page:
     demo: bool
     notification: int
     time_zone: str
+    commands: Sequence[tuple[str, str]] = COMMAND_LINES
 
 
 def page(request: HttpRequest) -> dict[str, object]:
@@ -31,6 +41,7 @@ def page(request: HttpRequest) -> dict[str, object]:
 def _page(request: HttpRequest) -> Page | None:
     if not request.user.is_authenticated:
         return None
+    login_seen(request)
     owner = owner_for_user(request.user)
     name = _full_name(request.user)
     return Page(

@@ -1,8 +1,9 @@
-"""The list of sessions beside the chat: newest first, by day, searched by title and by what was said."""
+"""The list of sessions beside the chat: pinned ones first, then by when they were used; and what a search finds in
+them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
 from itertools import groupby
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -12,11 +13,15 @@ from django.db.models.functions import Substr
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from gateway.chat.labels import near_day_words
+from gateway.chat.labels import near_day_words, period_words
 from gateway.models import Message, Run, Session
+from gateway.sessions.search import FoundSession, search_sessions
+from gateway.sessions.tags import tagged, tags_of
 from memories.ids import parse_uuid
 
 PAGE_SESSIONS = 40
+PAGE_FOUND = 20
+_MOST_PINNED = 100
 _TITLE_FROM_WORDS = 60
 
 
@@ -26,12 +31,14 @@ class SessionRow:
 
     id: UUID
     title: str
-    temporary: bool
+    pinned: bool
+    archived: bool
+    tags: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionDay:
-    """A day's sessions. `continued`: the page before this one ended in the same day."""
+class SessionGroup:
+    """Sessions under one heading. `continued`: the page before this one ended under the same."""
 
     label: str
     rows: Sequence[SessionRow]
@@ -39,11 +46,34 @@ class SessionDay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SessionPage:
-    """A stretch of the list; `before` is where the next one begins ("" at the end)."""
+class HitRow:
+    """A message that a search found: which one, who said it when, and its words in pieces that match or do not."""
 
-    days: Sequence[SessionDay]
+    seq: int
+    who: str
+    when: str
+    pieces: Sequence[tuple[str, bool]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundRow:
+    """A session that a search found; `more` of its messages match and are not listed."""
+
+    row: SessionRow
+    hits: Sequence[HitRow]
+    more: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionPage:
+    """A stretch of the list, or of what a search found; `before` is where the next one begins ("" at the end). The
+    first one has the `tags` that there are."""
+
+    groups: Sequence[SessionGroup] = ()
+    found: Sequence[FoundRow] = ()
     before: str = ""
+    has_archived: bool = field(default=False)
+    tags: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +97,84 @@ def page_cursor(text: str) -> PageCursor | None:
     return PageCursor(at, pk) if at is not None and at.tzinfo is not None and pk is not None else None
 
 
-def session_page(owner_id: UUID, zone: ZoneInfo, *, search: str = "", before: PageCursor | None = None) -> SessionPage:
-    """Up to PAGE_SESSIONS sessions, those that stand behind `before`."""
-    rows = titled(Session.objects.filter(owner_id=owner_id)).order_by("-last_active_at", "-id")
+def session_page(
+    owner_id: UUID, zone: ZoneInfo, *, before: PageCursor | None = None, archived: bool = False, tag: str = ""
+) -> SessionPage:
+    """Return up to PAGE_SESSIONS sessions, those that stand behind `before`, and on the first page the pinned ones;
+    with `tag` only those that have it. Temporary sessions are not listed."""
+    kept = titled(Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=not archived))
+    if tag:
+        kept = tagged(kept, tag)
+    rows = kept.exclude(_only_brought()).order_by("-last_active_at", "-id")
+    pinned: Iterable[Session] = ()
+    if not archived:
+        rows = rows.filter(pinned_at=None)
+        if before is None:
+            pinned = list(kept.filter(pinned_at__isnull=False).order_by("-pinned_at", "-id")[:_MOST_PINNED])
     if before is not None:
         rows = rows.filter(Q(last_active_at__lt=before.at) | Q(last_active_at=before.at, pk__lt=before.id))
-    if search:
-        said = Message.objects.filter(owner_id=owner_id, session=OuterRef("pk"), text__icontains=search)
-        rows = rows.filter(Q(title__icontains=search) | Exists(said.exclude(role=Message.Role.TOOL)))
-    else:
-        rows = rows.exclude(_only_brought())
     found = list(rows[: PAGE_SESSIONS + 1])
     shown = found[:PAGE_SESSIONS]
-    today = timezone.now().astimezone(zone).date()
-    days: list[SessionDay] = []
-    for day, sessions in groupby(shown, lambda session: session.last_active_at.astimezone(zone).date()):
-        listed = [SessionRow(id=s.pk, title=title_of(s), temporary=s.temporary) for s in sessions]
-        continued = not days and before is not None and before.at.astimezone(zone).date() == day
-        days.append(SessionDay(label=near_day_words(day, today), rows=listed, continued=continued))
+    groups = _by_period(shown, zone, before.at if before else None)
+    if first := [_row(session) for session in pinned]:
+        groups.insert(0, SessionGroup(label="Pinned", rows=first))
     more = len(found) > PAGE_SESSIONS
-    return SessionPage(days=days, before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "")
+    put_away = Session.objects.filter(owner_id=owner_id, temporary=False, archived_at__isnull=False)
+    return SessionPage(
+        groups=groups,
+        before=str(PageCursor(shown[-1].last_active_at, shown[-1].pk)) if more else "",
+        has_archived=not archived and put_away.exists(),
+        tags=tags_of(owner_id) if before is None else (),
+    )
+
+
+def found_page(owner_id: UUID, zone: ZoneInfo, search: str, *, after: UUID | None = None, tag: str = "") -> SessionPage:
+    """Return up to PAGE_FOUND sessions in which a search finds something, those that stand behind `after`; with `tag`
+    only those that have it."""
+    sessions = titled(Session.objects.filter(owner_id=owner_id)).select_related("agent")
+    if tag:
+        sessions = tagged(sessions, tag)
+    found, more = search_sessions(sessions, owner_id, search, limit=PAGE_FOUND, after=after, narrowed=bool(tag))
+    today = timezone.now().astimezone(zone).date()
+    rows = [_found_row(row, zone, today) for row in found]
+    before = str(found[-1].session.pk) if more and found else ""
+    return SessionPage(found=rows, before=before, tags=tags_of(owner_id) if after is None else ())
+
+
+def _by_period(sessions: Iterable[Session], zone: ZoneInfo, before: datetime | None) -> list[SessionGroup]:
+    today = timezone.now().astimezone(zone).date()
+
+    def label(moment: datetime) -> str:
+        return period_words(moment.astimezone(zone).date(), today)
+
+    groups: list[SessionGroup] = []
+    for words, rows in groupby(sessions, lambda session: label(session.last_active_at)):
+        continued = not groups and before is not None and label(before) == words
+        groups.append(SessionGroup(label=words, rows=[_row(row) for row in rows], continued=continued))
+    return groups
+
+
+def _row(session: Session) -> SessionRow:
+    return SessionRow(
+        id=session.pk,
+        title=title_of(session),
+        pinned=session.pinned_at is not None,
+        archived=session.archived_at is not None,
+        tags=session.tag_list,
+    )
+
+
+def _found_row(found: FoundSession, zone: ZoneInfo, today: date) -> FoundRow:
+    hits = [
+        HitRow(
+            seq=hit.seq,
+            who="You" if hit.role == Message.Role.USER else found.session.agent.name,
+            when=near_day_words(hit.said_at.astimezone(zone).date(), today),
+            pieces=hit.snippet.pieces(),
+        )
+        for hit in found.hits
+    ]
+    return FoundRow(row=_row(found.session), hits=hits, more=found.count - len(hits))
 
 
 def _only_brought() -> Q:

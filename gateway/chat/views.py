@@ -3,19 +3,24 @@
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
 
 from gateway.agents.settings import AgentSettings
-from gateway.chat.labels import ERROR_WORDS, day_words, margin_day
-from gateway.chat.memory_notes import notes_of_review
-from gateway.chat.pages import page
-from gateway.chat.session_list import page_cursor, session_page, title_of, titled
-from gateway.chat.transcript import Conversation, conversation, turn_of_run
-from gateway.command_syntax import COMMANDS
+from gateway.chat.held_notes import held_by_review
+from gateway.chat.labels import ERROR_WORDS, day_words, margin_day, review_words
+from gateway.chat.memory_notes import written_by_review
+from gateway.chat.pages import COMMAND_LINES, page
+from gateway.chat.session_list import found_page, page_cursor, session_page, title_of, titled
+from gateway.chat.transcript import Conversation, conversation, turn_of_run, turns_since
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.attached import image_of
+from gateway.sessions.search import MAX_QUERY
+from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, clean_tag
+from memories.ids import parse_uuid
+from memories.pagination import number
 from memories.tools import TOOLS
 from memories.viewers import Viewer, fragment_view, page_view
 
@@ -25,13 +30,13 @@ EXAMPLES = (
     "What do you remember about me so far?",
 )
 _CHARACTERS_PER_TOKEN = 4
-_MAX_SEARCH = 200
 
 
 @page_view
 def chat(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/`: the session used last, or the first page."""
-    newest = _sessions(viewer).order_by("-last_active_at", "-id").first()
+    kept = _sessions(viewer).filter(temporary=False, archived_at=None)
+    newest = kept.order_by("-last_active_at", "-id").first()
     return _chat_page(request, viewer, newest)
 
 
@@ -53,7 +58,9 @@ def chat_session(request: HttpRequest, viewer: Viewer, session_id: UUID) -> Http
 @fragment_view
 def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq: int, index: int) -> HttpResponse:
     """A picture that was sent with a message, as the type that its bytes say. 404 for all else."""
-    messages = Message.objects.filter(owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1))
+    messages = Message.objects.filter(
+        owner_id=viewer.owner.pk, session=session_id, seq=min(seq, 2**31 - 1), session__deleted_at=None
+    )
     parts = messages.values_list("parts", flat=True).first() or ()
     image = image_of(parts[index]) if index < len(parts) else None
     if image is None:
@@ -65,14 +72,21 @@ def chat_attachment(request: HttpRequest, viewer: Viewer, session_id: UUID, seq:
 
 @fragment_view
 def sessions_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The list of sessions, or its next stretch (`before`), or what a search (`q`) finds in it."""
-    search = " ".join(request.GET.get("q", "").split())[:_MAX_SEARCH]
-    before = page_cursor(request.GET.get("before", ""))
-    listed = session_page(viewer.owner.pk, viewer.zone, search=search, before=before)
+    """The list of sessions (`archived`: those; `tag`: those that have it), or its next stretch (`before`), or what a
+    search (`q`) finds."""
+    search = " ".join(request.GET.get("q", "").split())[:MAX_QUERY]
+    before, archived = request.GET.get("before", ""), request.GET.get("archived") == "1"
+    tag = clean_tag(request.GET.get("tag", "")[: 2 * TAG_LENGTH])
+    if search:
+        listed = found_page(viewer.owner.pk, viewer.zone, search, after=parse_uuid(before), tag=tag)
+    else:
+        listed = session_page(viewer.owner.pk, viewer.zone, before=page_cursor(before), archived=archived, tag=tag)
     context = {
         "sessions": listed,
         "search": search,
-        "more": before is not None,
+        "archived": archived,
+        "tag": tag,
+        "more": bool(before),
         "current": request.GET.get("current", ""),
     }
     return render(request, "gateway/sessions.html", context)
@@ -90,24 +104,27 @@ def turn_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID, run_id
 
 @fragment_view
 def turns_fragment(request: HttpRequest, viewer: Viewer, session_id: UUID) -> HttpResponse:
-    """The newest turns, or those before message number `before`."""
+    """The newest turns, or those before message number `before`, or the turn `since` with all that follows it."""
     session = _sessions(viewer).filter(pk=session_id).first()
     if session is None:
         return HttpResponse(status=404)
-    before = request.GET.get("before", "")
-    last = min(int(before), 2**31 - 1) if before.isdecimal() else None
-    shown = conversation(session, viewer.zone, before=last)
+    since = parse_uuid(request.GET.get("since"))
+    before = _seq(request.GET.get("before", ""))
+    shown = turns_since(session, viewer.zone, since) if since else conversation(session, viewer.zone, before=before)
     context = {"conversation": _with_days(shown, viewer), "session": session, "fill": context_fill(session)}
     return render(request, "gateway/turns.html", context)
 
 
 @fragment_view
 def review_fragment(request: HttpRequest, viewer: Viewer, review_id: UUID) -> HttpResponse:
-    """What a review wrote, for its toast; 204 where there is nothing of it, or it is somebody else's."""
-    notes = notes_of_review(viewer.owner.pk, review_id)
-    if notes is None:
+    """What a review wrote and what of it waits, for its toast; 204 where there is nothing of it, or it is somebody
+    else's."""
+    written = written_by_review(viewer.owner.pk, review_id)
+    held = held_by_review(viewer.owner.pk, review_id)
+    place = written or held
+    if place is None:
         return HttpResponse(status=204)
-    return render(request, "gateway/review_entries.html", {"notes": notes})
+    return render(request, "gateway/review_entries.html", {"place": place, "written": written, "held": held})
 
 
 def context_fill(session: Session | None) -> int:
@@ -128,10 +145,13 @@ def context_fill(session: Session | None) -> int:
 
 
 def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) -> HttpResponse:
-    shown = conversation(session, viewer.zone) if session else Conversation(turns=())
+    at = _seq(request.GET.get("at", ""))
+    shown = conversation(session, viewer.zone, at=at) if session else Conversation(turns=())
     listed = session_page(viewer.owner.pk, viewer.zone)
     now = timezone.now().astimezone(viewer.zone)
     agents = list(Agent.objects.order_by("created_at", "name").values_list("name", flat=True))
+    agent = session.agent.name if session else _wanted_agent(request, agents)
+    first = not listed.groups and not listed.has_archived
     context = {
         "tab": "chat",
         "session": session,
@@ -140,18 +160,28 @@ def _chat_page(request: HttpRequest, viewer: Viewer, session: Session | None) ->
         "conversation": _with_days(shown, viewer),
         "sessions": listed,
         "agents": agents,
-        "agent": session.agent.name if session else _wanted_agent(request, agents),
+        "agent": agent,
         "temporary": session.temporary if session else request.GET.get("temporary") == "1",
-        "first": not listed.days,
+        "first": first,
+        "review_words": _review_words(agent) if first else "",
         "today": margin_day(now),
         "day": day_words(now.date(), now.date()),
         "fill": context_fill(session),
-        "commands": [(command.line, command.about) for command in COMMANDS],
+        "commands": COMMAND_LINES,
         "tools": TOOLS.values(),
         "examples": EXAMPLES,
         "error_words": ERROR_WORDS.values(),
+        "longest_message": settings.DAYBOOK_MAX_MESSAGE,
+        "most_tags": MOST_TAGS,
+        "longest_tag": TAG_LENGTH,
     }
     return render(request, "gateway/chat.html", page(request) | context)
+
+
+def _seq(given: str) -> int | None:
+    """Return the number of a message that an address names; None for anything else."""
+    seq = number(given)
+    return None if seq is None else min(seq, 2**31 - 1)
 
 
 def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
@@ -159,10 +189,21 @@ def _wanted_agent(request: HttpRequest, agents: list[str]) -> str:
     return wanted if wanted in agents else (agents[0] if agents else "")
 
 
+def _review_words(agent: str) -> str:
+    settings = Agent.objects.filter(name=agent).values_list("settings", flat=True).first()
+    return review_words(AgentSettings.model_validate(settings)) if settings is not None else ""
+
+
 def _with_days(shown: Conversation, viewer: Viewer) -> dict[str, Any]:
     today = timezone.now().astimezone(viewer.zone).date()
     turns = [(turn, day_words(turn.new_day, today) if turn.new_day else "") for turn in shown.turns]
-    return {"turns": turns, "earlier": shown.earlier, "before": shown.before}
+    return {
+        "turns": turns,
+        "earlier": shown.earlier,
+        "next_page": shown.next_page,
+        "before": shown.before,
+        "later": shown.later,
+    }
 
 
 def _sessions(viewer: Viewer) -> Any:

@@ -55,18 +55,25 @@ _TOPICS = (
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something lasting that a person said, in the words in which it is saved."""
+    """Something lasting that a person said, in the words in which it is saved, and in those in which it was said."""
 
     content: str
     category: str
     target: str
+    said: str
 
     def arguments(self) -> dict[str, object]:
         """Return the arguments of the `add_memory` call that saves it."""
         words = set(re.findall(r"\w+", self.content.casefold()))
         near = dict.fromkeys(word for topic, others in _TOPICS if topic & words for word in others)
         keywords = [word for word in near if word not in words]
-        return {"content": self.content, "target": self.target, "category": self.category, "keywords": keywords}
+        return {
+            "content": self.content,
+            "target": self.target,
+            "category": self.category,
+            "keywords": keywords,
+            "evidence": self.said,
+        }
 
 
 def statements(text: str) -> Iterator[Statement]:
@@ -79,7 +86,7 @@ def statements(text: str) -> Iterator[Statement]:
         for pattern, note, category, target in _FORMS:
             if match := pattern.fullmatch(sentence):
                 content = note.format(x=_third_person(match["x"]))
-                yield Statement(content[0].upper() + content[1:], category, target)
+                yield Statement(content[0].upper() + content[1:], category, target, sentence)
                 break
 
 

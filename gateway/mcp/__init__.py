@@ -1,3 +1,5 @@
-"""`/mcp`: the memory tools of the key's owner, for clients of the Model Context Protocol (streamable HTTP).
-messages: JSON-RPC. protocol: versions, handshake, envelopes. tools: what is offered and done. api: the HTTP edge.
+"""`/mcp`: the memory tools, memories and documents of the key's owner, for clients of the Model Context
+Protocol (streamable HTTP).
+messages: JSON-RPC. protocol: versions, handshake, envelopes. tools, resources, prompts: what is offered and done.
+rights: what a key may use now. cursors: pages. api: the HTTP edge.
 Every request stands alone: nothing is kept between two of them, in any process (docs/decisions/0010-mcp.md)."""

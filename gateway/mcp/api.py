@@ -1,5 +1,6 @@
 """The HTTP edge of `/mcp`: POST one message (or a batch), get one JSON answer. No streams, so GET answers 405; no
-sessions, so DELETE does, too. Keys only, and no foreign web page: an Origin must be this host or a trusted one."""
+sessions, so DELETE does, too. Keys and the access tokens of connected apps only, and no foreign web page: an Origin
+must be this host or a trusted one."""
 
 import json
 from typing import Any
@@ -7,29 +8,44 @@ from typing import Any
 from django.http import HttpRequest, HttpResponse
 from ninja import NinjaAPI
 
-from gateway.api.errors import install_handlers
-from gateway.authentication import KeyAuth
-from gateway.mcp import messages, protocol, tools
+from gateway.api.errors import error_response, install_handlers
+from gateway.authentication import KeyAuth, caller_by_token, given_key, require_json
+from gateway.mcp import messages, prompts, protocol, resources, tools
+from gateway.mcp.cursors import require_one_page
 from gateway.mcp.messages import Message, RpcError
+from gateway.oauth.addresses import challenge, resource_of
+from gateway.oauth.tokens import is_access_token
 from gateway.origins import origin_allowed
 from memories import tools as memory_tools
 from memories.caller import ApiRequest, Caller
-from memories.errors import Forbidden
+from memories.database import in_read_thread
+from memories.errors import Forbidden, Unauthorized
 from memories.tools import ToolCall
 
 BOOK_HEADER = "x-daybook-book"
 # Statuses of version 2026-07-28; earlier ones answer 200 to whatever could be read.
+_READING = resources.METHODS | prompts.METHODS
 _STATUS = {messages.METHOD_NOT_FOUND: 404}
 
 
+class InsufficientScope(Forbidden):
+    """The app may not do that; a client may ask the person for more rights."""
+
+
 class OriginAndKey(KeyAuth):
-    """A key, and no Origin but our own and trusted ones. Raises Forbidden, Unauthorized, RateLimited."""
+    """A key or the access token of a connected app, and no Origin but our own and trusted ones. Raises Forbidden,
+    Unauthorized, RateLimited."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         origin = request.headers.get("origin", "")
         if origin and not origin_allowed(origin, request.get_host()):
             raise Forbidden("This web page may not use /mcp; DAYBOOK_TRUSTED_ORIGINS names those that may.")
-        return await super().__call__(request)
+        plain = given_key(request.headers.get)
+        if not is_access_token(plain):
+            return await super().__call__(request)
+        caller = await caller_by_token(plain, resource_of(request))
+        require_json(request)
+        return caller
 
 
 mcp = NinjaAPI(
@@ -41,6 +57,22 @@ mcp = NinjaAPI(
     openapi_url=None,
 )
 install_handlers(mcp)
+
+
+@mcp.exception_handler(Unauthorized)
+def unauthorized(request: HttpRequest, error: Unauthorized) -> HttpResponse:
+    """Answer 401, and say where to sign in."""
+    response = error_response(error, request.path_info)
+    response["WWW-Authenticate"] = challenge(request, "invalid_token" if given_key(request.headers.get) else "")
+    return response
+
+
+@mcp.exception_handler(InsufficientScope)
+def insufficient_scope(request: HttpRequest, error: InsufficientScope) -> HttpResponse:
+    """Answer 403, and name the scopes that are needed."""
+    response = error_response(error, request.path_info)
+    response["WWW-Authenticate"] = challenge(request, "insufficient_scope")
+    return response
 
 
 @mcp.post("")
@@ -72,6 +104,7 @@ async def _answer(request: ApiRequest, message: Message) -> tuple[dict[str, Any]
     except RpcError as error:
         refused_envelope = error.code in {messages.HEADER_MISMATCH, messages.UNSUPPORTED_VERSION}
         status = _STATUS.get(error.code, 400) if envelope or refused_envelope else 200
+        error.code = protocol.error_code(error.code, envelope=envelope)
         return error.as_json(message.id), status
     return messages.result_json(message.id, protocol.in_envelope(result) if envelope else result), 200
 
@@ -85,9 +118,12 @@ async def _result(request: ApiRequest, message: Message, *, envelope: bool) -> d
     if message.method == "ping":
         return {}
     if message.method == "tools/list":
+        require_one_page(message.params)
         return protocol.tools_listed(tools.offered(request.auth))
     if message.method == "tools/call":
         return await _call(request, message.params)
+    if answer := _READING.get(message.method):
+        return await in_read_thread(answer, request.auth, _book(request), message.params)
     raise RpcError(messages.METHOD_NOT_FOUND, "This method is not offered here.")
 
 
@@ -97,9 +133,15 @@ async def _call(request: ApiRequest, params: dict[str, Any]) -> dict[str, Any]:
         raise RpcError(messages.INVALID_PARAMS, "There is no such tool.")
     if not isinstance(arguments, dict):
         raise RpcError(messages.INVALID_PARAMS, "arguments is an object.")
-    book = request.headers.get(BOOK_HEADER, "").strip()
+    if request.auth.app and request.auth.read_only and memory_tools.TOOLS[name].writes:
+        raise InsufficientScope("This app may only read. Connect it again to let it write.")
     call = ToolCall(id=name, name=name, arguments=json.dumps(arguments))
-    return await memory_tools.in_lane_of([call], tools.call_tool, request.auth, book, call)
+    return await memory_tools.in_lane_of([call], tools.call_tool, request.auth, _book(request), call)
+
+
+def _book(request: ApiRequest) -> str:
+    """Return the book that the client asked for, "" for none."""
+    return request.headers.get(BOOK_HEADER, "").strip()
 
 
 def _json(data: Any, *, status: int = 200) -> HttpResponse:

@@ -2,10 +2,18 @@
 in every request (`_meta` and mirrored headers, version 2026-07-28). Both need nothing kept here. Pure functions."""
 
 from collections.abc import Callable
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from gateway.mcp.messages import HEADER_MISMATCH, INVALID_PARAMS, UNSUPPORTED_VERSION, Message, RpcError
+from django.conf import settings
+
+from gateway.mcp.messages import (
+    HEADER_MISMATCH,
+    INVALID_PARAMS,
+    RESOURCE_NOT_FOUND,
+    UNSUPPORTED_VERSION,
+    Message,
+    RpcError,
+)
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 ENVELOPE_VERSIONS = ("2026-07-28",)
@@ -14,9 +22,11 @@ _NAMESPACE = "io.modelcontextprotocol/"
 _VERSION_KEY = f"{_NAMESPACE}protocolVersion"
 _CAPABILITIES_KEY = f"{_NAMESPACE}clientCapabilities"
 _SERVER_KEY = f"{_NAMESPACE}serverInfo"
-_CAPABILITIES: dict[str, Any] = {"tools": {}}
-# How long a client may keep the list of tools, in milliseconds. It depends on the key.
-_TOOLS_KEPT_MS = 60_000
+_CAPABILITIES: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+# How long a client may keep a list of what is offered, in milliseconds. It depends on the key.
+_KEPT_MS = 60_000
+# Parameters that are mirrored in the header Mcp-Name.
+_NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 INSTRUCTIONS = (
     "What Daybook remembers about the person whose key this is, across conversations and clients. Search it when an "
     "answer may depend on who they are, what they prefer or what was agreed. Save lasting facts only, one per memory; "
@@ -60,14 +70,23 @@ def discover() -> dict[str, Any]:
         "supportedVersions": list(VERSIONS),
         "capabilities": _CAPABILITIES,
         "instructions": INSTRUCTIONS,
-        "ttlMs": _TOOLS_KEPT_MS,
-        "cacheScope": "private",
+        **kept_by_clients(),
     }
 
 
 def tools_listed(tools: list[dict[str, Any]]) -> dict[str, Any]:
     """Return the answer to `tools/list`, in one page."""
-    return {"tools": tools, "ttlMs": _TOOLS_KEPT_MS, "cacheScope": "private"}
+    return {"tools": tools, **kept_by_clients()}
+
+
+def kept_by_clients(milliseconds: int = _KEPT_MS) -> dict[str, Any]:
+    """Return what a result says of how long a client may keep it, for nobody else."""
+    return {"ttlMs": milliseconds, "cacheScope": "private"}
+
+
+def error_code(code: int, *, envelope: bool) -> int:
+    """Return the code of an error in the version that a request speaks."""
+    return INVALID_PARAMS if envelope and code == RESOURCE_NOT_FOUND else code
 
 
 def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
@@ -77,7 +96,7 @@ def in_envelope(result: dict[str, Any]) -> dict[str, Any]:
 
 def server_info() -> dict[str, str]:
     """Return the name and version of this server."""
-    return {"name": "daybook", "title": "Daybook", "version": _version()}
+    return {"name": "daybook", "title": "Daybook", "version": settings.VERSION}
 
 
 def unsupported(asked: str) -> RpcError:
@@ -95,14 +114,8 @@ def _check_envelope(message: Message, envelope: dict[str, Any], header: Header) 
         raise RpcError(HEADER_MISMATCH, "The header MCP-Protocol-Version and the request name different versions.")
     if header("mcp-method") != message.method:
         raise RpcError(HEADER_MISMATCH, "The header Mcp-Method and the request name different methods.")
-    if message.method == "tools/call" and header("mcp-name") != message.params.get("name"):
-        raise RpcError(HEADER_MISMATCH, "The header Mcp-Name and the request name different tools.")
+    named_by = _NAMED_BY.get(message.method)
+    if named_by and header("mcp-name") != message.params.get(named_by):
+        raise RpcError(HEADER_MISMATCH, f"The header Mcp-Name and the {named_by} of the request are different.")
     if asked not in ENVELOPE_VERSIONS:
         raise unsupported(asked)
-
-
-def _version() -> str:
-    try:
-        return version("daybook")
-    except PackageNotFoundError:  # run from a checkout
-        return "0"

@@ -4,23 +4,21 @@ Synchronous; uses the database. Handlers, scanning and budgets are those of memo
 import json
 from typing import Any
 
-from gateway.agents.rows import KEY_REVOKED
+from gateway.agents.rows import agent_settings
 from gateway.authentication import require_memory
-from gateway.keys import key_limits, valid_keys
-from gateway.models import ApiKey
+from gateway.keys import key_limits
+from gateway.mcp.rights import present_key
+from gateway.models import Agent, ApiKey
 from memories import tools as memory_tools
 from memories.books import book_state, book_state_to_read
 from memories.caller import Caller
-from memories.errors import DomainError, Forbidden, Unauthorized
+from memories.errors import DomainError, Forbidden
+from memories.evidence import Hold
 from memories.tools import Stage, Tool, ToolCall, ToolScope
 
+_STRICTEST_FIRST = (Hold.STRICT, Hold.UNTRUSTED, Hold.OFF)
 _TOOLS = memory_tools.tools_at(Stage.MCP)
 NAMES = frozenset(tool.name for tool in _TOOLS)
-
-
-def offered(caller: Caller) -> list[dict[str, Any]]:
-    """Return the tools of this key as MCP describes tools; a read-only key gets those that read."""
-    return [_described(tool) for tool in _TOOLS if not (caller.read_only and tool.writes)]
 
 
 def _described(tool: Tool) -> dict[str, Any]:
@@ -29,20 +27,29 @@ def _described(tool: Tool) -> dict[str, Any]:
         "title": tool.title,
         "description": tool.description,
         "inputSchema": tool.definition()["function"]["parameters"],
+        "outputSchema": memory_tools.output_schema(tool.result),
         "annotations": {
+            "title": tool.title,
             "readOnlyHint": not tool.writes,
             "destructiveHint": tool.destructive,
+            "idempotentHint": True,  # to say it again, or to delete what is gone, changes nothing
             "openWorldHint": False,
         },
     }
 
 
+_DESCRIBED = {tool.name: _described(tool) for tool in _TOOLS}
+
+
+def offered(caller: Caller) -> list[dict[str, Any]]:
+    """Return the tools of this key as MCP describes tools; a read-only key gets those that read."""
+    return [_DESCRIBED[tool.name] for tool in _TOOLS if not (caller.read_only and tool.writes)]
+
+
 def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     """Run one tool; `book` is the one that was asked for ("": the key's own). A refusal is a result that the model can
     act on. Raises Unauthorized for a key that was revoked meanwhile."""
-    key = valid_keys().filter(pk=caller.key_id).first() if caller.key_id else None
-    if key is None:  # what authentication remembers may be a minute old
-        raise Unauthorized(KEY_REVOKED)
+    key = present_key(caller)
     try:
         text = _run(caller, key, book, call)
     except DomainError as error:
@@ -55,16 +62,29 @@ def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     }
 
 
+def _hold(key: ApiKey, book: str) -> Hold:
+    """Return what of a key's writes waits: what the agents that the key may use and whose book it is have chosen. The
+    strictest of them counts. One query."""
+    agents = Agent.objects.filter(book=book)
+    chosen = {
+        agent_settings(agent).memory_hold for agent in (agents.filter(name__in=key.agents) if key.agents else agents)
+    }
+    return next((hold for hold in _STRICTEST_FIRST if hold in chosen), Hold.UNTRUSTED)
+
+
 def _run(caller: Caller, key: ApiKey, book: str, call: ToolCall) -> str:
     require_memory(caller)
     if key.read_only and memory_tools.TOOLS[call.name].writes:
         raise Forbidden("This key may only read.")
-    state_of = book_state if memory_tools.TOOLS[call.name].writes else book_state_to_read
+    writes = memory_tools.TOOLS[call.name].writes
+    state_of = book_state if writes else book_state_to_read
+    name = key_limits(key).book_name(book or None)
     scope = ToolScope(
-        book=state_of(caller.owner_id, key_limits(key).book_name(book or None)),
+        book=state_of(caller.owner_id, name),
         search="ranked",
         session_id=None,
         run_id=None,
         actor=caller.actor,
+        hold=_hold(key, name) if writes else Hold.UNTRUSTED,
     )
     return memory_tools.run_calls([call], scope).results[call.id]

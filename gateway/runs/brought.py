@@ -6,10 +6,10 @@ from typing import Any
 
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Session
+from gateway.runs.by_id import session_named
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.resolve import session_named
 from gateway.runs.rows import messages_insert, session_touch
-from memories.caller import Caller
+from memories.caller import Caller, KeyLimits
 from memories.errors import Conflict, InvalidRequest
 
 TITLE = "From messages"
@@ -34,16 +34,21 @@ def messages_bring(
     return session
 
 
-def _new_session(caller: Caller, book: str | None, session_ref: str) -> Session:
-    name = caller.limits.book_name(book)
-    agents = caller.limits.filter(Agent.objects.filter(book=name), agent="name")
-    agent = agents.order_by("name").first()
+def agent_of_book(limits: KeyLimits, book: str) -> Agent:
+    """Return the agent that gets the sessions which a client brings: the first one, by name, of the book that the key
+    may use. Raises Conflict for a book that no agent uses."""
+    agent = limits.filter(Agent.objects.filter(book=book), agent="name").order_by("name").first()
     if agent is None:
         raise Conflict(
-            f"No agent uses the book {name}, so there is no model to review for it. "
-            f"Name the book of an agent, or give an agent `book: {name}` in the agents file or the admin.",
+            f"No agent uses the book {book}, so a conversation has no place in it. "
+            f"Name the book of an agent, or give an agent `book: {book}` in the agents file or the admin.",
             param="book",
         )
+    return agent
+
+
+def _new_session(caller: Caller, book: str | None, session_ref: str) -> Session:
+    agent = agent_of_book(caller.limits, caller.limits.book_name(book))
     session = Session(owner_id=caller.owner_id, agent=agent)
     if session_ref:
         session.external_id = session_ref

@@ -2,7 +2,6 @@
 It is found by call ids that we gave (`call_<run>_<n>`): some servers repeat theirs. By the same ids a client's messages
 are given back what the model's server said with them, which clients drop."""
 
-import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,19 +9,22 @@ from uuid import UUID
 
 from django.db import transaction
 
-from gateway.models import Message, Run
+from gateway.agents.rows import agent_find
+from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
+from gateway.runs.call_ids import call_id, call_ids, run_of_call
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
+from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
 from gateway.step_calls import GatheredCall, StepCall, called
 from gateway.upstream.kept import Kept, with_kept
 from memories.caller import Caller
+from memories.errors import InvalidRequest
 
-_CALL_ID = re.compile(r"^call_([0-9a-f]{32})_\d+$")
 _MOST_RUNS = 100  # whose calls are looked up for one request
 
 
@@ -78,7 +80,7 @@ class ClientCalls:
         return call.name in self._theirs or complete or any(call.arguments)
 
     def _id(self, number: int) -> str:
-        return f"call_{self._run_id.hex}_{self._start + number}"
+        return call_id(self._run_id, self._start + number)
 
 
 def _going_on(call: GatheredCall, arguments: str) -> dict[str, Any]:
@@ -90,14 +92,14 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
     last = messages[-1] if messages else {}
     if last.get("role") != "tool":
         return None
-    match = _CALL_ID.match(str(last.get("tool_call_id", "")))
-    return UUID(match[1]) if match else None
+    return run_of_call(last.get("tool_call_id"))
 
 
 def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
     """Return a client's messages, with what the model's server said beside the calls in them. One query, none without
     calls of earlier runs."""
-    called = [_run_of_calls(message) for message in messages]
+    firsts = [next(iter(call_ids(message)), "") for message in messages]
+    called = [run_of_call(first) for first in firsts]
     runs = list(dict.fromkeys(run_id for run_id in reversed(called) if run_id))[:_MOST_RUNS]
     if not runs:
         return tuple(messages)
@@ -105,34 +107,24 @@ def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[di
     stored = [Kept.from_json(row) for row in rows.values_list("kept", flat=True) if row]
     by_call = {call_id: kept for kept in stored for call_id in kept.calls}
     return tuple(
-        with_kept(message, by_call.get(_first_call_id(message))) if run_id else message
-        for message, run_id in zip(messages, called, strict=True)
+        with_kept(message, by_call.get(first)) if run_id else message
+        for message, first, run_id in zip(messages, firsts, called, strict=True)
     )
-
-
-def _first_call_id(message: dict[str, Any]) -> str:
-    calls = message.get("tool_calls")
-    first = calls[0] if isinstance(calls, list) and calls else None
-    return str(first.get("id", "")) if isinstance(first, dict) else ""
-
-
-def _run_of_calls(message: dict[str, Any]) -> UUID | None:
-    match = _CALL_ID.match(_first_call_id(message))
-    return UUID(match[1]) if match else None
 
 
 @transaction.atomic
 def open_continued(
-    caller: Caller, run_id: UUID, messages: Sequence[dict[str, Any]], client_system: SystemContent
+    caller: Caller, run_id: UUID, agent_name: str, messages: Sequence[dict[str, Any]], client_system: SystemContent
 ) -> TurnContext | None:
     """Take up a run that waits for these results; None when there is no such run (any more).
 
-    Raises Unauthorized, NotFound, SessionEnded, SessionBusy."""
+    Raises Unauthorized, NotFound, ModelNotFound, SessionEnded, SessionBusy, InvalidRequest."""
     run = Run.objects.filter(owner_id=caller.owner_id, pk=run_id, state=Run.State.AWAITING_CLIENT_TOOLS).first()
     if run is None:
         return None
     session = session_lock(caller, run.session_id)
     require_active(session)
+    agent = _agent_of_step(caller, session, agent_name)
     release_lapsed(session)
     if not reopen(run):
         return None
@@ -142,19 +134,37 @@ def open_continued(
     results = [result for result in _trailing_results(messages) if result.get("tool_call_id") not in answered]
     user = next(row for row in stored if row.role == Message.Role.USER)
     steps = [as_openai(row) for row in stored if row.seq > user.seq]
-    # Our own calls and results of the waiting step are put back where the client, who never saw them, left them out.
-    before = _up_to_last_user(messages) or [as_openai(user)]
+    called = (call["id"] for step in steps for call in step.get("tool_calls") or ())
+    client_ids = frozenset(given for given in called if run_of_call(given) == run.pk)
+    start = loop_start(messages, client_ids)
+    before = list(messages[:start]) or [as_openai(user)]
     messages_insert(session, run.pk, results)
     session_touch(session)
+    loop = loop_messages(steps, messages[start:], client_ids)
     return turn_context(
         session,
         run,
-        messages=(*with_dropped(caller.owner_id, before), *steps, *results),
+        messages=(*with_dropped(caller.owner_id, before), *loop),
         client_system=client_system,
         user=user,
         user_canonical=fingerprint.read_conversation(caller.owner_id, session.agent.name, before).user,
-        history_hash_before=run.history_hash_before,
+        agent=agent,
     )
+
+
+def _agent_of_step(caller: Caller, session: Session, name: str) -> Agent:
+    """Return the agent that takes the next step of a turn: the session's, unless the client names another. What the
+    turn was given from memory stands, so they share a book."""
+    if name == session.agent.name:
+        return session.agent
+    agent = agent_find(caller, name)
+    if agent.book != session.agent.book:
+        raise InvalidRequest(
+            f"These results belong to a turn of {session.agent.name}, whose memory is another book than that of "
+            f"{name}. Send them to {session.agent.name}.",
+            param="model",
+        )
+    return agent
 
 
 def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -164,8 +174,3 @@ def _trailing_results(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]
             break
         results.append(message)
     return results[::-1]
-
-
-def _up_to_last_user(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    return list(messages[: users[-1] + 1]) if users else []

@@ -16,6 +16,7 @@ from django_q.tasks import async_task
 from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
+from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
@@ -24,8 +25,8 @@ from gateway.runs.rows import messages_insert, turn_context
 from gateway.runs.window import as_openai
 from gateway.tokens import estimate
 from memories.background import redis_calls
-from memories.database import only_row
 from memories.recall import contained
+from memories.statements import Given, Select, Update, UpdateRow, given
 from memories.threads import ThreadTurn, record_run, thread_cache
 from memories.tokens import text_tokens
 
@@ -35,17 +36,47 @@ WAITING_AT_ONCE = 100
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 
+_LOCK_SESSION = Select(lambda: Session.with_deleted.select_for_update().filter(**given(Session, "pk")))
+_END_RUN = Update(
+    lambda: Run.objects.filter(
+        **given(Run, "pk"), state=Run.State.RUNNING, lease_token=Given("lease", Run, "lease_token")
+    ),
+    lambda: {
+        **given(
+            Run,
+            "state",
+            "text",
+            "reasoning",
+            "usage",
+            "model",
+            "recalled",
+            "trace",
+            "injected",
+            "error",
+            "history_hash_after",
+            "lease_expires_at",
+            "finished_at",
+        ),
+        "lease_token": None,
+    },
+)
+_STORE_SESSION = UpdateRow(
+    Session, "message_seq", "turns", "history_hash", "last_pair", "turns_since_memory_review", "last_active_at"
+)
+
 
 @dataclass(slots=True, kw_only=True)
 class RunOutput:
     """The output of a run so far; passed to `close`."""
 
     text: str = ""
+    reasoning: str = ""
     messages: list[dict[str, Any]] = field(default_factory=list)  # steps as OpenAI messages, the last answer included
     usage: dict[str, Any] = field(default_factory=dict)
     model: str = ""
     recalled: list[dict[str, Any]] = field(default_factory=list)
     trace: dict[str, Any] = field(default_factory=dict)
+    uses: list[ModelUse] = field(default_factory=list)  # requests to models of this part of the run
     injected: dict[str, Any] | None = None  # kept only while the run waits for its client's tools
 
 
@@ -53,6 +84,7 @@ def earlier_output(context: TurnContext) -> RunOutput:
     """Return the output that a run has when it opens: none, unless it is resumed."""
     return RunOutput(
         text=context.resumed_text,
+        reasoning=context.resumed_reasoning,
         usage=dict(context.resumed_usage),
         recalled=list(context.resumed_recalled),
         trace=dict(context.resumed_trace),
@@ -103,14 +135,17 @@ def _close(
 ) -> tuple[int, UUID | None] | None:
     """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
     now = timezone.now()
-    session = only_row(Session.objects.select_for_update().filter(pk=context.session_id))
+    session = _LOCK_SESSION.instance(pk=context.session_id)
     history_hash_after = (
         _history_hash_after(context, output) if state in {Run.State.COMPLETED, Run.State.STOPPED} else ""
     )
     ended = state != Run.State.AWAITING_CLIENT_TOOLS
-    closed = Run.objects.filter(pk=context.run_id, state=Run.State.RUNNING, lease_token=context.lease_token).update(
+    closed = _END_RUN.execute(
+        pk=context.run_id,
+        lease=context.lease_token,
         state=state,
         text=output.text,
+        reasoning=output.reasoning,
         usage=output.usage,
         model=output.model,
         recalled=output.recalled,
@@ -118,7 +153,6 @@ def _close(
         injected=None if ended else output.injected,
         error=error,
         history_hash_after=history_hash_after,
-        lease_token=None,
         lease_expires_at=None if ended else now + CLIENT_TOOLS_WAIT,
         finished_at=now if ended else None,
     )
@@ -126,13 +160,28 @@ def _close(
         # One that was stopped meanwhile stays as it is: the transcript shows what it had said by then.
         given_up = Run.objects.filter(pk=context.run_id).exclude(state=Run.State.STOPPED)
         given_up.update(text=output.text, superseded=True)
+        _count(context, output, turns=0)
         return None
     if output.messages:
         messages_insert(session, context.run_id, output.messages)
     record_id = _complete(context, session, output, history_hash_after, now) if state == Run.State.COMPLETED else None
     session.last_active_at = now
-    session.save()
+    _STORE_SESSION.execute(session)
+    answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
+    first = answered and context.counted and not context.resumed_trace.get("steps")
+    _count(context, output, turns=int(first))
     return session.turns_since_memory_review, record_id
+
+
+def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
+    """Add what the run took of models to the totals of the day."""
+    spender = Spender(
+        owner_id=context.owner_id,
+        key_id=context.allowance.key_id,
+        agent=context.agent.name,
+        prices=context.agent.prices,
+    )
+    spending_store(spender, output.uses, turns=turns)
 
 
 def _complete(
@@ -190,7 +239,9 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
 def complete_waiting(now: datetime) -> int:
     """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
     Returns how many."""
-    waiting = Run.objects.filter(state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now)
+    waiting = Run.objects.filter(
+        state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now, session__deleted_at=None
+    )
     return sum(_complete_waited(run.pk) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
 
 
@@ -219,10 +270,10 @@ def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *
         messages=(as_openai(user),),
         user=user,
         user_canonical=fingerprint.canonical_content(user.parts or user.text),
-        history_hash_before=run.history_hash_before,
     )
     output = RunOutput(
         text=run.text,
+        reasoning=run.reasoning,
         messages=missing_results(stored, results),
         usage=run.usage,
         model=run.model,

@@ -1,11 +1,13 @@
 """What a turn is executed with: plain frozen values, read in the opening transaction; no model instance leaves it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.agents.settings import AgentSettings, ConsolidationSettings
+from gateway.agents.settings import AgentSettings, ConsolidationSettings, Price
+from gateway.limits.allowances import NO_ALLOWANCE, Allowance
 from memories.book_views import BookState
 
 _OFF = ConsolidationSettings()
@@ -20,6 +22,7 @@ class AgentConfig:
     version: int
     settings: AgentSettings
     consolidation: ConsolidationSettings = _OFF
+    prices: Mapping[str, Price] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,10 @@ class TurnContext:
     started_at: datetime
     # What an earlier part of this run said and noted before it waited for the client's tools.
     resumed_text: str = ""
+    resumed_reasoning: str = ""
     resumed_usage: dict[str, Any] = field(default_factory=dict)
     resumed_recalled: list[dict[str, Any]] = field(default_factory=list)
     resumed_trace: dict[str, Any] = field(default_factory=dict)
+    allowance: Allowance = NO_ALLOWANCE  # the key that asked, and its place among the answers under way
+    joined: bool = False  # the run is another request's: this one waits for its answer
     injected: dict[str, Any] | None = None  # what that part was given from memory: the rest is given the same

@@ -15,6 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from gateway.command_syntax import is_command
+from gateway.models import Run
 
 Message = dict[str, Any]
 COMMANDS_ONLY = "command:"
@@ -34,6 +35,10 @@ class Conversation:
     unanswered_user_key: str
     last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
     turns_before: int  # n - 1
+
+    def is_of(self, run: Run) -> bool:
+        """Return True if a run was opened for this conversation."""
+        return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)
 
 
 def digest(*parts: str) -> str:
@@ -125,6 +130,18 @@ def canonical(messages: Sequence[Message]) -> list[tuple[str, list[str]]]:
     if found and found[0][0] == "assistant":
         found.insert(0, ("user", [""]))
     return found
+
+
+def stages(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> tuple[list[str], list[str], dict[str, str]]:
+    """Return every history_hash of a resent conversation from history_hash(0) on, the keys of its pairs, and how a run
+    that began with the same message is looked up."""
+    turns = canonical(messages)
+    hashes, pairs = [first_history_hash(owner_id, agent_name)], []
+    texts = ["".join(said) for _, said in turns]
+    for user, answer in zip(texts[::2], texts[1::2], strict=False):
+        hashes.append(next_history_hash(hashes[-1], user, answer))
+        pairs.append(pair_key(user, answer))
+    return hashes, pairs, {"history_hash_before": hashes[0], "user_key": digest(texts[0] if texts else "")}
 
 
 def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Message]) -> Conversation:

@@ -1,5 +1,7 @@
 """Opening a run in a session that the caller named: the native API and the chat, whose transcript is kept here."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -22,13 +24,12 @@ from gateway.runs.rows import (
     title_of,
     turn_context,
 )
-from gateway.runs.window import as_openai, window_rows
+from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import Conflict, InvalidRequest, NotFound
 
 
-@transaction.atomic
 def open_native(
     caller: Caller,
     *,
@@ -42,44 +43,47 @@ def open_native(
     `keep_attached`, with what was attached to that. Runs that wait for results of a client's tools end without them.
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
-    session = session_lock(caller, session_id)
-    require_active(session)
-    waiting = release_lapsed(session)
-    replaced = _replaced_run(session, replaces)
-    for run in waiting:
-        end_waiting(run, session, [], stands=run.pk != replaces)
-    said = {"role": "user", "content": _said(content, replaced, keep_attached=keep_attached)}
-    summary, rows = window_rows(session, before=replaced)
-    transcript = tuple(as_openai(row) for row in rows)
-    turns_before = fingerprint.read_conversation(caller.owner_id, session.agent.name, [*transcript, said])
-    run = run_insert(
-        caller,
-        session,
-        turn=replaced.turn if replaced else session.turns + 1,
-        counted=is_new_turn(replaced),
-        conversation=turns_before,
-        temporary=session.temporary or not caller.remembers,
-        request_id=request_id,
-    )
-    if replaced:
-        supersede(session, replaced)
-    message = messages_insert(session, run.pk, [said])[-1]
-    if not session.title:
-        session.title = title_of(first_text(message.parts or ()) or message.text)
-    session_touch(session)
-    return turn_context(
-        session,
-        run,
-        messages=(*transcript, said),
-        message_seqs=(*(row.seq for row in rows), message.seq),
-        summary=summary,
-        user=message,
-        user_canonical=turns_before.user,
-        history_hash_before=turns_before.history_hash_before,
-    )
+    as_given = None if content is None else fingerprint.canonical_content(content)  # of megabytes: before the lock
+    with transaction.atomic():
+        session = _session_free(caller, session_id)
+        waiting = release_lapsed(session)
+        replaced = _replaced_run(session, replaces)
+        for run in waiting:
+            end_waiting(run, session, [], stands=run.pk != replaces)
+        said = {"role": "user", "content": _said(content, replaced, keep_attached=keep_attached)}
+        canonical = as_given
+        if canonical is None or said["content"] is not content:
+            canonical = fingerprint.canonical_content(said["content"])
+        summary, rows = window_rows(session, before=replaced)
+        run = run_insert(
+            caller,
+            session,
+            turn=replaced.turn if replaced else session.turns + 1,
+            counted=is_new_turn(replaced),
+            replaces=replaced,
+            history_hash_before=_history_hash(session, replaced, rows),
+            user_key=fingerprint.digest(canonical),
+            temporary=session.temporary or not caller.remembers,
+            request_id=request_id,
+        )
+        if replaced:
+            supersede(session, replaced)
+        message = messages_insert(session, run.pk, [said])[-1]
+        if not session.title:
+            session.title = title_of(first_text(message.parts or ()) or message.text)
+        session_touch(session)
+        context = turn_context(
+            session,
+            run,
+            message_seqs=(*(row.seq for row in rows), message.seq),
+            summary=summary,
+            user=message,
+            user_canonical=canonical,
+        )
+    parts_read(rows)
+    return replace(context, messages=(*map(as_openai, rows), said))
 
 
-@transaction.atomic
 def open_answered(
     caller: Caller, *, session_id: UUID | None, run_id: UUID | None, results: list[dict[str, Any]]
 ) -> TurnContext:
@@ -87,32 +91,47 @@ def open_answered(
 
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized, InvalidRequest for results of other calls, and Conflict
     for a run that does not wait."""
+    with transaction.atomic():
+        session = _session_free(caller, session_id)
+        release_lapsed(session)
+        run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first() if run_id else None
+        if run is None:
+            raise NotFound("There is no such turn in this session.")
+        if run.superseded or not reopen(run):
+            raise Conflict("This turn does not wait for results of tools.", state=run.state)
+        stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+        waited_for = {call["id"] for call in unanswered_calls(stored)}
+        if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
+            raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
+        messages_insert(session, run.pk, missing_results(stored, results))
+        session_touch(session)
+        summary, rows = window_rows(session)
+        user = next(row for row in stored if row.role == Message.Role.USER)
+        context = turn_context(
+            session,
+            run,
+            message_seqs=tuple(row.seq for row in rows),
+            summary=summary,
+            user=user,
+            user_canonical=fingerprint.canonical_content(user.parts or user.text),
+        )
+    parts_read(rows)
+    return replace(context, messages=tuple(map(as_openai, rows)))
+
+
+def _session_free(caller: Caller, session_id: UUID | None) -> Session:
+    """Return the session, locked, if turns can be taken in it. Raises NotFound, SessionEnded, Unauthorized."""
     session = session_lock(caller, session_id)
     require_active(session)
-    release_lapsed(session)
-    run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first() if run_id else None
-    if run is None:
-        raise NotFound("There is no such turn in this session.")
-    if run.superseded or not reopen(run):
-        raise Conflict("This turn does not wait for results of tools.", state=run.state)
-    stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
-    waited_for = {call["id"] for call in unanswered_calls(stored)}
-    if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
-        raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
-    messages_insert(session, run.pk, missing_results(stored, results))
-    session_touch(session)
-    summary, rows = window_rows(session)
-    user = next(row for row in stored if row.role == Message.Role.USER)
-    return turn_context(
-        session,
-        run,
-        messages=tuple(as_openai(row) for row in rows),
-        message_seqs=tuple(row.seq for row in rows),
-        summary=summary,
-        user=user,
-        user_canonical=fingerprint.canonical_content(user.parts or user.text),
-        history_hash_before=run.history_hash_before,
-    )
+    return session
+
+
+def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message]) -> str:
+    """Return what identifies the conversation before a new turn: as the run before it left it."""
+    if replaced:
+        return replaced.history_hash_before
+    left = next((row.history_hash for row in reversed(rows) if row.history_hash), "")  # type: ignore[attr-defined]
+    return left or fingerprint.first_history_hash(session.owner_id, session.agent.name)
 
 
 def _said(content: str | list[dict[str, Any]] | None, replaced: Run | None, *, keep_attached: bool) -> Any:

@@ -14,13 +14,14 @@ from django.db.models import Q
 
 from gateway.errors import PreviousResponseNotFound, SessionBusy
 from gateway.models import Message, Run
+from gateway.runs.branches import way_to
+from gateway.runs.call_ids import call_prefix
 from gateway.runs.context import TurnContext
 from gateway.runs.window import as_openai
 from memories.caller import Caller
 from memories.errors import NotFound
 
 _ID = re.compile(r"resp_([0-9a-f-]{32,36})(?:_(\d{1,4}))?")
-_CLIENT_CALL = re.compile(r"call_[0-9a-f]{32}_\d+")
 # Messages before a response that are read: its model's context is shorter.
 MOST_ROWS = 2_000
 _SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS)
@@ -58,19 +59,9 @@ def read_id(given: str) -> tuple[UUID, int] | None:
         return None
 
 
-def client_call_prefix(run_id: UUID) -> str:
-    """Return what the ids of a run's calls of the client's tools begin with."""
-    return f"call_{run_id.hex}_"
-
-
-def is_client_call(call_id: str) -> bool:
-    """Return True if an id is one that a call of a client's tool was given here."""
-    return _CLIENT_CALL.fullmatch(call_id) is not None
-
-
 def part_of(context: TurnContext) -> int:
     """Return the number of the part of its run that is executed."""
-    prefix = client_call_prefix(context.run_id)
+    prefix = call_prefix(context.run_id)
     calls = (message.get("tool_calls") or () for message in context.messages if message["role"] == "assistant")
     return sum(any(str(call.get("id", "")).startswith(prefix) for call in made) for made in calls)
 
@@ -85,7 +76,9 @@ def response_keep(context: TurnContext, kept: dict[str, Any]) -> None:
 def run_of(caller: Caller, given: str, *, stored: bool = True) -> tuple[Run, int]:
     """Return run and part of a response of the owner; with `stored` only of one that was stored. Raises NotFound."""
     named = read_id(given)
-    rows = caller.limits.filter(Run.objects.filter(owner_id=caller.owner_id), agent="session__agent__name")
+    rows = caller.limits.filter(
+        Run.objects.filter(owner_id=caller.owner_id, session__deleted_at=None), agent="session__agent__name"
+    )
     run = rows.select_related("session__agent").filter(pk=named[0]).first() if named else None
     if named is None or run is None or (stored and str(named[1]) not in (run.responses or {})):
         raise NotFound("There is no such response. It was not stored, or has been deleted.", param="response_id")
@@ -126,7 +119,9 @@ def parts_of(run: Run) -> list[Part]:
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
     """Yield the stored responses of those of these runs that are the owner's, with run and number."""
-    rows = caller.limits.filter(Run.objects.filter(owner_id=caller.owner_id), agent="session__agent__name")
+    rows = caller.limits.filter(
+        Run.objects.filter(owner_id=caller.owner_id, session__deleted_at=None), agent="session__agent__name"
+    )
     kept = dict(rows.filter(pk__in=run_ids, responses__isnull=False).values_list("pk", "responses"))
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=kept).order_by("run_id", "seq")
     for run_id, of_run in groupby(messages, key=lambda row: row.run_id):
@@ -136,7 +131,7 @@ def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UU
 
 
 def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
-    parts, prefix = [Part()], client_call_prefix(run_id)
+    parts, prefix = [Part()], call_prefix(run_id)
     for row in rows:
         is_given = row.role == Message.Role.USER or row.tool_call_id.startswith(prefix)
         if is_given and parts[-1].said:
@@ -146,13 +141,11 @@ def _parts(run_id: UUID, rows: Iterable[Message]) -> list[Part]:
 
 
 def _before(run: Run, seq: int) -> list[Message]:
-    """Return what was said before a run. A run that was replaced stands after those that were not at that time."""
+    """Return what was said before a run, on its branch."""
     rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, seq__lt=seq)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if run.superseded:
-        earlier = Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id, pk__lt=run.pk)
-        by_turn = dict(earlier.filter(turn__lt=run.turn).order_by("pk").values_list("turn", "pk"))
-        rows = rows.filter(Q(run=None) | Q(run_id__in=by_turn.values()))
+        rows = rows.filter(Q(run=None) | Q(run_id__in=way_to(run)))
     else:
         rows = rows.exclude(run__superseded=True)
     newest = list(reversed(rows.order_by("-seq")[:MOST_ROWS]))

@@ -4,17 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Exists
+from django.db.models import Exists, Subquery
 from django.utils import timezone
 
-from gateway.agents.configuration import consolidation_settings_of
+from gateway.agents.configuration import consolidation_settings_of, prices_of
 from gateway.agents.rows import KEY_REVOKED, agent_settings
 from gateway.keys import valid_keys
-from gateway.models import Message, Run, Session
+from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import AgentConfig, SystemContent, TurnContext
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
+from gateway.runs.session_rows import from_run, shown_runs
+from gateway.runs.wrappers import own_words
 from gateway.upstream.kept import kept_of
 from memories.book_views import BookState
 from memories.books import book_state
@@ -23,9 +25,31 @@ from memories.database import only_row
 from memories.errors import NotFound, Unauthorized
 from memories.ids import uuid7
 from memories.models import ThreadRecord
+from memories.statements import Insert, Select, UpdateRow, given
 
 TITLE_CHARS = 60
 MAX_CALL_ID = 128
+
+_INSERT_RUN: Insert[Run] = Insert(Run)
+# The run that a new one follows is looked up by the database as it inserts.
+_INSERT_NEXT_RUN: Insert[Run] = Insert(
+    Run,
+    lambda: {
+        "follows": Subquery(
+            Run.objects.filter(**given(Run, "owner", "session"), superseded=False).order_by("-id").values("pk")[:1]
+        )
+    },
+)
+_INSERT_MESSAGES: Insert[Message] = Insert(Message)
+_INSERT_SESSION: Insert[Session] = Insert(Session)
+_TOUCH = UpdateRow(Session, "title", "turns", "message_seq", "reviewed_through", "last_active_at")
+_NEWEST_RECORD = Select(
+    lambda: (
+        ThreadRecord.objects.filter(**given(ThreadRecord, "owner_id", "session_id"), cleared_at=None)
+        .order_by("-id")
+        .values_list("id")[:1]
+    )
+)
 
 
 def session_lock(caller: Caller, session_id: UUID | None) -> Session:
@@ -48,28 +72,39 @@ def run_insert(
     *,
     turn: int,
     counted: bool,
-    conversation: fingerprint.Conversation,
+    replaces: Run | None,
+    history_hash_before: str,
+    user_key: str,
     temporary: bool,
     request_id: str,
     idempotency_key: str = "",
     responses: dict[str, Any] | None = None,
+    trace: dict[str, Any] | None = None,
 ) -> Run:
-    """Return a running run of the session, with a lease of its own."""
-    return Run.objects.create(
+    """Return a running run of the session, with a lease of its own. It follows the run that the one it replaces
+    follows, else the last one of the branch that is shown, which the database looks up as it inserts."""
+    run = Run(
         owner_id=caller.owner_id,
         session=session,
+        follows=replaces.follows if replaces else None,
         turn=turn,
         counted=counted,
         temporary=temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
         holder=this_process(),
-        history_hash_before=conversation.history_hash_before,
-        user_key=conversation.user_key,
+        history_hash_before=history_hash_before,
+        user_key=user_key,
         request_id=request_id,
         idempotency_key=idempotency_key,
         responses=responses,
+        trace=trace or {},
     )
+    if replaces:
+        _INSERT_RUN.execute([run])
+    else:
+        _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
+    return run
 
 
 def messages_insert(
@@ -97,7 +132,8 @@ def messages_insert(
                 kept=kept.as_json() if called and (kept := kept_of(message)) else None,
             )
         )
-    return Message.objects.bulk_create(rows)
+    _INSERT_MESSAGES.execute(rows)
+    return rows
 
 
 def is_new_turn(replaced: Run | None) -> bool:
@@ -107,21 +143,23 @@ def is_new_turn(replaced: Run | None) -> bool:
 
 
 def supersede(session: Session, replaced: Run) -> None:
-    """A regenerated or edited turn, and what followed it, leave the conversation; they stay readable."""
-    later = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False, turn__gte=replaced.turn)
-    later.exclude(state=Run.State.RUNNING).update(superseded=True)
+    """A regenerated or edited turn, and what followed it, leave the branch that is shown; they stay readable."""
+    shown_runs(session).filter(from_run(replaced)).exclude(state=Run.State.RUNNING).update(superseded=True)
     session.turns = replaced.turn - 1
 
 
 def session_touch(session: Session) -> None:
-    """Store the session, active now."""
+    """Store the session, active now: a new one whole, of another what opening a run and storing messages changes."""
     session.last_active_at = timezone.now()
-    session.save()
+    if session._state.adding:
+        _INSERT_SESSION.execute([session])
+    else:
+        _TOUCH.execute(session)
 
 
 def title_of(content: str) -> str:
-    """Return a first title: the beginning of the first message."""
-    words = fingerprint.fold(content)
+    """Return a first title: the beginning of the first message, of the person's own words if it has any."""
+    words = fingerprint.fold(own_words(content)) or fingerprint.fold(content)
     return words if len(words) <= TITLE_CHARS else words[: TITLE_CHARS - 1].rsplit(" ", 1)[0] + "…"
 
 
@@ -129,20 +167,23 @@ def turn_context(
     session: Session,
     run: Run,
     *,
-    messages: tuple[dict[str, Any], ...],
     user: Message,
     user_canonical: str,
-    history_hash_before: str,
+    messages: tuple[dict[str, Any], ...] = (),
     client_system: SystemContent = "",
     message_seqs: tuple[int, ...] = (),
     summary: str = "",
+    agent: Agent | None = None,
 ) -> TurnContext:
-    """Return what a turn is executed with, read in the transaction that opened its run."""
-    agent = session.agent
+    """Return what a turn is executed with, read in the transaction that opened its run; `agent` is another than the
+    session's, for the rest of this run."""
+    agent = agent or session.agent
     checked = agent_settings(agent)
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     injected = _still_given(run, book)
-    if injected is not None:  # settings that changed while the run waited hold from its session's next run on
+    if (
+        injected is not None and agent == session.agent
+    ):  # settings that changed while the run waited hold from its session's next run on
         checked = checked.model_copy(update={name: injected[name] for name in ("instructions", "recall_role")})
     remembers = book is not None and checked.inject_memories and session.turns
     assert run.lease_token is not None
@@ -155,7 +196,11 @@ def turn_context(
         counted=run.counted,
         temporary=run.temporary,
         agent=AgentConfig(
-            name=agent.name, version=agent.version, settings=checked, consolidation=consolidation_settings_of(agent)
+            name=agent.name,
+            version=agent.version,
+            settings=checked,
+            consolidation=consolidation_settings_of(agent),
+            prices=prices_of(agent),
         ),
         book=book,
         messages=messages,
@@ -167,10 +212,11 @@ def turn_context(
         user_canonical=user_canonical,
         user_seq=user.seq,
         newest_record=_newest_record(session) if remembers else None,
-        history_hash_before=history_hash_before,
+        history_hash_before=run.history_hash_before,
         request_id=run.request_id,
         started_at=run.started_at,
         resumed_text=run.text,
+        resumed_reasoning=run.reasoning,
         resumed_usage=run.usage,
         resumed_recalled=run.recalled,
         resumed_trace=run.trace,
@@ -187,5 +233,5 @@ def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:
 
 
 def _newest_record(session: Session) -> UUID | None:
-    records = ThreadRecord.objects.filter(owner_id=session.owner_id, session_id=session.pk, cleared_at=None)
-    return records.order_by("-id").values_list("id", flat=True).first()
+    row = _NEWEST_RECORD.row(owner_id=session.owner_id, session_id=session.pk)
+    return row[0] if row else None

@@ -2,22 +2,28 @@
 (gateway.runs.resolve) and opens the run in it, or takes up the run that waits for the tool results it brings."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.utils import timezone
 
 from gateway.agents.rows import agent_find
 from gateway.errors import SessionBusy
 from gateway.models import Message
 from gateway.runs import fingerprint
+from gateway.runs.candidates import Finding
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
 from gateway.runs.closing import end_waiting
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
+from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.resolve import SessionMatch, V1Request, goes_on_from, new_session_match, session_match
+from gateway.runs.requested import Rule, SessionMatch, V1Request, new_session_match
+from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from gateway.runs.wrappers import own_words
 from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
 from memories.errors import InvalidRequest
@@ -33,39 +39,50 @@ def open_v1(
     *,
     fork_if_busy: bool = False,
     conversation: fingerprint.Conversation | None = None,
+    finding: Finding | None = None,
 ) -> TurnContext:
     """Open a run for a request that carries its whole context; `conversation` is what identifies it, if it was read
-    already.
+    already, and `finding` what `find_session` returned for it.
 
-    Raises ModelNotFound, Unauthorized, InvalidRequest, SessionEnded; SessionBusy while another run of the session is
-    open, unless `fork_if_busy`: then the conversation goes on in a new session that remembers its parent."""
+    Raises SessionUnknown where it takes a finding, or a newer one, to tell which session it is; ModelNotFound,
+    Unauthorized, InvalidRequest, SessionEnded; SameTurnRunning while the same request is answered; SessionBusy while
+    another run of the session is open, unless `fork_if_busy`: then the conversation goes on in a new session that
+    remembers its parent."""
     conversation = conversation or fingerprint.read_conversation(caller.owner_id, request.agent, request.messages)
     try:
-        return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
     except IntegrityError:
         # Another request made the session of that name, or opened a run in it, between our look and our insert.
-        return _open(caller, request, conversation, fork_if_busy=fork_if_busy)
+        return _open(caller, request, conversation, finding, fork_if_busy=fork_if_busy)
 
 
 @transaction.atomic
 def _open(
-    caller: Caller, request: V1Request, conversation: fingerprint.Conversation, *, fork_if_busy: bool
+    caller: Caller,
+    request: V1Request,
+    conversation: fingerprint.Conversation,
+    finding: Finding | None,
+    *,
+    fork_if_busy: bool,
 ) -> TurnContext:
-    run_id = named_run_id(request.messages)
-    if run_id and (taken_up := open_continued(caller, run_id, request.messages, request.client_system)):
+    messages, beside = split_beside(request.messages)
+    run_id = named_run_id(messages)
+    taken_up = run_id and open_continued(caller, run_id, request.agent, messages, request.client_system)
+    if taken_up:
         if request.response is not None:
             response_keep(taken_up, request.response)
-        return taken_up
+        return replace(taken_up, messages=(*taken_up.messages, *beside))
     agent = agent_find(caller, request.agent)
     if not any(message.get("role") == "user" for message in request.messages):
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    match = session_match(caller, agent, request, conversation, run_id)
+    match = session_match(caller, agent, request, conversation, run_id, finding)
+    require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = new_session_match(caller, agent, request, parent=match.session.pk), []
+        match, waiting = new_session_match(caller, agent, request, rule=Rule.BUSY, parent=match.session.pk), []
     for run in waiting:
         # The client goes on without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
@@ -84,11 +101,14 @@ def _open_in(
         session,
         turn=regenerates.turn if regenerates else session.turns + 1,
         counted=is_new_turn(regenerates),
-        conversation=conversation,
+        replaces=regenerates,
+        history_hash_before=conversation.history_hash_before,
+        user_key=conversation.user_key,
         temporary=session.temporary or request.temporary,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
         responses=None if request.response is None else {"0": request.response},
+        trace={"session": match.as_trace()},
     )
     if regenerates:
         supersede(session, regenerates)
@@ -108,8 +128,22 @@ def _open_in(
         client_system=request.client_system,
         user=stored[-1],
         user_canonical=conversation.user,
-        history_hash_before=conversation.history_hash_before,
     )
+
+
+def split_beside(messages: Sequence[dict[str, Any]]) -> tuple[Sequence[dict[str, Any]], Sequence[dict[str, Any]]]:
+    """Return the messages without those behind the last results of tools that only the client wrote (the state of an
+    editor, a reminder), and these. With words of the person among them they are a new turn: nothing is taken off."""
+    end = len(messages)
+    while end and messages[end - 1].get("role") == "user" and _is_clients_own(messages[end - 1].get("content")):
+        end -= 1
+    if not end or end == len(messages) or messages[end - 1].get("role") != "tool":
+        return messages, ()
+    return messages[:end], messages[end:]
+
+
+def _is_clients_own(content: Any) -> bool:
+    return _is_text(content) and not own_words(fingerprint.text_of(content))
 
 
 def split_system(messages: Sequence[dict[str, Any]]) -> tuple[SystemContent, tuple[dict[str, Any], ...]]:

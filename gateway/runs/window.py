@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from django.db.models import BooleanField, ExpressionWrapper, Q
+from django.db.models import BooleanField, Exists, ExpressionWrapper, F, OuterRef, Q
 
 from gateway.models import Compaction, Message, Run, Session
+from gateway.runs.session_rows import from_run
 from gateway.upstream.kept import Kept, with_kept
 from prompts.conversation import ATTACHED_BEFORE
 
@@ -20,33 +21,38 @@ _HAS_PARTS = ExpressionWrapper(Q(parts__isnull=False), output_field=BooleanField
 
 def window_rows(session: Session, *, before: Run | None = None) -> tuple[str, list[Message]]:
     """Return what a native request is built from: the summary of compacted turns, and the messages after them, oldest
-    first. Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too."""
+    first. Turns that failed, were replaced, or start at the one that is being replaced are left out; commands too.
+
+    Each comes with the `history_hash` that its run left, and without content parts, which `parts_read` reads."""
     rows = Message.objects.filter(owner_id=session.owner_id, session=session).exclude(run__superseded=True)
     rows = rows.exclude(kind=Message.Kind.COMMAND).exclude(run__state=Run.State.FAILED)
     if before is not None:
-        rows = rows.exclude(run__turn__gte=before.turn)
+        rows = rows.exclude(from_run(before, "run__"))
     summary = ""
     if session.compaction_epoch and (latest := _latest_compaction(session, before=before)):
         summary, rows = latest.summary, rows.filter(seq__gt=latest.up_to)
-    found = rows.defer("parts").annotate(has_parts=_HAS_PARTS).order_by("-seq")[:WINDOW_ROWS]
+    found = (
+        rows.defer("parts")
+        .annotate(has_parts=_HAS_PARTS, history_hash=F("run__history_hash_after"))
+        .order_by("-seq")[:WINDOW_ROWS]
+    )
     newest: list[Message] = [*reversed(found)]
-    _read_parts(newest)
     first = next((index for index, row in enumerate(newest) if row.role == Message.Role.USER), len(newest))
     return summary, newest[first:]
 
 
-def _read_parts(rows: Sequence[Message]) -> None:
-    """Give the rows their content parts, which were not read with them; older ones keep their words only."""
+def parts_read(rows: Sequence[Message]) -> None:
+    """Give the rows of a window their content parts; older ones keep their words only. May read megabytes, so it is
+    called after the transaction of a turn: messages never change."""
     holding = [row for row in rows if row.has_parts]  # type: ignore[attr-defined]
     found: dict[Any, Any] = {}
-    if holding:
-        wanted = Message.objects.filter(pk__in=[row.pk for row in holding[-ATTACHED_MESSAGES:]]).order_by("-seq")
-        left = ATTACHED_CHARACTERS
-        for key, parts in wanted.values_list("pk", "parts").iterator(chunk_size=1):
-            left -= _length(parts)
-            if left < 0:
-                break
-            found[key] = parts
+    left = ATTACHED_CHARACTERS
+    for row in reversed(holding[-ATTACHED_MESSAGES:]):  # one at a time: SQLite would read all of them to sort them
+        parts = Message.objects.filter(pk=row.pk).values_list("parts", flat=True).first()
+        left -= _length(parts)
+        if left < 0:
+            break
+        found[row.pk] = parts
     for row in rows:
         row.parts = found.get(row.pk)
     for row in holding:
@@ -62,7 +68,9 @@ def _length(value: Any) -> int:
 
 
 def _latest_compaction(session: Session, *, before: Run | None) -> Compaction | None:
-    made = Compaction.objects.filter(owner_id=session.owner_id, session=session)
+    # One that tells of another branch does not count: the runs up to its last message are those of this one, or not.
+    last = Message.objects.filter(session=session, seq=OuterRef("up_to"), run__superseded=True)
+    made = Compaction.objects.filter(~Exists(last), owner_id=session.owner_id, session=session)
     if before is not None:  # a summary that tells of the turn being replaced has left the conversation with it
         first_seq = Message.objects.filter(run=before).order_by("seq").values_list("seq", flat=True).first()
         made = made.filter(up_to__lt=first_seq or 0)

@@ -19,6 +19,11 @@ _FAULTS = frozenset({400, 401, 402, 403, 404, 413, 422, 429})
 _FAULTY_CODES = frozenset({"context_length_exceeded", "content_filter"})
 _NO_CREDIT = frozenset({"insufficient_quota", "credit_balance_exhausted"})
 _KEY_HEADERS = ("authorization", "api-key", "x-api-key")
+KEY_REFUSED = "refused the gateway's key"
+UNKNOWN_MODEL = "does not know this model"
+NO_CREDIT_LEFT = "The model server says that its account has no credit left."
+NOT_REACHED = "The model server could not be reached."
+BROKE_OFF = "The model server broke off"
 NO_KEY = "none"
 """What the SDK is given for an upstream that has no key: no secret, and a word that refusals use."""
 
@@ -33,10 +38,10 @@ def domain_error(error: Exception) -> DomainError:
     if isinstance(error, openai.APITimeoutError | httpx2.TimeoutException) and not _is_lost(error):
         return UpstreamSilent("The model server took too long to answer.", limit="connect")
     if isinstance(error, openai.APIConnectionError):
-        return UpstreamUnreachable("The model server could not be reached.")
+        return UpstreamUnreachable(NOT_REACHED)
     if isinstance(error, ValueError | RecursionError):
         return UpstreamUnreachable("The model server gave an answer that is not JSON.")
-    return UpstreamUnreachable("The model server broke off in the middle of its answer.")
+    return UpstreamUnreachable(f"{BROKE_OFF} in the middle of its answer.")
 
 
 def refuses_to_stream(error: DomainError) -> bool:
@@ -73,7 +78,7 @@ def fault_in_answer(answer: Any, request: httpx2.Request) -> DomainError:
     if said.status in _FAULTS or said.code in _FAULTY_CODES:
         return _fault(said.status or 400, said)
     what = f": {said.message}" if said.message else "."
-    return UpstreamUnreachable(f"The model server broke off with an error{what}")
+    return UpstreamUnreachable(f"{BROKE_OFF} with an error{what}")
 
 
 def _refused(error: openai.APIStatusError) -> DomainError:
@@ -91,7 +96,7 @@ def _rest_of(headers: httpx2.Headers) -> str:
 
 def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainError:
     if said.code in _NO_CREDIT or status == 402:
-        return UpstreamRefused("The model server says that its account has no credit left.", status=status)
+        return UpstreamRefused(NO_CREDIT_LEFT, status=status)
     details = {"retry_after": retry_after[:32]} if retry_after else {}
     if status == 429:
         return RateLimited("The model server is asked too much at once. Try again later.", status=status, **details)
@@ -99,9 +104,9 @@ def _fault(status: int, said: SaidError, *, retry_after: str = "") -> DomainErro
         message = f"The model server refused the request: {said.message or 'it was not accepted'}"
         return RequestRefused(message, upstream_code=said.code, param=said.param, said=said.message, status=status)
     reason = {
-        401: "refused the gateway's key",
-        403: "refused the gateway's key",
-        404: "does not know this model",
+        401: KEY_REFUSED,
+        403: KEY_REFUSED,
+        404: UNKNOWN_MODEL,
     }.get(status, f"answered with an error ({status})")
     return UpstreamRefused(f"The model server {reason}.", status=status, **details)
 

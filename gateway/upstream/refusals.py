@@ -69,9 +69,16 @@ _SETS = (
 _OWN_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WITH_TOOLS = re.compile(r"\btools?\b|\bfunction call", re.IGNORECASE)
 _NOT_STREAMED = re.compile(r"\bnon-?stream|\bstream\s*=\s*`?false", re.IGNORECASE)
-_ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.…-]+['\"`]? with", re.IGNORECASE)
+_ONE_VALUE = re.compile(r"unsupported value|not support ['\"`]?[\w.…-]+['\"`]? with|^think value", re.IGNORECASE)
 _FIXED_VALUE = re.compile(r"only the default|only \S+ is (?:allowed|supported)", re.IGNORECASE)
 _PLAIN_VALUE = re.compile(r"[a-z0-9_.-]{1,32}")
+# How hard a model thinks is a wish, so that any of these values may be left out. Ollama refuses it without its name.
+_EFFORT = "reasoning_effort"
+_EFFORTS = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
+_NO_THINKING = re.compile(r"n[o']t support (?:thinking|reasoning)\b|^think value\b", re.IGNORECASE)
+_NOT_THE_VALUE = re.compile(
+    r"input should be|invalid value|must be one of|expected one of|unknown variant", re.IGNORECASE
+)
 _IDENTIFIERS = frozenset({"user", "safety_identifier", "prompt_cache_key"})  # whose values name somebody
 _HIDDEN = "…"
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool"})
@@ -91,6 +98,8 @@ def changes_for(
     wanted = _wanted_value(said, body)
     if wanted is not None and wanted not in tried:
         return [] if wanted.parameter in fixed else [wanted]
+    if (effort := _refused_effort(said, refusal.param or "", body)) is not None:
+        return [] if _EFFORT in fixed or effort in tried else [effort]
     if not _REFUSES.search(said) and not refusal.upstream_code.startswith(("unsupported_", "unknown_")):
         return []
     paths = list(dict.fromkeys(_refused(said, refusal.param or "", _Fields(body))))
@@ -143,6 +152,16 @@ def _literal(text: str) -> Any:
     return json.loads(text)
 
 
+def _refused_effort(said: str, param: str, body: Body) -> Change | None:
+    """Return the change for a refusal of one of the efforts that there are, by a server that knows fewer of them."""
+    value = body.get(_EFFORT)
+    if not isinstance(value, str) or value not in _EFFORTS:
+        return None
+    if not _NOT_THE_VALUE.search(said) or _EFFORT not in f"{param} {said}":
+        return None
+    return Change(Kind.DROP, _EFFORT, value, Condition.VALUE)
+
+
 class _Fields:
     """The names of a request's fields by where they stand, gathered once: a request may have very many messages."""
 
@@ -162,6 +181,9 @@ class _Fields:
 def _refused(said: str, param: str, fields: _Fields) -> Iterator[Path]:
     """Yield the paths of the request that a refusal is about."""
     said = _SUGGESTION.sub("", said)
+    if _NO_THINKING.search(said) and (_EFFORT,) in fields:
+        yield (_EFFORT,)
+        return
     named = _path(param, fields, said)
     if named is not None and named not in {("messages",), ("tools",)}:
         yield named

@@ -29,6 +29,7 @@ from gateway.upstream.answer import (
     is_finished,
     says_something,
 )
+from gateway.upstream.client import UpstreamClient
 from gateway.upstream.dialects import Dialect, dialect_of
 from gateway.upstream.error_body import is_error
 from gateway.upstream.faults import NO_KEY, WIRE_ERRORS, domain_error, fault_in_answer, refuses_to_stream
@@ -235,7 +236,7 @@ def _make_client(upstream: str) -> openai.AsyncOpenAI:
         raise RuntimeError("A test called a model server that is not on this machine.")
     timeout = _timeout(dialect_of(upstream))
     # No retries in the SDK: it would turn a time limit into a multiple of it. The caller decides about another try.
-    return openai.AsyncOpenAI(
+    return UpstreamClient(
         base_url=address["url"],
         api_key=address["key"] or NO_KEY,
         timeout=timeout,

@@ -31,6 +31,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     """Which account looked at or changed which object of which owner, and when."""
 
     list_display = ("when", "sentence", "address")
+    sortable_by = ("when",)
     list_filter = (AuditActorFilter, AuditOwnerFilter, choice_filter("action", Action), ("at", DayFilter))
     actions_list = ("export_lines",)
     fields = (
@@ -39,7 +40,7 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("when", "sentence")
 
-    @admin.display(description="When")
+    @admin.display(description="When", ordering="pk")
     def when(self, entry: AuditEntry) -> str:
         return moment(entry.at)
 

@@ -42,7 +42,7 @@ _LOOKS = {
     ("warn", "edit"): "left_alone",
     ("danger", "error"): "failed refused",
     ("danger", "timer_off"): "timed_out",
-    ("muted", "remove"): "empty known nothing_to_do nothing_to_save",
+    ("muted", "remove"): "empty joined known nothing_to_do nothing_to_save",
     ("muted", "block"): "cancelled passed rejected",
     ("muted", "undo"): "undone",
     ("muted", "timer_off"): "expired",

@@ -1,4 +1,4 @@
-"""What every page of the admin shares: no counting of tables, no delete or save that goes round a service."""
+"""What every page of the admin shares: no table is counted to its end, and no delete or save goes round a service."""
 
 from typing import Any, ClassVar, TypeVar
 
@@ -28,7 +28,8 @@ def staff_actor(request: HttpRequest) -> str:
 
 
 class DaybookAdmin(ModelAdmin):
-    """Lists newest first, by key: the one order that every table has an index for."""
+    """Lists newest first, by key: the one order that every table has an index for. `sortable_by` names other columns
+    that have one."""
 
     paginator = LookAheadPaginator
     show_full_result_count = False
@@ -50,6 +51,9 @@ class DaybookAdmin(ModelAdmin):
 
     class Media:
         js = ("admin/labels.js",)
+
+    def rows_read(self, rows: list[Any]) -> None:
+        """Add to the rows of a list's page what their columns need and a join cannot give. Called once a page."""
 
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return what a row's page shows beside its fields. Asked for after the permission was checked."""

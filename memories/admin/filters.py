@@ -9,8 +9,9 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter, TextFilter
 from unfold.utils import parse_date_str
 
+from memories.admin.actors import actors_named
 from memories.admin.badges import ORIGINS, STATES, TARGETS, memory_state_query
-from memories.ids import parse_uuid
+from memories.ids import first_id, parse_uuid
 
 
 class ChoiceFilter(DropdownFilter):
@@ -78,6 +79,16 @@ class DayFilter(RangeDateFilter):
         return timezone.make_aware(datetime.combine(day, time.min)) if day else None
 
 
+class MadeDayFilter(DayFilter):
+    """A filter by the day on which a row was made, for tables whose key is a UUIDv7: the newest rows are a stretch of
+    the key, so no older row is looked at."""
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        rows = super().queryset(request, queryset)
+        first = self._day("_from")
+        return rows.filter(pk__gte=first_id(first)) if first else rows
+
+
 class ExactTextFilter(TextFilter):
     """A typed value that the column `column` must equal."""
 
@@ -106,9 +117,15 @@ class CategoryFilter(ExactTextFilter):
 
 
 class ActorFilter(ExactTextFilter):
-    title = "actor (staff:1, user:2, model …)"
+    """Writes by an account, also as an administrator; or by an actor as it is stored."""
+
+    title = "account's name, model or system"
     parameter_name = "actor"
     column = "actor"
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = (self.value() or "").strip()
+        return queryset.filter(actor__in=actors_named(value)) if value else queryset
 
 
 class ChangeSetFilter(IdFilter):

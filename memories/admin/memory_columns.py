@@ -8,7 +8,7 @@ from django.utils.safestring import SafeString
 from memories.admin.badges import TARGETS, day, memory_badge, moment, origin_badge
 from memories.models import Memory
 
-_WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span>'
+_WORDS = '<span class="db-number">{}</span> <span class="db-words">{}</span><span class="db-under">{} {}</span>'
 
 
 class MemoryColumns:
@@ -16,14 +16,16 @@ class MemoryColumns:
 
     @admin.display(description="Memory")
     def words(self, memory: Memory) -> SafeString:
-        return format_html(_WORDS, memory.number, memory.content)
+        return format_html(
+            _WORDS, memory.number, memory.content, origin_badge(memory.write_origin), self.subject(memory)
+        )
 
     @admin.display(description="About")
     def about(self, memory: Memory) -> str:
         return TARGETS.get(memory.target, memory.target)
 
-    @admin.display(description="About")
     def subject(self, memory: Memory) -> str:
+        """Return what it is about, and its category."""
         return f"{self.about(memory)} · {memory.category}"
 
     @admin.display(description="Owner and book")
@@ -34,6 +36,10 @@ class MemoryColumns:
     def keyword_words(self, memory: Memory) -> str:
         return ", ".join(memory.keywords) or "–"
 
+    @admin.display(description="Metadata")
+    def metadata_words(self, memory: Memory) -> str:
+        return ", ".join(f"{key}: {value}" for key, value in sorted(memory.metadata.items())) or "–"
+
     @admin.display(description="Written by")
     def origin(self, memory: Memory) -> SafeString:
         return origin_badge(memory.write_origin)
@@ -42,18 +48,18 @@ class MemoryColumns:
     def state(self, memory: Memory) -> SafeString:
         return memory_badge(memory)
 
-    @admin.display(description="Last use")
+    @admin.display(description="Last recalled")
     def used(self, memory: Memory) -> str:
         times = "once" if memory.usage_count == 1 else f"{memory.usage_count} times"
-        return f"{moment(memory.last_used_at)} ({times})" if memory.last_used_at else "Not used yet"
+        return f"{moment(memory.last_used_at)} ({times})" if memory.last_used_at else "Not recalled yet"
 
-    @admin.display(description="Last use")
+    @admin.display(description="Last recalled", ordering="last_used_at")
     def last_use(self, memory: Memory) -> str:
         return f"{day(memory.last_used_at)}, {memory.usage_count} ×" if memory.last_used_at else "Not yet"
 
-    @admin.display(description="Changed")
-    def last_change(self, memory: Memory) -> str:
-        return day(memory.updated_at)
+    @admin.display(description="Written", ordering="pk")
+    def written(self, memory: Memory) -> str:
+        return day(memory.created_at)
 
     @admin.display(description="Changed")
     def changed(self, memory: Memory) -> str:

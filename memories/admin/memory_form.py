@@ -1,6 +1,7 @@
 """The form of a memory: exactly what the service takes. The service has the last word: what it refuses
 comes back as an error beside the field, and a secret is not shown again."""
 
+import json
 from typing import Any
 
 from django import forms
@@ -8,14 +9,23 @@ from unfold.widgets import UnfoldAdminExpandableTextareaWidget, UnfoldAdminSelec
 
 from memories.admin.badges import TARGETS
 from memories.admin.refusals import RefusableForm
-from memories.errors import BlockedByScan, DomainError, OverBudget, TooLarge
+from memories.errors import BlockedByScan, DomainError, InvalidRequest, OverBudget, TooLarge
+from memories.json_input import read_json
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
+from memories.metadata import clean_metadata
 from memories.models import Memory
 from memories.services import MemoryFields
 
+_METADATA_TEXT = 20_000
+"""Characters of metadata as JSON, however much of it is escaped."""
+
+
+def _as_json(metadata: dict[str, str]) -> str:
+    return json.dumps(metadata, ensure_ascii=False) if metadata else ""
+
 
 class MemoryForm(RefusableForm):
-    """Content, target, category, keywords, pin and expiry; `version` guards against lost updates."""
+    """Content, target, category, keywords, metadata, pin and expiry; `version` guards against lost updates."""
 
     content = forms.CharField(
         widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}),
@@ -28,17 +38,25 @@ class MemoryForm(RefusableForm):
         max_length=KEYWORDS_GIVEN * KEYWORD_LENGTH,
         help_text="Words that only the search reads, separated by commas.",
     )
+    metadata = forms.CharField(
+        required=False,
+        widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 2}),
+        max_length=_METADATA_TEXT,
+        help_text='Texts by key, as JSON: {"source": "crm"}. For programs; never sent to a model.',
+    )
     version = forms.IntegerField(required=False, widget=forms.HiddenInput)
 
     class Meta:
         model = Memory
-        fields = ("content", "target", "category", "keywords", "pinned", "expires_at", "book")
+        fields = ("content", "target", "category", "keywords", "metadata", "pinned", "expires_at", "book")
 
     def __init__(self, data: Any = None, *args: Any, **kwargs: Any) -> None:
         memory: Memory | None = kwargs.get("instance")
         initial = kwargs.setdefault("initial", {})
         if memory is not None and memory.pk and memory.number:
-            initial.update(keywords=", ".join(memory.keywords), version=memory.version)
+            initial.update(
+                keywords=", ".join(memory.keywords), metadata=_as_json(memory.metadata), version=memory.version
+            )
         if (
             data is not None
             and isinstance(self.refusal, BlockedByScan)
@@ -46,11 +64,20 @@ class MemoryForm(RefusableForm):
         ):
             data = data.copy()
             data["content"] = memory.content if memory is not None else ""
-            data["keywords"] = initial.get("keywords", "")
+            for name in ("keywords", "metadata"):
+                data[name] = initial.get(name, "")
         super().__init__(data, *args, **kwargs)
 
     def clean_keywords(self) -> list[str]:
         return [word.strip() for word in str(self.cleaned_data["keywords"]).split(",") if word.strip()]
+
+    def clean_metadata(self) -> dict[str, str]:
+        """Return the metadata that was typed; nothing is none."""
+        typed = str(self.cleaned_data["metadata"]).strip()
+        try:
+            return clean_metadata(read_json(typed, what="Metadata", repair=True) if typed else {})
+        except InvalidRequest as error:
+            raise forms.ValidationError(str(error)) from None
 
     def field_of(self, refusal: DomainError) -> str | None:
         about_words = isinstance(refusal, BlockedByScan | OverBudget | TooLarge)

@@ -48,7 +48,8 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         ObjectAction(verb="put_back", label="Restore this", permission="memories.change_memory"),
     )
     form = MemoryForm
-    list_display = ("words", "whose", "subject", "origin", "state", "last_use", "last_change")
+    list_display = ("words", "whose", "state", "last_use", "written")
+    sortable_by = ("last_use", "written")
     list_display_links = ("words",)
     list_select_related = ("owner__user", "book")
     list_filter = (
@@ -78,9 +79,10 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         "changed",
         "about",
         "keyword_words",
+        "metadata_words",
     )
-    _WORDS = ("content", ("target", "category"), "keywords", "pinned", "expires_at", "version")
-    _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "pinned", "expires_at")
+    _WORDS = ("content", ("target", "category"), "keywords", "metadata", "pinned", "expires_at", "version")
+    _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "metadata_words", "pinned", "expires_at")
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
     fieldsets = (
         (None, {"fields": _WORDS}),
@@ -176,9 +178,9 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         written = memory_restore(memory, revision, staff_source(staff_actor(request)))
         if written.changed:
             self.message_user(request, "Restored. The words that stood here stay in the history.", messages.SUCCESS)
-            action_record(request, Memory, "Put back an earlier state.", [memory])
+            action_record(request, Memory, "Restored an earlier state.", [memory])
         else:
-            self.message_user(request, "It is like that already.", messages.WARNING)
+            self.message_user(request, "It is already in this state.", messages.WARNING)
 
     def get_fieldsets(self, request: HttpRequest, obj: Memory | None = None) -> Any:
         if obj is None or self.has_change_permission(request, obj):

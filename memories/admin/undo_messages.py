@@ -9,27 +9,27 @@ from memories.changes import Undone
 
 
 def say_undone(page: Any, request: HttpRequest, undone: Undone) -> None:
-    """Show what was taken back, and what was left alone because it was changed since."""
+    """Show what was changed back, and what was left alone because it was changed since."""
     back = _counted("1 memory was", "memories were", undone.undone)
     back += _counted("1 document was", "documents were", undone.documents)
     for words in back:
-        page.message_user(request, f"Undone. {words} taken back.", messages.SUCCESS)
+        page.message_user(request, f"Undone. {words} changed back.", messages.SUCCESS)
     left = [*(f"memory {number}" for number in undone.skipped), *undone.documents_skipped]
     if left:
         page.message_user(request, f"Left alone, because it was changed since: {', '.join(left)}.", messages.WARNING)
     if not back and not left:
-        page.message_user(request, "There was nothing to take back.", messages.WARNING)
+        page.message_user(request, "There was nothing to undo.", messages.WARNING)
 
 
 def say_restored(page: Any, request: HttpRequest, undone: Undone) -> None:
     """Show what came back when an undo itself was undone."""
     for words in _counted("1 memory is as it was", "memories are as they were", undone.undone):
-        page.message_user(request, f"Put back. {words} before the undo.", messages.SUCCESS)
+        page.message_user(request, f"Restored. {words} before the undo.", messages.SUCCESS)
     if undone.skipped:
         left = ", ".join(f"memory {number}" for number in undone.skipped)
         page.message_user(request, f"Left alone, because it was changed since: {left}.", messages.WARNING)
     elif not undone.undone:
-        page.message_user(request, "There was nothing to put back.", messages.WARNING)
+        page.message_user(request, "There was nothing to restore.", messages.WARNING)
 
 
 def _counted(one: str, many: str, things: tuple[Any, ...]) -> list[str]:

@@ -17,7 +17,7 @@ from memories.models import Book
 from memories.pagination import page_json
 from memories.selectors import book_named
 from memories.services import book_get_or_create
-from memories.verdicts import scan_ahead
+from memories.verdicts import scan_document_ahead
 
 router = Router()
 
@@ -47,7 +47,7 @@ async def artifact_write(
     request: ApiRequest, name: str, path: str, body: ArtifactIn, response: HttpResponse
 ) -> dict[str, Any]:
     """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
-    await scan_ahead(clean_document(body.content), document=True)
+    await scan_document_ahead(clean_document(body.content))
     found = await in_thread(_put, request.auth, name, path, body.content, if_match(request))
     response["ETag"] = etag(found["version"])
     return found

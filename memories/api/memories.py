@@ -1,4 +1,5 @@
-"""/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back."""
+"""/api/memories, /api/changes, /api/notifications: what is remembered, its history, and taking changes back.
+The search is in memories.api.search."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -7,69 +8,58 @@ from uuid import UUID
 from django.conf import settings
 from django.db.models import Q
 from django.http import HttpResponse
-from ninja import Router, Schema, Status
-from pydantic import ConfigDict, Field
+from ninja import Router, Status
+from pydantic import Field
 
+from memories.api.bodies import METADATA_QUERY, Body
 from memories.api.forms import memory_json, revision_json
 from memories.batches import in_slices
-from memories.book_views import BookState
-from memories.caller import ApiRequest, Caller
+from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
 from memories.errors import Forbidden, InvalidRequest, NotFound
+from memories.filters import MemoryFilters, metadata_asked
 from memories.health import health_of_books
 from memories.ids import parse_uuid
 from memories.limits import AfterNumber, GivenKeywords, PageSize, QueryText, ShortText
+from memories.metadata import Metadata
 from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
-from memories.selectors import book_named, memory_get
+from memories.selectors import memory_get
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
-from memories.snapshot import snapshots
 from memories.verdicts import SHORT, scan_ahead, verdict_of
-from search.keywords import extract_keywords
 
 router = Router()
-MOST_HITS = 100
-
-
-class _Body(Schema):
-    model_config = ConfigDict(extra="forbid")
 
 
 # A content that is too long is answered 413 by clean_content, so its bound is only documented here.
 Content = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": settings.MAX_ENTRY})]
 
 
-class MemoryIn(_Body):
+class MemoryIn(Body):
     content: Content
     target: ShortText = "user"
     category: ShortText = "general"
     keywords: GivenKeywords = []
+    metadata: Metadata = {}
     book: ShortText | None = None
     pinned: bool = False
     expires_at: datetime | None = None
 
 
-class MemoryPatch(_Body):
+class MemoryPatch(Body):
     content: Content | None = None
     target: ShortText | None = None
     category: ShortText | None = None
     keywords: GivenKeywords | None = None
+    metadata: Metadata | None = Field(None, description="All of it: keys that are not given are removed.")
     pinned: bool | None = None
     expires_at: datetime | None = None
 
 
-class SearchIn(_Body):
-    query: QueryText
-    category: ShortText | None = None
-    book: ShortText | None = None
-    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
-    search: ShortText = "ranked"
-
-
-class RestoreIn(_Body):
+class RestoreIn(Body):
     revision: ShortText
 
 
@@ -78,13 +68,13 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     """Remember something. A repetition answers 200 with the memory that is there already."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
     _check(fields)
-    await scan_ahead(clean_content(body.content), clean_keywords(body.keywords))
+    await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     status, found = await in_thread(_add, request.auth, body.book, fields)
     response["ETag"] = etag(found["version"])
     return Status(status, found)
 
 
-@router.get("/memories")
+@router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
 async def memory_list(
     request: ApiRequest,
     book: ShortText | None = None,
@@ -93,18 +83,18 @@ async def memory_list(
     write_origin: ShortText | None = None,
     review: ShortText | None = None,
     q: QueryText | None = None,
+    created_after: datetime | None = None,
+    created_before: datetime | None = None,
     limit: PageSize = DEFAULT_LIMIT,
     after: ShortText | None = None,
 ) -> dict[str, Any]:
-    """Live memories, newest first."""
-    filters = {"book__name": book, "target": target, "category": category, "write_origin": write_origin}
-    return await in_read_thread(_list, request.auth, filters, review, q, limit, after)
-
-
-@router.post("/memories/search")
-async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
-    """Search what is remembered: best first, or with `match_all` in insertion order."""
-    return await in_read_thread(_search, request.auth, body)
+    """Live memories, newest first, of all books unless one is named. `metadata.<key>=` asks for a pair."""
+    wanted = MemoryFilters(
+        metadata=metadata_asked(request.GET), created_after=created_after, created_before=created_before
+    )
+    equal = {"target": target, "category": category, "write_origin": write_origin}
+    equal["book__name"] = None if book == ALL_BOOKS else book
+    return await in_read_thread(_list, request.auth, wanted, equal, review, q, limit, after)
 
 
 @router.get("/memories/health")
@@ -129,7 +119,7 @@ async def memory_patch(
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
     _check(fields)
-    if len(fields.content or "") > SHORT:
+    if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
     response["ETag"] = etag(found["version"])
@@ -218,7 +208,8 @@ def _get(caller: Caller, memory_id: str, *, deleted: bool = False) -> Memory:
 
 def _list(
     caller: Caller,
-    filters: dict[str, str | None],
+    wanted: MemoryFilters,
+    equal: dict[str, str | None],
     review: str | None,
     q: str | None,
     limit: int,
@@ -226,7 +217,7 @@ def _list(
 ) -> dict[str, Any]:
     rows = Memory.objects.select_related("book").filter(owner_id=caller.owner_id, deleted_at__isnull=True)
     rows = caller.limits.filter(rows, book="book__name")
-    rows = rows.filter(**{name: value for name, value in filters.items() if value})
+    rows = wanted.of(rows.filter(**{name: value for name, value in equal.items() if value}))
     if review:
         rows = rows.filter(review_id=parse_uuid(review))
     if q:
@@ -234,37 +225,12 @@ def _list(
     return list_json(rows, limit=limit, after=after, key="number", show=memory_json, parse=number)
 
 
-def _search(caller: Caller, body: SearchIn) -> dict[str, Any]:
-    if body.search not in {"ranked", "match_all"}:
-        raise InvalidRequest("search is ranked or match_all.", param="search")
-    book = book_named(caller.owner_id, caller.limits.book_name(body.book))
-    if book is None:
-        return page_json([])
-    view = snapshots.view(BookState.of(book))
-    hits = view.index.search(
-        body.query,
-        limit=body.limit,
-        keywords=extract_keywords(body.query),
-        strategy=body.search,
-        category=body.category,
-    )
-    rows = Memory.objects.select_related("book").filter(
-        owner_id=caller.owner_id, number__in=[hit.number for hit in hits]
-    )
-    by_number = {row.number: row for row in rows}
-    found = [
-        memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why}
-        for hit in hits
-        if hit.number in by_number
-    ]
-    return page_json(found)
-
-
 def _scan_patch(caller: Caller, memory_id: str, fields: MemoryFields) -> None:
     """Scan a memory as it will be, before the lock is taken for it."""
     memory = _get(caller, memory_id)
     changes = memory_changes(memory, fields)
-    verdict_of(changes.get("content", memory.content), changes.get("keywords", memory.keywords))
+    words = {name: changes.get(name, getattr(memory, name)) for name in ("content", "keywords", "metadata")}
+    verdict_of(words["content"], words["keywords"], words["metadata"])
 
 
 def _patch(caller: Caller, memory_id: str, fields: MemoryFields, version: int | None) -> dict[str, Any]:

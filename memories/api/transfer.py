@@ -1,18 +1,20 @@
 """/api/export, /api/import, and forgetting: all that is remembered, out, in and away."""
 
-from typing import Any
+from typing import Annotated, Any
 
 from django.conf import settings
 from django.http import HttpResponseBase
 from ninja import Router
+from pydantic import Field
 
 from memories.audit import Action, Actor, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
-from memories.errors import InvalidRequest
 from memories.forgetting import forget_slices
-from memories.importing import import_slices
+from memories.imports.files import Upload
+from memories.imports.formats import AUTO, FORMATS, IMPORT_TYPES
+from memories.imports.running import ImportRequest, import_slices
 from memories.limits import ShortText
 from memories.models import Owner
 from memories.portability import CONTENT_TYPE, download, export_lines
@@ -20,6 +22,9 @@ from memories.portability import CONTENT_TYPE, download, export_lines
 router = Router()
 # JSON Lines in the OpenAPI document.
 LINES: dict[str, Any] = {CONTENT_TYPE: {"schema": {"type": "string", "maxLength": settings.DAYBOOK_MAX_BODY}}}
+_BYTES = {"schema": {"type": "string", "format": "binary", "maxLength": settings.DAYBOOK_MAX_BODY}}
+FILES: dict[str, Any] = LINES | dict.fromkeys(IMPORT_TYPES, _BYTES)
+FormatName = Annotated[str, Field(max_length=20, json_schema_extra={"enum": [AUTO, *FORMATS]})]
 
 
 @router.get("/export", openapi_extra={"responses": {200: {"content": LINES}}})
@@ -33,17 +38,29 @@ async def export(request: ApiRequest, book: ShortText | None = None) -> HttpResp
     return download(export_lines(request.auth.owner_id, book=book), "daybook-export.jsonl")
 
 
-@router.post("/import", openapi_extra={"requestBody": {"content": LINES, "required": True}})
-async def import_(request: ApiRequest, preview: bool = False, book: ShortText | None = None) -> dict[str, Any]:
-    """Import JSON Lines (application/x-ndjson): our own export, or objects with a `content`. With `preview` nothing is
-    written."""
-    try:
-        text = request.body.decode()
-    except UnicodeDecodeError:
-        raise InvalidRequest("The body is not valid UTF-8. Nothing was imported.") from None
-    actor, limits = request.auth.actor, request.auth.limits
-    name = limits.book_name(book)
-    work = import_slices(request.auth.owner_id, text, actor=actor, book=name, preview=preview, limits=limits)
+@router.post("/import", openapi_extra={"requestBody": {"content": FILES, "required": True}})
+async def import_(
+    request: ApiRequest,
+    preview: bool = False,
+    book: ShortText | None = None,
+    format: FormatName = AUTO,
+    name: ShortText = "",
+    conversations: bool = True,
+) -> dict[str, Any]:
+    """Import memories and conversations: our own export or other JSON Lines, exports of ChatGPT, Claude, mem0, Open
+    WebUI and Letta as JSON or zip, Markdown or text. `format` is recognised unless it is named; the file's `name` helps
+    with that. `application/x-ndjson` means JSON Lines. With `preview` nothing is written, and `added` shows the first
+    new memories; `conversations=false` leaves them out."""
+    if format == AUTO and request.content_type == CONTENT_TYPE:
+        format = "jsonl"
+    wanted = ImportRequest(
+        upload=Upload.of(request.body, name),
+        format=format,
+        book=request.auth.limits.book_name(book),
+        conversations=conversations,
+        preview=preview,
+    )
+    work = import_slices(request.auth.owner_id, wanted, actor=request.auth.actor, limits=request.auth.limits)
     return (await in_slices(work)).as_json()
 
 

@@ -6,11 +6,13 @@ from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease
 from memories.models.entries import ChangeSet, Memory, MemoryVector, Revision, Target, WriteOrigin
 from memories.models.erasures import Erasure
+from memories.models.evidence import EVIDENCE_COLUMNS, Evidence, Evidenced, EvidenceKind
 from memories.models.invalidations import Invalidation
 from memories.models.owners import Book, BookLimits, Owner
 from memories.models.records import Notification, ScanDay, ScanRenewal, ThreadRecord
 
 __all__ = [
+    "EVIDENCE_COLUMNS",
     "AppendOnlyError",
     "Artifact",
     "ArtifactRevision",
@@ -21,6 +23,9 @@ __all__ = [
     "ChangeSet",
     "ClearCode",
     "Erasure",
+    "Evidence",
+    "EvidenceKind",
+    "Evidenced",
     "Invalidation",
     "Lease",
     "Memory",

@@ -1,10 +1,11 @@
 """Memories, and the append-only record of every change to them."""
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Func, Q
 from django.utils import timezone
 
 from memories.ids import uuid7
+from memories.models.evidence import Evidenced
 from memories.models.owners import Book, Owner
 
 
@@ -23,7 +24,16 @@ class WriteOrigin(models.TextChoices):
     SYSTEM = "system", "System"
 
 
-class Memory(models.Model):
+_LIVE = Q(deleted_at__isnull=True)
+
+
+def text_order() -> Func:
+    """Return what memories are sorted by when they are sorted by their text; its index has the same words, which are
+    no parameters, since SQLite finds an index of an expression only so."""
+    return Func("content", template="LOWER(SUBSTR(%(expressions)s, 1, 80))", output_field=models.TextField())
+
+
+class Memory(Evidenced):
     """One short entry of a book. `number` is its public id, small and per owner."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
@@ -36,6 +46,7 @@ class Memory(models.Model):
     content_key = models.CharField(max_length=64, editable=False, help_text="Hash of the normalised content.")
     keywords = models.JSONField(default=list, blank=True)
     keywords_for = models.CharField(max_length=64, blank=True, editable=False, help_text="Content they were asked for.")
+    metadata = models.JSONField(default=dict, blank=True, help_text="Texts by key, for programs; no model is given it.")
     write_origin = models.CharField(max_length=20, choices=WriteOrigin.choices)
     pinned = models.BooleanField(default=False)
     expires_at = models.DateTimeField(null=True, blank=True)
@@ -61,6 +72,11 @@ class Memory(models.Model):
             models.Index(fields=["owner", "book", "number"], condition=Q(deleted_at__isnull=True), name="memory_live"),
             models.Index(fields=["book", "content_key"], name="memory_same_content"),
             models.Index(fields=["owner", "session_id"], name="memory_of_session"),
+            models.Index(
+                fields=["owner", "evidence_session_id"],
+                condition=Q(evidence_session_id__isnull=False),
+                name="memory_evidence",
+            ),
             models.Index(fields=["book", "expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="memory_tombstone"),
             # The admin's filters, newest first: also over a million rows of all owners.
@@ -71,6 +87,19 @@ class Memory(models.Model):
             models.Index(fields=["write_origin", "-id"], name="memory_by_origin"),
             models.Index(fields=["last_used_at"], name="memory_by_last_use"),
             models.Index(fields=["created_at"], name="memory_by_creation"),
+            # The orders of the memories page.
+            models.Index(
+                fields=["owner", "book", "-updated_at", "-number"], condition=_LIVE, name="memory_last_changed"
+            ),
+            models.Index(
+                fields=["owner", "book", "-usage_count", "-number"], condition=_LIVE, name="memory_most_recalled"
+            ),
+            models.Index(F("owner"), F("book"), text_order(), F("number"), condition=_LIVE, name="memory_by_text"),
+            models.Index(
+                fields=["owner", "book", "-deleted_at", "-number"],
+                condition=Q(deleted_at__isnull=False),
+                name="memory_last_deleted",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -111,13 +140,14 @@ class ChangeSet(models.Model):
         indexes = [
             models.Index(fields=["owner", "run_id"], name="change_set_of_run"),
             models.Index(fields=["review_id"], condition=Q(review_id__isnull=False), name="change_set_of_review"),
+            models.Index(fields=["book", "-created_at"], condition=Q(kind="clear"), name="change_set_clear"),
         ]
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.pk}"
+        return f"Change set of {timezone.localtime(self.created_at):%-d %b %Y, %H:%M}"
 
 
-class Revision(models.Model):
+class Revision(Evidenced):
     """The append-only record of one change to one memory."""
 
     class Action(models.TextChoices):
@@ -145,6 +175,11 @@ class Revision(models.Model):
         constraints = [models.UniqueConstraint(fields=["memory", "version"], name="revision_once_per_version")]
         indexes = [
             models.Index(fields=["owner", "change_set"], name="revision_of_change_set"),
+            models.Index(
+                fields=["owner", "evidence_session_id"],
+                condition=Q(evidence_session_id__isnull=False),
+                name="revision_evidence",
+            ),
             # The admin's filters, newest first.
             models.Index(fields=["action", "-id"], name="revision_by_action"),
             models.Index(fields=["write_origin", "-id"], name="revision_by_origin"),
@@ -153,21 +188,25 @@ class Revision(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.action} {self.version}"
+        return f"Version {self.version}"
 
 
 class MemoryVector(models.Model):
-    """A memory's vector from the configured upstream embedding model, for the words it was made of."""
+    """A memory's vector from an upstream embedding model. While the model is being changed a memory has one of each."""
 
-    memory = models.OneToOneField(Memory, primary_key=True, on_delete=models.CASCADE, related_name="vector")
+    memory = models.ForeignKey(Memory, on_delete=models.CASCADE, related_name="vectors")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="memory_vectors")
     book = models.ForeignKey(Book, on_delete=models.CASCADE, related_name="memory_vectors")
     model = models.CharField(max_length=200)
-    content_key = models.CharField(max_length=64, help_text="Hash of the words it was made of.")
-    values = models.BinaryField(help_text="32-bit floats, little endian.")
+    content_key = models.CharField(max_length=64, help_text="Hash of the content it was made of.")
+    values = models.BinaryField(help_text="16-bit floats, little endian.")
 
     class Meta:
-        indexes = [models.Index(fields=["owner", "book"], name="vector_of_book")]
+        constraints = [models.UniqueConstraint(fields=["memory", "model"], name="one_vector_by_model")]
+        indexes = [
+            models.Index(fields=["owner", "book"], name="vectors_of_book"),
+            models.Index(fields=["owner", "model", "content_key"], name="vectors_of_text"),
+        ]
 
     def __str__(self) -> str:
         return self.model

@@ -1,11 +1,14 @@
 """What an import would change in memories that are here already: their words, compared. Reads only; how many lines are
-new, known or refused is the import's own report (memories.importing)."""
+new, known or refused is the import's own report (memories.imports.report)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from memories.batches import finish
 from memories.entry_rules import content_key
-from memories.import_lines import ImportLine, parse_lines
+from memories.imports.files import Upload
+from memories.imports.formats import found_in
+from memories.imports.found import Entry
 from memories.models import Memory
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
@@ -22,11 +25,12 @@ class Rewording:
     pieces: Sequence[Piece]
 
 
-def rewordings(viewer: Viewer, text: str, book: str) -> list[Rewording]:
+def rewordings(viewer: Viewer, upload: Upload, format: str, book: str) -> list[Rewording]:
     """Return the first lines that would change a memory's words, in the order of the file. Raises InvalidRequest,
     TooLarge."""
     found: list[Rewording] = []
-    for line, memory in _named(viewer, parse_lines(text, default_book=book)):
+    entries = finish(found_in(upload, format=format, book=book, with_conversations=False)).entries
+    for line, memory in _named(viewer, entries):
         words = line.fields.content or ""
         if content_key(words) != memory.content_key:
             found.append(Rewording(line=line.line, pieces=word_diff(memory.content, words.strip())))
@@ -35,7 +39,7 @@ def rewordings(viewer: Viewer, text: str, book: str) -> list[Rewording]:
     return found
 
 
-def _named(viewer: Viewer, lines: Sequence[ImportLine]) -> Iterator[tuple[ImportLine, Memory]]:
+def _named(viewer: Viewer, lines: Sequence[Entry]) -> Iterator[tuple[Entry, Memory]]:
     """Lines with the living memory that each names by number, in its own book."""
     numbered = [line for line in lines if line.number]
     for start in range(0, len(numbered), _AT_ONCE):

@@ -1,140 +1,186 @@
 """The list of the memories page: filters, ranked search, and one stretch of rows."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from urllib.parse import urlencode
+from dataclasses import dataclass
+from uuid import UUID
 
-from django.db.models import F, Q, QuerySet
-from django.http import QueryDict
-from django.utils import timezone
+from django.conf import settings
+from django.db.models import QuerySet
 
 from memories.book_views import BookState
-from memories.models import Book, Memory, Target, WriteOrigin
-from memories.page.rows import EXPIRES_SOON, Row, rows_of, with_changes
+from memories.models import Book, Memory
+from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDER_WORDS, Filters
+from memories.page.rows import Row, rows_of, with_changes
+from memories.selectors import blocked_condition
 from memories.snapshot import snapshots
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
 
-STRETCH = 50
-MOST_ROWS = 1000
-MOST_HITS = 50
-DEFAULT_BOOK = "main"
-_MAX_QUERY = 400
+_MOST_WORDS = 10
+_NOT_FOUND = "There is no memory #{number}. It may have been deleted for good."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
-    """What the list is narrowed to; "" or False: not by this."""
+class BookCounts:
+    """What a book holds, for the filters: how many memories are live, blocked and deleted, and their categories."""
 
-    book: str = DEFAULT_BOOK
-    query: str = ""
-    target: str = ""
-    category: str = ""
-    origin: str = ""
-    pinned: bool = False
-    expiring: bool = False
-    blocked: bool = False
-    shown: int = STRETCH
+    live: int = 0
+    blocked: int = 0
+    deleted: int = 0
+    categories: Sequence[str] = ()
 
-    @property
-    def narrowed(self) -> bool:
-        """Whether anything but the book is chosen."""
-        return bool(
-            self.query or self.target or self.category or self.origin or self.pinned or self.expiring or self.blocked
+    @classmethod
+    def of(cls, book: Book) -> "BookCounts":
+        """Return what a book holds; four queries."""
+        mine = Memory.objects.filter(owner_id=book.owner_id, book=book)
+        live = mine.filter(deleted_at__isnull=True)
+        return cls(
+            live=live.count(),
+            blocked=live.filter(blocked_condition()).count(),
+            deleted=mine.filter(deleted_at__isnull=False).count(),
+            categories=list(live.order_by("category").values_list("category", flat=True).distinct()),
         )
-
-    @property
-    def next_stretch(self) -> str:
-        """The query string of the same list with more rows."""
-        given = {"book": self.book, "q": self.query, "target": self.target, "category": self.category}
-        given |= {"origin": self.origin, "n": str(min(self.shown + STRETCH, MOST_ROWS))}
-        chips = {"pinned": self.pinned, "expiring": self.expiring, "blocked": self.blocked}
-        given |= {name: "1" for name, on in chips.items() if on}
-        return urlencode({name: value for name, value in given.items() if value})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """Rows of the list, and how many there are in all. Of a search `total` counts what was found."""
+    """Rows of the list, and how many there are in all: `total` counts everything that was found, not only what is
+    shown; with `at_least` there are more than were counted."""
 
     filters: Filters
-    rows: Sequence[Row]
-    total: int
-    in_book: int
+    rows: Sequence[Row] = ()
+    total: int = 0
+    at_least: bool = False
     more: bool = False
-    books: Sequence[str] = field(default_factory=tuple)
-    categories: Sequence[str] = field(default_factory=tuple)
-    blocked: int = 0
+    counts: BookCounts = BookCounts()
+    books: Sequence[str] = ()
+
+    @property
+    def nothing_to_filter(self) -> bool:
+        """Whether the book holds nothing, and no other can be chosen."""
+        return not (self.counts.live or self.counts.deleted or len(self.books) > 1)
+
+    @property
+    def page_full(self) -> bool:
+        """Whether the page shows as many rows as it may, so that the next ones are another page."""
+        return len(self.rows) >= MOST_ROWS
+
+    @property
+    def headline(self) -> str:
+        """What is listed, how much of it there is, and in which order; "" for a book without memories."""
+        filters, order = self.filters, self._order
+        if filters.number:
+            return f"Memory #{filters.number}." if self.rows else _NOT_FOUND.format(number=filters.number)
+        if filters.query:
+            if not self.total:
+                return f"Nothing matches “{filters.query}”."
+            count = ("More than " if self.at_least else "") + memory_count(self.total)
+            return f"{count} match{'es' if self.total == 1 else ''} “{filters.query}”, {order}."
+        if filters.deleted:
+            kept = f"Each can be restored for {settings.UNDO_DAYS} days."
+            return f"{self.total:,} deleted, {order}. {kept}" if self.total else f"Nothing deleted. {kept}"
+        if filters.narrowed:
+            of = f"{self.total:,} of {memory_count(self.counts.live)}, {order}."
+            return of if self.total else "No memories match these filters."
+        return f"{memory_count(self.total)}, {order}" if self.total else ""
+
+    @property
+    def _order(self) -> str:
+        filters = self.filters
+        if filters.query and not (filters.deleted or filters.blocked):
+            return "best first"
+        return "last deleted first" if filters.deleted and not filters.sort else ORDER_WORDS[filters.sort]
 
 
-def filters_of(query: QueryDict) -> Filters:
-    """Return the filters a page's address names; what is not known is left away."""
-    target, origin = query.get("target", ""), query.get("origin", "")
-    shown = query.get("n", "")
-    return Filters(
-        book=(query.get("book") or DEFAULT_BOOK)[:64],
-        query=" ".join(query.get("q", "").split())[:_MAX_QUERY],
-        target=target if target in Target.values else "",
-        category=query.get("category", "")[:40],
-        origin=origin if origin in WriteOrigin.values else "",
-        pinned=query.get("pinned") == "1",
-        expiring=query.get("expiring") == "1",
-        blocked=query.get("blocked") == "1",
-        shown=min(max(int(shown), STRETCH), MOST_ROWS) if shown.isdecimal() and len(shown) < 6 else STRETCH,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """Memories in the order in which they are shown. `hits`: of a ranked search, in the same order."""
+
+    keys: Sequence[UUID]
+    total: int
+    more: bool
+    at_least: bool = False
+    hits: Sequence[Hit] = ()
 
 
 def listed(viewer: Viewer, filters: Filters) -> Listed:
-    """One stretch of the list, newest first; of a search best first."""
+    """Return one stretch of the list in the order that is chosen; of a search best first."""
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
+    if filters.number:
+        return _numbered(viewer, filters, books)
     book = books.get(filters.book)
-    names = sorted({*books, DEFAULT_BOOK} if not book else books)
     if book is None:
-        return Listed(filters=filters, rows=(), total=0, in_book=0, books=names)
-    everything = Memory.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True)
-    chosen = narrowed(everything, filters)
-    kept = {
-        "filters": filters,
-        "in_book": everything.count(),
-        "books": names,
-        "categories": list(everything.order_by("category").values_list("category", flat=True).distinct()),
-        "blocked": everything.filter(blocked_condition()).count(),
-    }
-    if filters.query:
-        rows = _found(viewer, chosen, book, filters.query)
-        return Listed(rows=rows, total=len(rows), **kept)  # type: ignore[arg-type]  # the values above
-    memories = list(with_changes(chosen).order_by("-number")[: filters.shown + 1])
-    more = len(memories) > filters.shown
-    total = chosen.count() if filters.narrowed else kept["in_book"]
-    rows = rows_of(memories[: filters.shown], viewer)
-    return Listed(rows=rows, total=total, more=more, **kept)  # type: ignore[arg-type]
+        return Listed(filters=filters, books=sorted({*books, DEFAULT_BOOK}))
+    counts = BookCounts.of(book)
+    chosen = filters.of(Memory.objects.filter(owner_id=viewer.owner.pk, book=book))
+    chosen = chosen.filter(deleted_at__isnull=not filters.deleted)
+    if filters.query and not (filters.deleted or filters.blocked):
+        found = _ranked(chosen, book, filters)
+    else:
+        found = _sorted(_with_words(chosen, filters.query), filters, counts)
+    return Listed(
+        filters=filters,
+        rows=_rows(found, viewer),
+        total=found.total,
+        at_least=found.at_least,
+        more=found.more,
+        counts=counts,
+        books=sorted(books),
+    )
 
 
-def narrowed(memories: "QuerySet[Memory]", filters: Filters) -> "QuerySet[Memory]":
-    """Return the memories that pass the filters, the search left aside."""
-    equal = {"target": filters.target, "category": filters.category, "write_origin": filters.origin}
-    memories = memories.filter(**{name: value for name, value in equal.items() if value})
-    if filters.pinned:
-        memories = memories.filter(pinned=True)
-    if filters.expiring:
-        memories = memories.filter(expires_at__lte=timezone.now() + EXPIRES_SOON)
-    return memories.filter(blocked_condition()) if filters.blocked else memories
+def memory_count(number: int) -> str:
+    """`1 memory`, `10,010 memories`."""
+    return f"{number:,} memor{'y' if number == 1 else 'ies'}"
 
 
-def blocked_condition() -> Q:
-    """Memory.blocked, for queries."""
-    return ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
+def _numbered(viewer: Viewer, filters: Filters, books: dict[str, Book]) -> Listed:
+    """The one memory of that number, also a deleted one, with what its book holds."""
+    mine = Memory.objects.filter(owner_id=viewer.owner.pk, number=filters.number)
+    memories = list(with_changes(mine))
+    book = memories[0].book if memories else books.get(filters.book)
+    return Listed(
+        filters=filters,
+        rows=rows_of(memories, viewer),
+        total=len(memories),
+        counts=BookCounts.of(book) if book else BookCounts(),
+        books=sorted({*books, DEFAULT_BOOK} if not book else books),
+    )
 
 
-def _found(viewer: Viewer, chosen: "QuerySet[Memory]", book: Book, query: str) -> list[Row]:
-    hits = search_book(book, query)
-    place = {hit.number: at for at, hit in enumerate(hits)}
-    memories = sorted(with_changes(chosen.filter(number__in=place)), key=lambda memory: place[memory.number])
-    still = {memory.number for memory in memories}
-    return rows_of(memories, viewer, [hit for hit in hits if hit.number in still])
+def _rows(found: _Found, viewer: Viewer) -> list[Row]:
+    by_key = with_changes(Memory.objects.filter(owner_id=viewer.owner.pk)).in_bulk(list(found.keys))
+    # What was erased since it was found is left out.
+    return rows_of([by_key[key] for key in found.keys if key in by_key], viewer, found.hits)
 
 
-def search_book(book: Book, query: str) -> Sequence[Hit]:
-    """Return the ranked search, as answers and the API use it. Blocked and expired memories are in no index."""
+def _sorted(chosen: "QuerySet[Memory]", filters: Filters, counts: BookCounts) -> _Found:
+    end = filters.skip + filters.shown
+    keys = list(filters.in_order(chosen).values_list("pk", flat=True)[filters.skip : end])
+    total = chosen.count() if filters.narrowed else counts.live
+    return _Found(keys=keys, total=total, more=total > end)
+
+
+def _with_words(chosen: "QuerySet[Memory]", query: str) -> "QuerySet[Memory]":
+    """Return those that hold each word. Deleted and blocked memories are in no index."""
+    for word in query.split()[:_MOST_WORDS]:
+        chosen = chosen.filter(content__icontains=word)
+    return chosen
+
+
+def _ranked(chosen: "QuerySet[Memory]", book: Book, filters: Filters) -> _Found:
+    """The ranked search, as answers and the API use it. A view may be older than the last write: what is not as asked
+    any more is left out."""
+    only = set(chosen.values_list("number", flat=True)) if filters.narrowed_besides_words else None
     index = snapshots.view(BookState.of(book)).index
-    return index.search(query, limit=MOST_HITS, keywords=extract_keywords(query))
+    hits = index.search(filters.query, limit=MOST_ROWS + 1, keywords=extract_keywords(filters.query), only=only)
+    keys = dict(chosen.filter(number__in=[hit.number for hit in hits]).values_list("number", "pk"))
+    standing = [hit for hit in hits if hit.number in keys]
+    shown, total = standing[: filters.shown], min(len(standing), MOST_ROWS)
+    return _Found(
+        keys=[keys[hit.number] for hit in shown],
+        total=total,
+        more=total > len(shown),
+        at_least=len(standing) > MOST_ROWS,
+        hits=shown,
+    )

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
 from django.utils import timezone
 
@@ -54,7 +55,8 @@ class Badge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One memory of the list. `rank` and `why` are there when it was searched for."""
+    """One memory of the list. `rank` and `why` are there when it was searched for; `gone` says who deleted it and until
+    when it is kept, and `latest` is the revision that restoring it goes back to."""
 
     memory: Memory
     name: str
@@ -70,7 +72,8 @@ class Row:
     expiry: str
     rank: str = ""
     why: str = ""
-    change_set: UUID | None = None
+    gone: str = ""
+    latest: UUID | None = None
 
 
 def origin_label(origin: str) -> IconLabel:
@@ -79,12 +82,14 @@ def origin_label(origin: str) -> IconLabel:
 
 
 def with_changes(memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
-    """Return the memories with who changed their words last (`changed_by`), and what the latest change belongs to."""
+    """Return the memories with who changed their words last (`changed_by`), their latest revision and who made it."""
     revisions = Revision.objects.filter(memory=OuterRef("pk"))
     wording = revisions.filter(created_at__gte=OuterRef("content_changed_at")).order_by("version")
+    latest = revisions.order_by("-version")
     return memories.select_related("book").annotate(
         changed_by=Subquery(wording.values("write_origin")[:1]),
-        latest_set=Subquery(revisions.order_by("-version").values("change_set")[:1], output_field=UUIDField()),
+        latest=Subquery(latest.values("pk")[:1], output_field=UUIDField()),
+        latest_by=Subquery(latest.values("write_origin")[:1]),
     )
 
 
@@ -120,7 +125,8 @@ def _row(memory: Memory, viewer: Viewer, names: Names, before: str, found: tuple
         expiry=f"Expires {viewer.day(memory.expires_at)}" if memory.expires_at and not _soon(memory) else "",
         rank=ordinal(found[0]) if found else "",
         why=_why(hit, memory) if hit else "",
-        change_set=getattr(memory, "latest_set", None),
+        gone=_gone(memory, viewer),
+        latest=getattr(memory, "latest", None),
     )
 
 
@@ -145,11 +151,11 @@ def highlighted(content: str, hit: Hit) -> tuple[Piece, ...]:
 
 
 def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
-    """`Used 12 times, last today`."""
+    """`Recalled 12 times, last today`."""
     if not count:
-        return "Not used yet"
+        return "Not recalled yet"
     times = {1: "once", 2: "twice"}.get(count, f"{count} times")
-    return f"Used {times}" + (f", last {viewer.near_day(last)}" if last else "")
+    return f"Recalled {times}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
@@ -170,7 +176,9 @@ def _forms(word: str) -> Iterator[str]:
 
 def _why(hit: Hit, memory: Memory) -> str:
     words = hit.why.replace("of the message", "of your question").replace("the message", "your question")
-    times = {0: "", 1: " Used once.", 2: " Used twice."}.get(memory.usage_count, f" Used {memory.usage_count} times.")
+    times = {0: "", 1: " Recalled once.", 2: " Recalled twice."}.get(
+        memory.usage_count, f" Recalled {memory.usage_count} times."
+    )
     return words + times
 
 
@@ -191,9 +199,23 @@ def _badges(memory: Memory, viewer: Viewer) -> list[Badge]:
 
 
 def _changed(memory: Memory, viewer: Viewer) -> str:
-    """`Changed by Admin, 20 Nov`, when its words are no longer those it was written with."""
+    """`Changed by an administrator, 20 Nov`, when its words are no longer those it was written with."""
     origin: Any = getattr(memory, "changed_by", None)
     if origin is None or memory.content_changed_at <= memory.created_at:
         return ""
+    return f"Changed by {_changer(origin)}, {viewer.day(memory.content_changed_at)}"
+
+
+def _gone(memory: Memory, viewer: Viewer) -> str:
+    """`Deleted by a review today, kept until 20 Dec`; "" for a memory that is there."""
+    if memory.deleted_at is None:
+        return ""
+    origin: Any = getattr(memory, "latest_by", None)
+    by = f" by {_changer(origin)}" if origin else ""
+    until = viewer.day(memory.deleted_at + timedelta(days=settings.UNDO_DAYS))
+    return f"Deleted{by} {viewer.near_day(memory.deleted_at)}, kept until {until}"
+
+
+def _changer(origin: str) -> str:
     word = origin_label(origin).word
-    return f"Changed by {_CHANGERS.get(word, word.lower())}, {viewer.day(memory.content_changed_at)}"
+    return _CHANGERS.get(word, word.lower())

@@ -1,7 +1,7 @@
 """The head of the memories page: the health line and how full the budgets are, for one book."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db.models import Count
@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from memories.health import ago, book_health
 from memories.models import Artifact, Book, Memory, Target
+from memories.page.cleared import Cleared, last_clear
 from memories.selectors import book_named
 from memories.services import book_limits
 from memories.viewers import Viewer
@@ -44,8 +45,8 @@ class Progress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """A book's health in figures (memories.health, with what the apps above add), its meters, and the progress of its
-    consolidation while there is one."""
+    """A book's health in figures (memories.health, with what the apps above add), its meters, the progress of its
+    consolidation while there is one, and its last clear while that can be undone."""
 
     book: str
     figures: Mapping[str, Any]
@@ -55,6 +56,7 @@ class Summary:
     memories: int
     documents: int
     progress: Progress | None
+    cleared: Cleared | None = None
 
 
 def summary_of(viewer: Viewer, name: str) -> Summary:
@@ -66,7 +68,8 @@ def summary_of(viewer: Viewer, name: str) -> Summary:
         return _summary(name, figures, documents=0, numbers={})
     figures = book_health(book, timezone.now())
     documents = Artifact.objects.filter(owner_id=viewer.owner.pk, book=book, deleted_at__isnull=True).count()
-    return _summary(name, figures, documents=documents, numbers=_numbers(book))
+    summary = _summary(name, figures, documents=documents, numbers=_numbers(book))
+    return replace(summary, cleared=last_clear(book, viewer))
 
 
 def _summary(name: str, figures: dict[str, Any], *, documents: int, numbers: Mapping[str, int]) -> Summary:
@@ -95,9 +98,9 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
     elif not total:
         words = "Consolidation chooses the sessions it reads."
     else:
-        words = f"Consolidation is at work: {read}."
+        words = f"Consolidation is running: {read}."
     if run["state"] == "paused":
-        words = f"Consolidation rests{f': {read}' if total else ''}. It goes on by itself."
+        words = f"Consolidation is paused{f': {read}' if total else ''}. It resumes by itself."
     reading = total and run["phase"] != "synthesis"
     return Progress(words=words, done=done, total=total, fill=round(_BAR * done / total, 1) if reading else None)
 
@@ -105,7 +108,7 @@ def progress(run: Mapping[str, Any]) -> Progress | None:
 def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     """Return a meter with its words. `number`: how many memories use the budget."""
     if not limit:
-        words = f"{used:,} characters"
+        words = f"{used:,}"
         return Meter(label=target.label, words=words, used=used, limit=0, look="", fill=0, hint="No limit")
     share = min(1.0, used / limit)
     look = "full" if used >= limit else "near" if share >= NEARLY else ""
@@ -116,7 +119,7 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     else:
         usual = used / number if number else _USUAL_LENGTH
         hint = f"Room for about {max(1, int((limit - used) / max(usual, 1)))} more."
-    words = f"{used:,} of {limit:,} characters"
+    words = f"{used:,} of {limit:,}"
     fill = round(_BAR * share, 1)
     return Meter(label=target.label, words=words, used=used, limit=limit, look=look, fill=fill, hint=hint)
 

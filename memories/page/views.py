@@ -2,14 +2,18 @@
 
 from typing import Any
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from memories.errors import DomainError, NotFound
+from memories.imports.files import Upload
+from memories.imports.formats import FORMATS
 from memories.models import Memory, Target, WriteOrigin
+from memories.page.filters import SORTS, filters_of
 from memories.page.history import history_of
 from memories.page.importing import rewordings
-from memories.page.listing import Listed, filters_of, listed
+from memories.page.listing import Listed, listed
 from memories.page.rows import TARGET_WORDS, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
 from memories.selectors import memory_get
@@ -20,7 +24,10 @@ from memories.viewers import Viewer, action_view, fragment_view, page_view
 def memories(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/memories/`: everything that is remembered, with what narrows the list in the address."""
     found = listed(viewer, filters_of(request.GET))
-    context = {"tab": "memories", "summary": summary_of(viewer, found.filters.book)} | _list_context(viewer, found)
+    formats = [(format.name, format.label) for format in FORMATS.values()]
+    context = {"tab": "memories", "summary": summary_of(viewer, found.filters.book), "formats": formats}
+    context["undo_days"] = settings.UNDO_DAYS
+    context |= _list_context(viewer, found)
     return render(request, "memories/memories.html", context)
 
 
@@ -85,10 +92,12 @@ def history_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpR
 
 @action_view
 def import_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """The words that an import (the body, JSON Lines) would change; nothing is written. 400 where it is no import."""
+    """The words that an import (the body, in the `format` that its preview named) would change; nothing is written. 400
+    where it is no import."""
+    upload, format = Upload.of(request.body), request.GET.get("format", "jsonl")
     try:
-        found = rewordings(viewer, request.body.decode(), filters_of(request.GET).book)
-    except (DomainError, UnicodeDecodeError):
+        found = rewordings(viewer, upload, format, filters_of(request.GET).book)
+    except DomainError:
         return HttpResponse(status=400)
     return render(request, "memories/rewordings.html", {"rewordings": found})
 
@@ -98,6 +107,7 @@ def _list_context(viewer: Viewer, found: Listed) -> dict[str, Any]:
         "listed": found,
         "filters": found.filters,
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
+        "sorts": SORTS.items(),
         "origins": [(str(origin), origin.label) for origin in WriteOrigin],
         "default_target": str(Target.USER),
         "zone": viewer.zone.key,

@@ -10,7 +10,7 @@ from memories.services.books import (
     check_new_books,
     limits_of_books,
 )
-from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_rows
+from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_keys, live_rows
 from memories.services.erasing import tombstones_purge
 from memories.services.generations import books_lock, generations_raise
 from memories.services.owners import (
@@ -22,7 +22,7 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.rows import fields_cleaned, memory_changes, memory_state, over_budget
+from memories.services.rows import fields_cleaned, memory_changes, memory_state, over_budget, stored_state
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -61,6 +61,7 @@ __all__ = [
     "keywords_release",
     "known_keys",
     "limits_of_books",
+    "live_keys",
     "live_rows",
     "memory_changes",
     "memory_state",
@@ -72,6 +73,7 @@ __all__ = [
     "refusals_stored",
     "scan_days_purge",
     "session_unlink",
+    "stored_state",
     "tombstones_purge",
     "usage_add",
     "verdicts_store",

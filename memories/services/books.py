@@ -6,6 +6,7 @@ from uuid import UUID
 from django.conf import settings
 from django.db import transaction
 
+from memories.caller import ALL_BOOKS
 from memories.errors import Conflict, InvalidRequest
 from memories.models import Book, BookLimits, Owner, Target
 
@@ -50,6 +51,8 @@ def check_new_books(owner_id: UUID, names: Collection[str]) -> None:
 
 
 def _check_name(name: str) -> None:
+    if name == ALL_BOOKS:
+        raise InvalidRequest("`*` stands for all books. Name the one that is meant.", param="book")
     if not name.strip() or len(name) > 64 or not name.isprintable():
         raise InvalidRequest("A book's name has 1 to 64 printable characters.", param="book")
 

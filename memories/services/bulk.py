@@ -1,20 +1,21 @@
 """Many writes of one transaction with a number of statements that does not depend on how many there are. The rules are
 those of BookWriter, which stays the way to write a few: a revision for each change, one change set, one generation."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
-from memories.models import Book, Memory, Revision, Target
+from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
 from memories.outbox import next_numbers
 from memories.services.books import book_limits
 from memories.services.rows import (
+    evidence_of,
     memory_advance,
     memory_change,
     memory_changes,
@@ -26,9 +27,11 @@ from memories.services.rows import (
 from memories.services.values import MemoryFields
 from memories.services.writing import BookWriter
 
+_PAGE = 5_000
 _CHANGING = (
-    "target", "category", "content", "content_key", "keywords", "pinned", "expires_at", "version", "scan_hash",
-    "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
+    "target", "category", "content", "content_key", "keywords", "metadata", "pinned", "expires_at", "version",
+    "scan_hash", "scan_rule", "scan_reason", "allowed_hash", "content_changed_at", "updated_at", "deleted_at",
+    *EVIDENCE_COLUMNS,
 )  # fmt: skip
 
 
@@ -90,7 +93,8 @@ class BulkWriter:
         before, changes = memory_state(memory), memory_changes(memory, checked.fields)
         if not changes:
             return False
-        memory_change(memory, changes, scan_hash=checked.scan_hash)
+        evidence = evidence_of(self.writer.source, checked.fields)
+        memory_change(memory, changes, scan_hash=checked.scan_hash, evidence=evidence)
         self._change(memory, Revision.Action.UPDATE, before)
         return True
 
@@ -137,3 +141,16 @@ def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:
     """Those of the content keys that a live memory of the book has which has not expired."""
     rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, content_key__in=keys)
     return set(rows.exclude(expires_at__lte=now).values_list("content_key", flat=True))
+
+
+def live_keys(book: Book, now: datetime) -> Iterator[set[str]]:
+    """Return the content keys of all live memories of a book that have not expired, a page at a time."""
+    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).order_by("number")
+    page = list(_keys(rows, now))
+    while page:
+        yield {key for _, key in page}
+        page = list(_keys(rows.filter(number__gt=page[-1][0]), now)) if len(page) == _PAGE else []
+
+
+def _keys(rows: "QuerySet[Memory]", now: datetime) -> "QuerySet[Memory, tuple[int, str]]":
+    return rows.exclude(expires_at__lte=now).values_list("number", "content_key")[:_PAGE]

@@ -84,7 +84,8 @@ def _end_users_deleting(owner_id: UUID) -> Batch:
 @cache
 def owner_tables() -> tuple[type[Model], ...]:
     """Every model whose rows belong to an owner, each before those that it refers to."""
-    left = [model for model in apps.get_models() if model is not Owner and Owner in _parents(model)]
+    tables = [model for model in apps.get_models() if not model._meta.proxy]
+    left = [model for model in tables if model is not Owner and Owner in _parents(model)]
     ordered: list[type[Model]] = []
     while left:
         free = [model for model in left if not any(model in _parents(other) for other in left if other is not model)]

@@ -1,15 +1,20 @@
 """What the rows of a write hold, whether one is written or many. Nothing here asks the database."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.utils import timezone
 
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target, content_key
 from memories.errors import OverBudget
-from memories.models import Book, ChangeSet, Memory, Revision, Target
+from memories.metadata import clean_metadata
+from memories.models import Book, ChangeSet, Evidence, EvidenceKind, Memory, Revision, Target, WriteOrigin
 from memories.services.values import MemoryFields, Source
 
-_STATE = ("target", "category", "content", "keywords", "pinned", "expires_at", "allowed_hash", "deleted_at")
+_STATE = (
+    "target", "category", "content", "keywords", "metadata", "pinned", "expires_at", "allowed_hash", "deleted_at",
+)  # fmt: skip
+_LATER: dict[str, Any] = {"metadata": {}}  # what the states of older revisions lack, as it was then
 
 
 def fields_cleaned(fields: MemoryFields) -> MemoryFields:
@@ -19,15 +24,23 @@ def fields_cleaned(fields: MemoryFields) -> MemoryFields:
         target=clean_target(fields.target or Target.MEMORY),
         category=clean_category(fields.category or "general"),
         keywords=clean_keywords(fields.keywords or ()),
+        metadata=clean_metadata(fields.metadata or {}),
         pinned=fields.pinned,
         expires_at=clean_expiry(fields.expires_at),
+        evidence=fields.evidence,
     )
+
+
+def evidence_of(source: Source, fields: MemoryFields) -> Evidence:
+    """Return what the content of a write rests on: what it says itself, else the hand that writes it."""
+    by_hand = source.origin in {WriteOrigin.USER, WriteOrigin.ADMIN, WriteOrigin.IMPORT}
+    return fields.evidence or Evidence(kind=EvidenceKind.HAND if by_hand else EvidenceKind.NONE)
 
 
 def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: str) -> Memory:
     """Return a new memory of cleaned fields, without its number."""
     now = timezone.now()
-    return Memory(
+    memory = Memory(
         owner_id=book.owner_id,
         book=book,
         target=str(fields.target),
@@ -35,6 +48,7 @@ def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: s
         content=str(fields.content),
         content_key=content_key(str(fields.content)),
         keywords=list(fields.keywords or ()),
+        metadata=dict(fields.metadata or {}),
         write_origin=source.origin,
         pinned=bool(fields.pinned),
         expires_at=fields.expires_at,
@@ -46,13 +60,15 @@ def memory_new(book: Book, source: Source, fields: MemoryFields, *, scan_hash: s
         created_at=now,
         updated_at=now,
     )
+    memory.evidence = evidence_of(source, fields)
+    return memory
 
 
 def revision_new(
     memory: Memory, action: Revision.Action, *, before: dict[str, Any] | None, change_set: ChangeSet, source: Source
 ) -> Revision:
     """Return the record of what became of a memory."""
-    return Revision(
+    revision = Revision(
         owner_id=memory.owner_id,
         memory=memory,
         change_set=change_set,
@@ -63,6 +79,8 @@ def revision_new(
         actor=source.actor,
         write_origin=source.origin,
     )
+    revision.evidence = memory.evidence
+    return revision
 
 
 def memory_state(memory: Memory) -> dict[str, Any]:
@@ -70,9 +88,14 @@ def memory_state(memory: Memory) -> dict[str, Any]:
     state = {name: getattr(memory, name) for name in _STATE}
     for name in ("expires_at", "deleted_at"):
         state[name] = state[name].isoformat() if state[name] else None
-    state["keywords"] = list(state["keywords"])
+    state["keywords"], state["metadata"] = list(state["keywords"]), dict(state["metadata"])
     state["target"] = str(state["target"])
     return state
+
+
+def stored_state(state: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a revision kept of a memory, of whichever version, as `memory_state` would return it today."""
+    return {**_LATER, **state}
 
 
 def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
@@ -86,6 +109,8 @@ def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
         wanted["category"] = clean_category(fields.category)
     if fields.keywords is not None:
         wanted["keywords"] = clean_keywords(fields.keywords)
+    if fields.metadata is not None:
+        wanted["metadata"] = clean_metadata(fields.metadata)
     if fields.pinned is not None:
         wanted["pinned"] = fields.pinned
     if fields.expires_at is not None or fields.clear_expiry:
@@ -95,11 +120,12 @@ def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
 
 def words_change(changes: dict[str, Any]) -> bool:
     """Return True if these changes want a new scan."""
-    return not {"content", "keywords"}.isdisjoint(changes)
+    return not {"content", "keywords", "metadata"}.isdisjoint(changes)
 
 
-def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str) -> None:
-    """Make these changes to a row. `scan_hash` is of its words as they will be, where they change."""
+def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str, evidence: Evidence) -> None:
+    """Make these changes to a row. `scan_hash` is of its words as they will be, and `evidence` what they rest on, where
+    they change."""
     for name, value in changes.items():
         setattr(memory, name, value)
     if words_change(changes):
@@ -108,6 +134,7 @@ def memory_change(memory: Memory, changes: dict[str, Any], *, scan_hash: str) ->
         memory.scan_rule = memory.scan_reason = memory.allowed_hash = ""
     if "content" in changes:
         memory.content_key, memory.content_changed_at = content_key(memory.content), timezone.now()
+        memory.evidence = evidence
 
 
 def memory_advance(memory: Memory) -> None:

@@ -16,13 +16,14 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories import invalidation
-from memories.entry_rules import check_scan, content_key, store_verdict
+from memories.entry_rules import check_hold, check_scan, content_key, store_verdict
 from memories.errors import Conflict, NotFound
-from memories.models import Book, ChangeSet, Memory, Notification, Revision, Target
+from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
+    evidence_of,
     fields_cleaned,
     memory_advance,
     memory_change,
@@ -31,6 +32,7 @@ from memories.services.rows import (
     memory_state,
     over_budget,
     revision_new,
+    stored_state,
     words_change,
 )
 from memories.services.values import MemoryFields, Source, WriteResult
@@ -52,16 +54,18 @@ class BookWriter:
     def add(self, fields: MemoryFields) -> WriteResult:
         """Store a new memory. A repetition of a live one (same after normalisation) is answered as known.
 
-        Raises InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
+        Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
         same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
         known = next(iter(same.order_by()[:1]), None)
         if known:
             return WriteResult(known, None, changed=False)
-        scan_hash = check_scan(content, cleaned.keywords or ())
+        verdict = check_scan(content, cleaned.keywords or (), cleaned.metadata or {})
+        evidence = evidence_of(self.source, cleaned)
+        check_hold(verdict, evidence, self.source.hold)
         self._check_budget(str(cleaned.target), needed=len(content))
-        memory = memory_new(self.book, self.source, cleaned, scan_hash=scan_hash)
+        memory = memory_new(self.book, self.source, cleaned, scan_hash=verdict.scan_hash)
         memory.number = next_number(self.book.owner_id, "memory_seq")
         memory.save(force_insert=True)
         return WriteResult(memory, self._revise(memory, Revision.Action.ADD, before=None))
@@ -69,15 +73,19 @@ class BookWriter:
     def update(self, number: int, fields: MemoryFields, *, version: int | None = None) -> WriteResult:
         """Change a live memory. `version` guards against lost updates.
 
-        Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, OverBudget."""
+        Raises NotFound, Conflict, InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         memory = self._as_read(number, version, "and repeat your change")
         before = memory_state(memory)
         changes = memory_changes(memory, fields)
         if not changes:
             return WriteResult(memory, None, changed=False)
-        words = {"content": memory.content, "keywords": memory.keywords} | changes
-        scan_hash = check_scan(words["content"], words["keywords"]) if words_change(changes) else ""
-        memory_change(memory, changes, scan_hash=scan_hash)
+        words = {name: getattr(memory, name) for name in ("content", "keywords", "metadata")} | changes
+        scan_hash, evidence = "", evidence_of(self.source, fields)
+        if words_change(changes):
+            verdict = check_scan(words["content"], words["keywords"], words["metadata"])
+            scan_hash = verdict.scan_hash
+            check_hold(verdict, evidence, self.source.hold)
+        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence)
         if {"content", "target"} & changes.keys():
             self._check_budget(memory.target, needed=len(memory.content), without=memory)
         return WriteResult(memory, self._revise(memory, Revision.Action.UPDATE, before=before, save=True))
@@ -91,7 +99,7 @@ class BookWriter:
 
     def restore(self, memory: Memory, state: dict[str, Any], action: Revision.Action) -> WriteResult:
         """Give a memory an earlier state. Ignores budgets, and marks as blocked instead of refusing."""
-        before = memory_state(memory)
+        before, state = memory_state(memory), stored_state(state)
         if state == before:
             return WriteResult(memory, None, changed=False)
         for name, value in state.items():
@@ -100,6 +108,7 @@ class BookWriter:
         memory.content_key = content_key(memory.content)
         if memory.content != before["content"]:
             memory.content_changed_at = timezone.now()
+            memory.evidence = _evidence_then(memory)
         store_verdict(memory)
         return WriteResult(memory, self._revise(memory, action, before=before, save=True))
 
@@ -162,6 +171,13 @@ class BookWriter:
         return revision
 
 
+def _evidence_then(memory: Memory) -> Evidence:
+    """Return what a memory's words rested on when it said them before. One query."""
+    said = Revision.objects.filter(owner_id=memory.owner_id, memory=memory, after__content=memory.content)
+    revision = said.order_by("-version").first()
+    return revision.evidence if revision else Evidence()
+
+
 def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
     """Characters that the live memories of a book with this target take."""
     rows = _live(book).filter(target=target)
@@ -188,6 +204,7 @@ def book_writing(
         yield writer
         if writer.change_set is not change_set or writer.numbers:
             book_touch(locked)
+            locked.generation += 1  # as it is stored now
             if not silent:
                 book_changed(locked, source, writer.numbers)
             if writer.removed:
@@ -233,8 +250,11 @@ def book_expire(book: Book) -> Book:
 
 
 def session_unlink(owner_id: UUID, session_id: UUID) -> None:
-    """Let memories no longer name the session they are of, which is about to be deleted."""
+    """Let memories no longer name the session they are of, which is about to be deleted, nor quote it."""
     Memory.objects.filter(owner_id=owner_id, session_id=session_id).update(session_id=None)
+    erased = {column: None for column in EVIDENCE_COLUMNS if column != "evidence_kind"} | {"evidence_quote": ""}
+    for model in (Memory, Revision):
+        model._default_manager.filter(owner_id=owner_id, evidence_session_id=session_id).update(**erased)
 
 
 def _change_set_open(book: Book, source: Source) -> ChangeSet:

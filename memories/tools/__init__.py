@@ -1,8 +1,9 @@
 """The memory tools: one table (`table`), the tools by what they do (`writing`, `reading`, `documents`), and what runs
 their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."""
 
-from memories.tools.calls import in_lane_of, parse_arguments, run_calls, unknown_tool
+from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, unknown_tool
 from memories.tools.documents import READ, free_read_name
+from memories.tools.output import output_schema
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
 from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure
 from memories.tools.writing import change_json, changes_of_run, memory_number
@@ -15,6 +16,7 @@ __all__ = [
     "ToolCall",
     "ToolResults",
     "ToolScope",
+    "any_writes",
     "change_json",
     "changes_of_run",
     "definitions",
@@ -22,6 +24,7 @@ __all__ = [
     "free_read_name",
     "in_lane_of",
     "memory_number",
+    "output_schema",
     "parse_arguments",
     "run_calls",
     "tools_at",

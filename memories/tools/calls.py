@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
+from memories.evidence import HeldStep, keep
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -20,6 +21,7 @@ from memories.tools.table import TOOLS
 from memories.tools.tool import Arguments, Tool, ToolCall, ToolResults, ToolRun, ToolScope, failure
 from memories.verdicts import SHORT
 
+TURNED_DOWN = "The person was asked about this before and did not want it. Do not try again; go on."
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -27,7 +29,7 @@ T = TypeVar("T")
 async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Run a function that runs these calls: in a reading thread if none of them writes, else in a writing one, with
     long texts scanned before."""
-    if not _writes(calls):
+    if not any_writes(calls):
         return await in_read_thread(function, *args, **kwargs)
     if any(len(call.arguments) > SHORT for call in calls):
         await in_read_thread(_scan_ahead, calls)
@@ -37,10 +39,10 @@ async def in_lane_of(calls: Sequence[ToolCall], function: Callable[P, T], *args:
 def run_calls(calls: Sequence[ToolCall], scope: ToolScope) -> ToolResults:
     """Run a step's calls in order, its writes as one change set. Synchronous; uses the database."""
     checked = [(call, _checked(call)) for call in calls]
-    if not _writes(calls):
+    if not any_writes(calls):
         step = ToolResults()
-        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step)
-        step.results = {call.id: _result(call, arguments, run) for call, arguments in checked}
+        run = ToolRun(scope, Book.objects.get(pk=scope.book.book_id), None, step, _held(scope))
+        step.results = {call.id: _json(_result(call, arguments, run)) for call, arguments in checked}
         return step
     return _write(checked, scope)
 
@@ -65,7 +67,8 @@ def unknown_tool(call: ToolCall) -> str:
     return json.dumps(_no_such_tool(call), ensure_ascii=False)
 
 
-def _writes(calls: Sequence[ToolCall]) -> bool:
+def any_writes(calls: Sequence[ToolCall]) -> bool:
+    """Return True if one of these calls writes."""
     return any(call.name in TOOLS and TOOLS[call.name].writes for call in calls)
 
 
@@ -86,14 +89,28 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
         kind=ChangeSet.Kind.TOOL,
         session_id=scope.session_id,
         run_id=scope.run_id,
+        hold=scope.hold,
     )
+    if scope.conversation is not None:
+        scope.conversation.prepare()  # before the lock is taken
+    held = _held(scope)
     with book_writing(Book(pk=scope.book.book_id), source) as writer:
-        run = ToolRun(scope, writer.book, writer, step)
-        for call, arguments in checked:
-            step.results[call.id] = _result(call, arguments, run)
+        run = ToolRun(scope, writer.book, writer, step, held)
+        results = {call.id: _result(call, arguments, run) for call, arguments in checked}
     for change in step.changes:
         change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
+    if held.proposals:
+        # Not under the book's lock: they are kept with the session's.
+        asked_before = keep(writer.book, held)
+        for result in results.values():
+            if earlier := asked_before.get(result.get("proposal_id", "")):
+                result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.turned_down else {})
+    step.results = {call_id: _json(result) for call_id, result in results.items()}
     return step
+
+
+def _held(scope: ToolScope) -> HeldStep:
+    return HeldStep(session_id=scope.session_id, agent=scope.agent)
 
 
 def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
@@ -102,8 +119,11 @@ def _checked(call: ToolCall) -> Arguments | dict[str, Any]:
     return _no_such_tool(call) if tool is None else parse_arguments(tool, call)
 
 
-def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun) -> str:
-    result = arguments if isinstance(arguments, dict) else TOOLS[call.name].handler(run, arguments)
+def _result(call: ToolCall, arguments: Arguments | dict[str, Any], run: ToolRun) -> dict[str, Any]:
+    return arguments if isinstance(arguments, dict) else TOOLS[call.name].handler(run, arguments)
+
+
+def _json(result: dict[str, Any]) -> str:
     return json.dumps(result, ensure_ascii=False)
 
 

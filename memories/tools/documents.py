@@ -3,9 +3,10 @@ A wrong address is a result the model can act on, never an exception, and never 
 
 from collections.abc import Collection
 from functools import partial
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from memories.artifact_paths import ROOT, resolve_uri
 from memories.artifacts import artifact_get, artifact_read, blocking_rule
@@ -23,6 +24,13 @@ class Read(Arguments):
     offset: int = Field(0, ge=0, description="Where to go on: next_offset of the page before.")
 
 
+class ReadPage(TypedDict):
+    ok: Literal[True]
+    path: str
+    text: str
+    next_offset: Annotated[int | None, Field(description="Where the next page begins; null at the end.")]
+
+
 def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
     """Return the result of one call: `text`, and `next_offset` (null at the end). Uses the database."""
     book = run.scope.book
@@ -35,7 +43,7 @@ def _read(run: ToolRun, wanted: Read) -> dict[str, Any]:
 
 def _page(artifact: Artifact, offset: int) -> dict[str, Any]:
     if rule := blocking_rule(artifact):
-        return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person mends it.")
+        return failure("blocked_by_scan", f"This document is blocked by rule {rule} until a person edits it.")
     if offset and offset >= len(artifact.content):
         return failure("invalid_arguments", f"offset: the document has {len(artifact.content)} characters.")
     write_later(partial(artifact_read, artifact))  # a reading step waits for no writer
@@ -66,6 +74,7 @@ READ = Tool(
     ),
     arguments=Read,
     handler=_read,
+    result=ReadPage,
     stages=frozenset({Stage.DOCUMENTS, Stage.MCP}),
     words=Words("Reading a document…", "Read a document."),
     detail="path",

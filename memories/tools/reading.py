@@ -1,8 +1,9 @@
 """The tools that look into the book: a search, and the list of everything."""
 
-from typing import Any
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
+from typing_extensions import TypedDict
 
 from memories.book_views import BookState
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
@@ -14,7 +15,7 @@ from memories.tools.tool import Arguments, BoundedQuery, Stage, Tool, ToolRun, W
 from search.keywords import extract_keywords
 
 SEARCH_LIMIT = 10
-_MORE = "These are the newest memories. There are more: search for them."
+MORE = "These are the newest memories. There are more: search for them."
 _STAGES = frozenset({Stage.MEMORY, Stage.MCP})
 
 
@@ -25,6 +26,33 @@ class SearchMemories(Arguments):
 
 class GetMemories(Arguments):
     pass
+
+
+class FoundMemory(TypedDict):
+    id: int
+    category: str
+    content: str
+
+
+class Found(TypedDict):
+    ok: Literal[True]
+    memories: Annotated[list[FoundMemory], Field(description="Best first.")]
+
+
+class ListedMemory(FoundMemory):
+    target: str
+
+
+class Room(TypedDict):
+    used: Annotated[int, Field(description="Characters that memories take.")]
+    limit: Annotated[int, Field(description="Characters that they may take; 0 = no limit.")]
+
+
+class Listed(TypedDict):
+    ok: Literal[True]
+    memories: Annotated[list[ListedMemory], Field(description="Newest last.")]
+    budget: Annotated[dict[str, Room], Field(description="Room by target.")]
+    note: NotRequired[Annotated[str, Field(description="There when there are more memories than are listed.")]]
 
 
 def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
@@ -49,7 +77,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
     limits = book_limits(run.book.name)
-    newest, more = _newest(run.book)
+    newest, more = newest_memories(run.book)
     result = {
         "ok": True,
         "memories": [
@@ -61,10 +89,10 @@ def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:
             str(target): {"used": characters_used(run.book, target), "limit": limit} for target, limit in limits.items()
         },
     }
-    return {**result, "note": _MORE} if more else result
+    return {**result, "note": MORE} if more else result
 
 
-def _newest(book: Book) -> tuple[list[Memory], bool]:
+def newest_memories(book: Book) -> tuple[list[Memory], bool]:
     """Return the newest memories of a book within the bounds of a list, newest first, and whether there are more."""
     found: list[Memory] = []
     room = LISTED_CHARACTERS
@@ -82,6 +110,7 @@ SEARCH_MEMORIES = Tool(
     description="Search what is remembered, best first.",
     arguments=SearchMemories,
     handler=_search,
+    result=Found,
     stages=_STAGES,
     words=Words("Looking in your memories…", "Looked in your memories."),
     detail="query",
@@ -93,6 +122,7 @@ GET_MEMORIES = Tool(
     description="List everything that is remembered, with ids and the room that is left.",
     arguments=GetMemories,
     handler=_list,
+    result=Listed,
     stages=_STAGES,
     words=Words("Reading your memories…", "Read your memories."),
 )

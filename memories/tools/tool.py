@@ -10,7 +10,8 @@ from uuid import UUID
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from memories.book_views import BookState
-from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH
+from memories.evidence import Conversation, HeldStep, Hold
+from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN, QUERY_LENGTH, QUOTE_LENGTH
 from memories.models import Book
 from memories.services import BookWriter
 
@@ -27,8 +28,15 @@ def _check_keywords(keywords: list[str]) -> list[str]:
     return keywords
 
 
+def _check_quote(quote: str) -> str:
+    if len(quote) > QUOTE_LENGTH:
+        raise ValueError(f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
+    return quote
+
+
 # Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
 BoundedQuery = Annotated[str, AfterValidator(_check_query)]
+BoundedQuote = Annotated[str, AfterValidator(_check_quote)]
 BoundedKeywords = Annotated[list[str], AfterValidator(_check_keywords)]
 
 
@@ -58,13 +66,19 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolScope:
-    """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor."""
+    """Whose book the tools of a run work on; without session and run, of a client of /mcp, which is the actor.
+
+    `conversation` is what a write can rest on, None where nothing is known of it; `hold` is what of the writes waits
+    for a person."""
 
     book: BookState
     search: str
     session_id: UUID | None
     run_id: UUID | None
     actor: str = "model"
+    agent: str = ""
+    conversation: Conversation | None = None
+    hold: Hold = Hold.UNTRUSTED
 
 
 @dataclass(slots=True)
@@ -78,12 +92,13 @@ class ToolResults:
 @dataclass(frozen=True, slots=True)
 class ToolRun:
     """What a handler works with: the scope, the book, the writer of the step's change set (None in a step that only
-    reads, which holds no lock), and the step's changes so far."""
+    reads, which holds no lock), the step's changes so far, and its writes that wait for a person."""
 
     scope: ToolScope
     book: Book
     writer: BookWriter | None
     step: ToolResults
+    held: HeldStep
 
     @property
     def writing(self) -> BookWriter:
@@ -114,6 +129,7 @@ class Tool:
     description: str  # for models
     arguments: type[Arguments]
     handler: Callable[[ToolRun, Any], dict[str, Any]]
+    result: type  # the TypedDict of what the handler returns with `ok: true`
     scan_ahead: Callable[[Any], None] | None = None
     stages: frozenset[Stage]
     writes: bool = False

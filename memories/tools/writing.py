@@ -2,27 +2,31 @@
 A refusal is a result that the model can act on, never an exception."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 from uuid import UUID
 
 from django.db import transaction
 from pydantic import Field
+from typing_extensions import TypedDict
 
-from memories.entry_rules import clean_content, clean_keywords
+from memories.entry_rules import clean_category, clean_content, clean_keywords
 from memories.errors import DomainError, OverBudget
+from memories.evidence import Held, Proposal, evidence_for
 from memories.limits import LARGEST_NUMBER
-from memories.models import Revision, Target
+from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import number as parse_number
 from memories.selectors import live_memories
 from memories.services import BookWriter, MemoryFields, WriteResult, book_limits
-from memories.tools.tool import Arguments, BoundedKeywords, Stage, Tool, ToolRun, Words, failure
+from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 from memories.verdicts import verdict_of
 
 NEARLY_FULL = 0.9
+HELD = "{reason} It waits until the person has decided about it. Do not try again; go on."
 _KEYWORDS = (
     "6 to 12 words a future message might use when this matters and that are not in the content: synonyms, the topic, "
     "occasions, other languages."
 )
+_EVIDENCE = "The words in this conversation that say so, copied exactly; the person's own wherever there are any."
 _STAGES = frozenset({Stage.MEMORY, Stage.REVIEW, Stage.MCP})
 
 
@@ -34,6 +38,7 @@ class AddMemory(Arguments):
     )
     category: str = Field("general", description="One or two words, such as preference, fact, correction, procedure.")
     keywords: BoundedKeywords = Field(default_factory=list, description=_KEYWORDS)
+    evidence: BoundedQuote = Field("", description=_EVIDENCE)
 
 
 class UpdateMemory(Arguments):
@@ -41,10 +46,18 @@ class UpdateMemory(Arguments):
     content: str = Field(description="The whole new statement.")
     category: str | None = Field(None, description="Only if it changes.")
     keywords: BoundedKeywords | None = Field(None, description=_KEYWORDS)
+    evidence: BoundedQuote = Field("", description=_EVIDENCE)
 
 
 class DeleteMemory(Arguments):
     id: int | str = Field(description="The id of the memory.")
+
+
+class Written(TypedDict):
+    ok: Literal[True]
+    id: Annotated[int, Field(description="The id of the memory.")]
+    note: NotRequired[Annotated[str, Field(description="There when nothing had to be changed.")]]
+    warning: NotRequired[Annotated[str, Field(description="There when the book is nearly full.")]]
 
 
 def memory_number(value: int | str) -> int:
@@ -70,8 +83,9 @@ def change_json(revision: Revision) -> dict[str, Any]:
 
 
 def changes_of_run(owner_id: UUID, run_id: UUID) -> list[dict[str, Any]]:
-    """Return the changes that a run made, in order, as `change_json` shows them. One query."""
-    revisions = Revision.objects.filter(owner_id=owner_id, change_set__run_id=run_id).select_related("memory")
+    """Return the changes that a run's own tools made, in order, as `change_json` shows them. One query."""
+    of_run = Revision.objects.filter(owner_id=owner_id, change_set__run_id=run_id, change_set__kind=ChangeSet.Kind.TOOL)
+    revisions = of_run.select_related("memory")
     return [change_json(revision) for revision in revisions.order_by("id")]
 
 
@@ -89,23 +103,61 @@ def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
         category=arguments.category,
         keywords=arguments.keywords,
     )
-    return _written(run, lambda: run.writing.add(fields))
+
+    def write() -> WriteResult:
+        fields.evidence = _evidence(run, arguments)
+        return run.writing.add(fields)
+
+    return _written(run, write, lambda held: proposed(fields, held))
 
 
 def _update(run: ToolRun, arguments: UpdateMemory) -> dict[str, Any]:
     fields = MemoryFields(content=arguments.content, category=arguments.category, keywords=arguments.keywords)
-    return _written(run, lambda: run.writing.update(memory_number(arguments.id), fields))
+    number = memory_number(arguments.id)
+
+    def write() -> WriteResult:
+        fields.evidence = _evidence(run, arguments, known=run.writing.memory(number).content)
+        return run.writing.update(number, fields)
+
+    return _written(run, write, lambda held: proposed(fields, held, memory=run.writing.memory(number)))
 
 
 def _delete(run: ToolRun, arguments: DeleteMemory) -> dict[str, Any]:
     return _written(run, lambda: run.writing.delete(memory_number(arguments.id)))
 
 
-def _written(run: ToolRun, write: Callable[[], WriteResult]) -> dict[str, Any]:
-    """Return the result of a write, and its change noted with the step's."""
+def _evidence(run: ToolRun, arguments: AddMemory | UpdateMemory, *, known: str = "") -> Evidence:
+    return evidence_for(run.scope.conversation, arguments.content, arguments.evidence, known=known)
+
+
+def proposed(fields: MemoryFields, held: Held, *, memory: Memory | None = None) -> Proposal:
+    """Return a held write of these fields; of an update with the memory that it would change."""
+    return Proposal(
+        action="update" if memory else "add",
+        number=memory.number if memory else None,
+        version=memory.version if memory else None,
+        target=memory.target if memory else str(fields.target),
+        category=clean_category(fields.category or (memory.category if memory else "general")),
+        keywords=memory.keywords if memory and fields.keywords is None else clean_keywords(fields.keywords or ()),
+        before=memory.content if memory else None,
+        after=clean_content(fields.content or ""),
+        evidence=fields.evidence or Evidence(),
+        rule=held.details["rule"],
+        reason=str(held),
+    )
+
+
+def _written(
+    run: ToolRun, write: Callable[[], WriteResult], propose: Callable[[Held], Proposal] | None = None
+) -> dict[str, Any]:
+    """Return the result of a write, and its change noted with the step's; a held one is noted as `propose` says."""
     try:
         with transaction.atomic():  # a refused write of a batch leaves the others
             written = write()
+    except Held as held:
+        if propose is None:
+            raise
+        return failure(held.code, HELD.format(reason=held), proposal_id=run.held.add(propose(held)), **held.details)
     except DomainError as error:
         return _refusal(error, run.writing)
     if written.revision is not None:
@@ -148,6 +200,7 @@ ADD_MEMORY = Tool(
     ),
     arguments=AddMemory,
     handler=_add,
+    result=Written,
     scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
@@ -159,6 +212,7 @@ UPDATE_MEMORY = Tool(
     description=("Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary."),
     arguments=UpdateMemory,
     handler=_update,
+    result=Written,
     scan_ahead=_scan,
     stages=_STAGES,
     writes=True,
@@ -171,6 +225,7 @@ DELETE_MEMORY = Tool(
     description="Forget a memory that is wrong, outdated, or that the person asked to forget.",
     arguments=DeleteMemory,
     handler=_delete,
+    result=Written,
     stages=_STAGES,
     writes=True,
     destructive=True,

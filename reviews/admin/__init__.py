@@ -7,6 +7,7 @@ from reviews.admin import (
     consolidation_runs,
     queue,
     review_runs,
+    turn_reviews,
 )
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "consolidation_runs",
     "queue",
     "review_runs",
+    "turn_reviews",
 ]

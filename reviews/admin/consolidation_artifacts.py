@@ -19,6 +19,7 @@ from unfold.widgets import UnfoldAdminTextareaWidget
 import scanning
 from gateway.chat.markdown import render_markdown
 from memories.admin.access import action_record
+from memories.admin.actors import actor_names, actor_words
 from memories.admin.badges import badge, moment, origin_badge
 from memories.admin.base import row_by_id, staff_actor
 from memories.admin.filters import ChoiceFilter, DayFilter, OriginFilter
@@ -94,20 +95,22 @@ class ArtifactStep:
 
 
 def history_of(artifact: Artifact) -> list[ArtifactStep]:
-    """Return the newest revisions of an artifact, newest first; one query."""
-    rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
+    """Return the newest revisions of an artifact, newest first; three queries at most."""
+    found = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
+    rows = list(found[:MOST_REVISIONS])
+    names = actor_names(revision.actor for revision in rows)
     return [
         ArtifactStep(
             id=revision.pk,
             who=origin_badge(revision.write_origin),
-            actor=revision.actor,
+            actor=actor_words(revision.actor, revision.write_origin, names),
             verb=revision_verb(revision),
             at=revision.created_at,
             lines=changed_lines(words_of(revision.before), words_of(revision.after)),
             present=revision.version == artifact.version,
             restorable=revision.version != artifact.version and bool(words_of(revision.after)),
         )
-        for revision in rows[:MOST_REVISIONS]
+        for revision in rows
     ]
 
 

@@ -131,7 +131,7 @@ def _row(book: Book, preview: Preview) -> dict[str, Any]:
         "book": book,
         "sessions": preview.sessions,
         "obstacle": preview.obstacle,
-        "written": "written anew" if preview.synthesis else "as they are",
+        "written": "rewritten" if preview.synthesis else "as they are",
         "requests": f"{preview.requests:,} of at most {preview.max_requests:,}",
         "tokens": f"{preview.tokens:,} of at most {preview.max_tokens:,}",
         "money": _money(preview.cost),

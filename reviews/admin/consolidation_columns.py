@@ -9,10 +9,10 @@ from django.urls import reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from gateway.admin.session_titles import title_of
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
 from memories.admin.filters import choice_filter
-from reviews.admin.session_titles import title_of
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
 from reviews.models import ConsolidationRun, Extraction
@@ -54,14 +54,14 @@ def how_it_stands(run: ConsolidationRun) -> str:
     """Return a run in a sentence or two: its progress, its outcome, or why it came to nothing."""
     problem = error_words(run.error)
     if run.state == State.PAUSED:
-        return f"{progress_words(run)} It rests until {moment(run.not_before)}. {problem}".strip()
+        return f"{progress_words(run)} It is paused until {moment(run.not_before)}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN:
         return progress_words(run)
     if run.state == State.FAILED:
         return f"It failed. {problem} What was done is kept."
     if run.state == State.CANCELLED:
         return f"It was stopped. {problem} What was done is kept."
-    ceiling = " It reached its ceiling; the next one goes on." if run.ceiling else ""
+    ceiling = " It reached its limit; the next run continues." if run.ceiling else ""
     return f"{finished_text(run)}{ceiling}"
 
 

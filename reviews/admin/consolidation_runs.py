@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from gateway.admin.session_titles import SessionTitles
 from gateway.admin.sessions import SessionIdFilter
 from memories.admin.access import action_record
 from memories.admin.badges import moment, state_badge
@@ -37,7 +38,6 @@ from reviews.admin.consolidation_columns import (
     quotas_of,
     session_link,
 )
-from reviews.admin.session_titles import SessionTitles
 from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
 

@@ -1,5 +1,5 @@
 """An administrator decides about writes that wait for a person: saves or turns down all or single ones, on the review's
-page, and may edit the words before. What was turned down or expired can be saved there too, until it is purged."""
+page, and may edit the words before. What was rejected or expired can be saved there too, until it is purged."""
 
 from collections.abc import Mapping
 from copy import copy
@@ -55,7 +55,7 @@ class Typed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The form. `waiting`: whether some write was not decided about yet, so that it can be turned down."""
+    """The form. `waiting`: whether some write was not decided about yet, so that it can be rejected."""
 
     choices: list[Choice]
     waiting: bool
@@ -65,7 +65,7 @@ class Decision:
 def decision_of(run: ReviewRun, rows: list[WriteRow], typed: Typed | None = None) -> Decision | None:
     """Return the form for a review's pending writes; None when there are none, or its session is gone."""
     pending = [row for row in rows if row.write.pending]
-    if not pending or run.session_id is None:
+    if not pending or run.orphaned:
         return None
     choices = [
         Choice(
@@ -136,12 +136,12 @@ class DecisionAdmin(DaybookAdmin):
         return frozenset(write.index for write in chosen if write.state not in _DONE)
 
     def _reject(self, request: HttpRequest, run: ReviewRun, ticked: frozenset[int]) -> None:
-        """Turn down what is ticked; what was turned down or expired before stays so."""
+        """Reject what is ticked; what was rejected or expired before stays so."""
         waiting = frozenset(write.index for write in run.writes if write.waiting)
         done = review_reject(run, actor=staff_actor(request), only=ticked & waiting or ticked)
-        self.message_user(request, "Turned down. It can still be saved here for a while.", messages.SUCCESS)
+        self.message_user(request, "Rejected. It can still be saved here for a while.", messages.SUCCESS)
         chosen = [write for write in done.writes if write.index in ticked & waiting]
-        action_record(request, ReviewRun, f"Turned down {_indexes(chosen, WriteState.REJECTED)}.", [run])
+        action_record(request, ReviewRun, f"Rejected {_indexes(chosen, WriteState.REJECTED)}.", [run])
 
     def _page_again(self, request: HttpRequest, run: ReviewRun, typed: Typed) -> HttpResponse:
         """The page with what was typed. A secret is not shown again: there the proposed words come back."""

@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.db import transaction
 from django.http import HttpRequest
 
+from gateway.admin.session_titles import title_of
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import staff_actor
@@ -19,7 +20,6 @@ from memories.batches import Slices, in_turns
 from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
-from reviews.admin.session_titles import title_of
 from reviews.labels import memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
@@ -71,7 +71,7 @@ def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int
 
 
 def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
-    """Cancel the reviews that are not over; writes that wait are turned down. Returns the message and its level."""
+    """Cancel the reviews that are not over; writes that wait are rejected. Returns the message and its level."""
 
     def cancel(run: ReviewRun) -> str:
         if not review_cancel(run, CANCELLED, actor=staff_actor(request)):
@@ -127,7 +127,7 @@ def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkRev
 
 def _undo_words(taken: TakenBack, outcome: BulkReviewResult) -> str:
     left = {memory: name for memory, name in taken.left.items() if memory not in taken.back}
-    words = [_were(len(taken.back), "taken back")]
+    words = [_were(len(taken.back), "changed back")]
     if left:
         names = ", ".join(left[memory] for memory in sorted(left, key=lambda memory: (str(memory[0]), memory[1])))
         words.append(f"{_were(len(left), 'left alone, because of changes since')[:-1]}: {names}.")

@@ -8,11 +8,13 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from gateway.admin.session_titles import title_of
+from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
-from reviews.admin.session_titles import title_of
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model
+from reviews.turns_read import turns_read
 
 _TIMES = {1: "once", 2: "twice", 3: "three times"}
 
@@ -38,6 +40,14 @@ class ReviewColumns:
             self.session_title(run),
         )
 
+    @admin.display(description="Turns it read")
+    def turns_link(self, run: ReviewRun) -> SafeString | str:
+        turns = turns_read(run.owner_id, [run]).get(run.pk)
+        if turns is None:
+            return "–"
+        link = reverse("admin:gateway_run_change", args=[turns.run_id])
+        return format_html('<a class="db-link" href="{}">{}</a>', link, turns.words)
+
     @admin.display(description="Writes")
     def writes_count(self, run: ReviewRun) -> int:
         return len(run.writes)
@@ -54,7 +64,7 @@ class ReviewColumns:
     def why(self, run: ReviewRun) -> str:
         return error_words(run) or "–"
 
-    @admin.display(description="Scheduled")
+    @admin.display(description="Scheduled", ordering="pk")
     def scheduled(self, run: ReviewRun) -> str:
         return moment(run.created_at)
 
@@ -85,7 +95,7 @@ class ReviewColumns:
 
     @admin.display(description="Tokens")
     def usage_in_words(self, run: ReviewRun) -> str:
-        return _usage_words(run.usage)
+        return usage_words(run.usage)
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
@@ -112,17 +122,6 @@ def _error_detail(run: ReviewRun) -> str:
     """Return the code, and what was said where the words above say something else."""
     code, said = str((run.error or {}).get("code", "")), str((run.error or {}).get("message", ""))
     return f"{code}: {said}" if said and said not in error_words(run) else code
-
-
-def _usage_words(usage: Any) -> str:
-    """`1,480 tokens: 1,200 read, 280 written`."""
-    usage = usage if isinstance(usage, dict) else {}
-    total, read, written = (usage.get(f"{name}_tokens") for name in ("total", "prompt", "completion"))
-    if not total:
-        return "None reported"
-    parts = [f"{read:,} read"] if read else []
-    parts += [f"{written:,} written"] if written else []
-    return f"{total:,} tokens" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _dropped_words(dropped: Any) -> str:

@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from django.views.decorators.http import require_POST
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
+from gateway.admin.session_titles import SessionTitles
 from gateway.admin.sessions import SessionIdFilter
 from gateway.admin.transcript import Transcript, transcript
 from gateway.chat.memory_notes import undo_tips
@@ -21,7 +22,7 @@ from gateway.models import Session
 from memories.admin.access import action_record
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin, staff_actor
-from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
+from memories.admin.filters import ExactTextFilter, MadeDayFilter, choice_filter
 from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
 from memories.admin.undo_messages import say_restored, say_undone
 from memories.audit import Action
@@ -33,14 +34,13 @@ from memories.services import Source
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
-from reviews.admin.session_titles import SessionTitles
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.services import review_cancel, review_undo_slices
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
-# One that waits for a person is turned down instead.
+# One that waits for a person is rejected instead.
 _CANCELLABLE = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING)
 _FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
 
@@ -62,7 +62,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     records_opening = True
     object_actions = (
         ObjectAction(verb="undo", label="Undo", permission=PERMISSION),
-        ObjectAction(verb="put_back", label="Put back", permission=PERMISSION),
+        ObjectAction(verb="put_back", label="Restore", permission=PERMISSION),
         ObjectAction(verb="cancel", label="Cancel", permission=PERMISSION, look="danger"),
         ObjectAction(verb="again", label="Review again", permission=PERMISSION),
     )
@@ -78,6 +78,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         "scheduled",
     )
     list_display_links = ("state_badge", "session_title")
+    sortable_by = ("scheduled",)
     list_select_related = ("owner__user", "session", "book")
     list_filter = (
         ("owner", AutocompleteSelectFilter),
@@ -85,7 +86,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         TriggerFilter,
         AgentFilter,
         SessionIdFilter,
-        ("created_at", DayFilter),
+        ("created_at", MadeDayFilter),
     )
     search_fields = ("session__title",)
     search_help_text = "The session's title, or the id of a review or a session"
@@ -100,7 +101,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
                     ("owner", "book"),
                     ("session_link", "agent"),
                     ("trigger", "scheduled"),
-                    "changes",
+                    ("changes", "turns_link"),
                 )
             },
         ),
@@ -130,7 +131,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         ),
     )
     readonly_fields = (
-        "session_link", "agent", "changes", "outcome", "usage_in_words", "dropped_in_words",
+        "session_link", "agent", "changes", "turns_link", "outcome", "usage_in_words", "dropped_in_words",
         "settings_in_words", "frozen_range", "seconds", "scheduled", "started", "finished",
     )  # fmt: skip
 

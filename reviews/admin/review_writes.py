@@ -1,7 +1,8 @@
 """The writes of a review as its page in the admin shows them: what each does to the words, and what became of it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.urls import reverse
 from django.utils.html import format_html
@@ -35,11 +36,16 @@ class WriteRow(ShownWrite):
 
 
 def write_rows(run: ReviewRun) -> list[WriteRow]:
-    """Return the writes in their order; one query, for the pages of the memories."""
-    numbers = {write.number for write in run.writes} - {0}
-    found = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers) if numbers else Memory.objects.none()
+    """Return the writes of a review in their order; one query, for the pages of the memories."""
+    return write_rows_of(run.owner_id, [run])[run.pk]
+
+
+def write_rows_of(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
+    """Return the writes of an owner's reviews, by review; one query, none where none is about a stored memory."""
+    numbers = {write.number for run in runs for write in run.writes} - {0}
+    found = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
     urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in found.values_list("number", "pk")}
-    return [_row(write, urls) for write in run.writes]
+    return {run.pk: [_row(write, urls) for write in run.writes] for run in runs}
 
 
 def _row(write: ReviewWrite, urls: Mapping[int, str]) -> WriteRow:

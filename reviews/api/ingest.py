@@ -9,8 +9,8 @@ from pydantic import ConfigDict, Field, StringConstraints
 
 from gateway.api.openai_body import check_length
 from gateway.api.turn_body import MessageParts, MessageText, check_types
+from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.fingerprint import text_of
-from gateway.runs.resolve import MAX_EXTERNAL_ID
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest

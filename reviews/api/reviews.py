@@ -7,13 +7,14 @@ from ninja import Router, Schema, Status
 from pydantic import ConfigDict, Field, StrictInt
 
 from gateway.services import session_get
+from memories.audit import Action, actor_of_caller, audit_record
 from memories.batches import in_slices
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
-from memories.models import WriteOrigin
+from memories.models import Owner, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals, services
 from reviews.models import ReviewRun
@@ -123,12 +124,34 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
 def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:
     review = _get(caller, review_id)
     only = _indexes(body.writes)
-    return review_json(approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits))
+    done = approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits)
+    decision_record(caller, review, f"Approved {_named(only)}.")
+    return review_json(done)
 
 
 def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
     review = _get(caller, review_id)
-    return review_json(approvals.review_reject(review, actor=caller.actor, only=_indexes(body.writes)))
+    only = _indexes(body.writes)
+    done = approvals.review_reject(review, actor=caller.actor, only=only)
+    decision_record(caller, review, f"Rejected {_named(only)}.")
+    return review_json(done)
+
+
+def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:
+    """Note in the audit log what the owner decided about writes that waited."""
+    owner = Owner.objects.select_related("user").get(pk=caller.owner_id)
+    audit_record(
+        Action.CHANGE,
+        actor=actor_of_caller(caller.owner_id, caller.actor),
+        kind="review run",
+        object_id=review.pk,
+        owner=owner,
+        note=note,
+    )
+
+
+def _named(only: frozenset[int] | None) -> str:
+    return "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
 
 
 def _indexes(writes: list[int] | None) -> frozenset[int] | None:

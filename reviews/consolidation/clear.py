@@ -23,6 +23,7 @@ from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
+from memories.services.erasing import each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
@@ -39,7 +40,7 @@ from reviews.models import ClearedReview, ConsolidationState, Extraction, Review
 
 CODE_MINUTES = 10
 FIRST_BATCH = 200
-"""Memories that are deleted in the same transaction as everything else of a clear."""
+"""Memories that are deleted in the same transaction as documents and proposals."""
 _ALPHABET = "abcdefghjkmnpqrstuvwxyz23456789"
 _CODE_LENGTH = 8
 EMPTY: dict[str, Any] = {
@@ -100,42 +101,64 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
     """Take away all memory data of a book, of this book only, as one change set, if the code is the present one; it is
     good once. Transcripts stay. In slices. Raises Conflict.
 
-    The first transaction raises the book's epoch, so that nothing in the background writes to it any more, and takes
-    away everything but the memories above the first batch; those follow in transactions of their own. If it is
-    interrupted between them, what is done can be undone, and clearing again takes away the rest."""
+    First the conversations so far count as dealt with, some at a time. Then one transaction raises the book's epoch, so
+    that nothing in the background writes to it any more, and takes away the documents, the proposals and the first
+    memories; the other memories follow in transactions of their own. If it is interrupted between them, what is done
+    can be undone, and clearing again takes away the rest."""
     source = Source(actor=actor, origin=WriteOrigin.USER, kind=ChangeSet.Kind.CLEAR)
     with transaction.atomic():
         # Gone before anything else happens: of two that send it at once, one goes on.
         rows = ClearCode.objects.filter(book=book, sha256=_hash(code.lower()), expires_at__gt=timezone.now())
         if rows.delete()[0] != 1:
             raise Conflict("This code is not valid, or was used, or is older than ten minutes. Ask for a new one.")
-        cleared, through = _clear_begin(book, source)
+        contents = contents_of(book)
+        with book_writing(book, source, silent=True) as writer:
+            change_set = writer.changes()
+    yield from _conversations_clear(book, change_set.pk)
+    with transaction.atomic():
+        changes, through = _clear_begin(book, source, change_set)
+    cleared = Cleared(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
 
 
-def _clear_begin(book: Book, source: Source) -> tuple[Cleared, int]:
-    """Everything that must happen at once, and the first batch of memories. Also returns the number of the last memory
-    that belongs to the clear."""
-    contents = contents_of(book)
+def _conversations_clear(book: Book, change_set: UUID) -> Slices[None]:
+    """Take the records of the book's sessions out of recall, and pass over what was said in them so far."""
+    records = updating(_records(book).filter(cleared_at=None), cleared_at=timezone.now(), cleared_by=change_set)
+    sessions = each_page(_sessions(book), lambda page: _pass_over(book, change_set, page))
+    for work in (records, sessions):
+        size = BatchSize()
+        count = 1
+        while count:
+            yield
+            began = time.monotonic()
+            with transaction.atomic():
+                count = work(size.rows)
+            size.took(time.monotonic() - began)
+
+
+def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
+    """Everything that must happen at once, and the first batch of memories. Returns what happened to these, and the
+    number of the last memory that belongs to the clear."""
     waiting = reviews_withdraw(book)
     cancel_all(Q(book=book), REASON)
-    positions = sessions_pass_over(_sessions(book))
-    with book_writing(book, source) as writer:
-        change_set = writer.changes()
+    # What began, or was noted in the background, since the conversations were passed over.
+    passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
+    _pass_over(book, change_set.pk, _sessions(book).exclude(pk__in=passed))
+    with book_writing(book, source, change_set=change_set) as writer:
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
-        now = timezone.now()
         withdrawn_keep(waiting, change_set)
-        _records(book).filter(cleared_at=None).update(cleared_at=now, cleared_by=change_set.pk)
-        _pass_over(book, change_set.pk, now, positions)
+        _records(book).filter(cleared_at=None).update(cleared_at=timezone.now(), cleared_by=change_set.pk)
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
         )
         generations_raise([book.pk], epoch=True)
         # Of the owner: the record of the book's conversations is out of recall, too.
         invalidation.publish(invalidation.Kind.OWNER, owner_id=book.owner_id)
-    return Cleared(change_set=change_set.pk, contents=contents, changes=changes), through
+        if not changes:  # else leaving the writing tells it
+            book_changed(book, source, ())
+    return changes, through
 
 
 def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> Slices[Cleared]:
@@ -216,20 +239,22 @@ def _delete_memories(writer: BookWriter, most: int, *, through: int | None = Non
     return changes
 
 
-def _pass_over(book: Book, change_set: UUID, now: datetime, positions: ReviewPositions) -> None:
-    """Every session of the book counts as dealt with up to its present end, and nothing before that is read again."""
-    sessions = {session.pk: session for session in _sessions(book)}
-    rows = list(_extractions(book).filter(session__in=sessions))
+def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> None:
+    """These sessions of the book count as dealt with up to their present end, and nothing before that is read again."""
+    positions = sessions_pass_over(sessions)
+    ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
+    rows = list(_extractions(book).filter(session__in=ends))
     known = {row.session_id for row in rows}
     made = [
         Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
-        for session in sessions.values()
+        for session in ends.values()
         if session.pk not in known
     ]
+    now = timezone.now()
     for row in (*rows, *made):
         row.before_clear = _before(row, positions)
         row.cleared_at, row.cleared_by = now, change_set
-        _mark(row, sessions[row.session_id])
+        _mark(row, ends[row.session_id])
     Extraction.objects.bulk_update(rows, [*_MARKED, "before_clear", "cleared_at", "cleared_by"], batch_size=500)
     Extraction.objects.bulk_create(made, batch_size=500)
 

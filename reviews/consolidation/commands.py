@@ -33,7 +33,8 @@ def _clear(call: CommandCall) -> Slices[CommandReply]:
         return CommandReply(text=f"Nothing was deleted. {refused} `{COMMAND} {call.command.verb}` gives one.")
     text = (
         f"Deleted {_words(cleared.contents)} in book {book.name}. "
-        f"This can be undone for {settings.UNDO_DAYS} days: change set {cleared.change_set}."
+        f"You can undo this for {settings.UNDO_DAYS} days on the Memories page, "
+        f"or with change set {cleared.change_set}."
     )
     return CommandReply(text=text, changes=cleared.changes)
 
@@ -46,7 +47,7 @@ def _ask(book: Book, verb: str) -> str:
     return (
         f"This deletes {_words(contents)} in book {book.name}. Nothing is deleted yet. To go on, send within "
         f"{CODE_MINUTES} minutes:\n\n`{COMMAND} {verb} confirm {code}`\n\n"
-        f"It can be undone for {settings.UNDO_DAYS} days."
+        f"You can undo it for {settings.UNDO_DAYS} days on the Memories page."
     )
 
 

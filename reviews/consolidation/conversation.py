@@ -1,13 +1,14 @@
 """A session as an extraction reads it: who said what, without secrets, cut to a token budget from both ends."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 import scanning
+from memories.evidence import Conversation
 from memories.tokens import text_tokens
-from reviews.frozen import as_evidence, reviewable
+from reviews.frozen import as_evidence, reviewable, spoken_of
 
 Item = dict[str, Any]
 _PER_ITEM = 8
@@ -16,11 +17,13 @@ _LEFT_OUT = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionRecord:
-    """Items `{role, content}` in order, the number of the last message they cover, and secrets taken out."""
+    """Items `{role, content}` in order, the number of the last message they cover, and secrets taken out; and the same
+    messages as evidence of what is noted."""
 
     items: tuple[Item, ...]
     through_seq: int
     redacted: int
+    conversation: Conversation = field(default_factory=Conversation)
 
     @property
     def tokens(self) -> int:
@@ -32,13 +35,19 @@ def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: in
     """Read a session beyond message `floor`. Tool results are only mentioned: a web page is no evidence."""
     items: list[Item] = []
     through = redacted = 0
-    for row in reviewable(owner_id, session_id).filter(seq__gt=floor).order_by("seq"):
+    rows = list(reviewable(owner_id, session_id).filter(seq__gt=floor).order_by("seq"))
+    for row in rows:
         through = row.seq
         if message := as_evidence(row):
             clean = scanning.redact(message["content"])
             redacted += clean.count
             items.append({"role": message["role"], "content": clean.text})
-    return SessionRecord(items=tuple(cut_both_ends(items, token_limit)), through_seq=through, redacted=redacted)
+    return SessionRecord(
+        items=tuple(cut_both_ends(items, token_limit)),
+        through_seq=through,
+        redacted=redacted,
+        conversation=Conversation(spoken_of(rows)),
+    )
 
 
 def cut_both_ends(items: Sequence[Item], token_limit: int) -> list[Item]:

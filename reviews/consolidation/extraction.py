@@ -18,10 +18,12 @@ from gateway.upstream import ModelTarget
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
 from memories.errors import DomainError, RateLimited
+from memories.evidence import HeldStep, Hold
 from prompts.consolidation import extraction_messages
 from reviews.consolidation.answers import ExtractionAnswer, parse_extraction
 from reviews.consolidation.conversation import SessionRecord, read_record
 from reviews.consolidation.errors import AnswerUnusable, QuotaExceeded, TriedAgain
+from reviews.consolidation.held import held_keep, without_foreign_lines
 from reviews.consolidation.model_call import Answer, ask, is_lasting
 from reviews.consolidation.quotas import Meter, Spent
 from reviews.consolidation.runs import ConsolidationClaim, hold
@@ -109,7 +111,7 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
     try:
         answer = await ask(claim, meter, messages, target=target, leave=leave)
         found = parse_extraction(answer.text)
-        cleaned = await asyncio.to_thread(_clean, found, claim.limits.max_secrets)
+        cleaned, held = await asyncio.to_thread(_clean, found, claim.limits.max_secrets, extraction, record)
     except QuotaExceeded as reached:
         outcome.quota = reached.scope
     except RateLimited as error:
@@ -121,7 +123,8 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
             raise
         await in_thread(_store_failure, claim, extraction, record, error)
     else:
-        await in_thread(_store, claim, extraction, record, answer, cleaned)
+        if await in_thread(_store, claim, extraction, record, answer, cleaned) and held.proposals:
+            await in_thread(held_keep, claim.run.book, held)
 
 
 def _queued(run_id: UUID) -> tuple[list[UUID], Extraction | None]:
@@ -153,20 +156,29 @@ def _prepare(claim: ConsolidationClaim, unit_id: UUID) -> tuple[Extraction, Sess
     return unit, record, target
 
 
-def _clean(found: ExtractionAnswer, most_secrets: int) -> tuple[Cleaned, Cleaned]:
-    """Both texts, fit to be stored. Raises AnswerUnusable."""
+def _clean(
+    found: ExtractionAnswer, most_secrets: int, unit: Extraction, record: SessionRecord
+) -> tuple[tuple[Cleaned, Cleaned], HeldStep]:
+    """Both texts, fit to be stored, and the lines of them that wait for a person. Raises AnswerUnusable."""
     try:
         raw = clean_output(found.raw_memory, most_secrets=most_secrets)
         synopsis = clean_output(found.synopsis, most_secrets=most_secrets)
     except OutputRejected as rejected:
         raise AnswerUnusable(f"What the model wrote was rejected. {rejected}") from None
-    return raw, synopsis
+    agent = unit.session.agent
+    held = HeldStep(session_id=unit.session_id, agent=agent.name)
+    hold = Hold(agent_settings(agent).memory_hold)
+    return (
+        without_foreign_lines(raw, record.conversation, hold, held),
+        without_foreign_lines(synopsis, record.conversation, hold, None),
+    ), held
 
 
 @transaction.atomic
 def _store(
     claim: ConsolidationClaim, unit: Extraction, record: SessionRecord, answer: Answer, cleaned: tuple[Cleaned, Cleaned]
-) -> None:
+) -> bool:
+    """Store what a session gave. False if it was deleted meanwhile."""
     hold(claim)
     raw, synopsis = cleaned
     empty = not (raw.text or synopsis.text)
@@ -187,7 +199,7 @@ def _store(
         extracted_at=now,
     )
     if not stored:
-        return  # the session was deleted meanwhile
+        return False
     if not empty or unit.raw_memory or unit.synopsis:
         note_change(claim.run.owner_id, claim.run.book_id)
     ConsolidationRun.objects.filter(pk=claim.run.pk).update(
@@ -197,6 +209,7 @@ def _store(
         dropped=F("dropped") + raw.dropped + synopsis.dropped,
         attempts=0,
     )
+    return True
 
 
 @transaction.atomic

@@ -70,7 +70,7 @@ def progress_words(run: ConsolidationRun) -> str:
         return f"The last consolidation failed: {(run.error or {}).get('message', 'nobody knows why')}"
     if run.state not in ConsolidationRun.OPEN:
         return ""
-    paused = "paused" if run.state == ConsolidationRun.State.PAUSED else "at work"
+    paused = "paused" if run.state == ConsolidationRun.State.PAUSED else "running"
     done = f"{run.sessions_done} of {run.sessions_total} sessions read"
     writing = ", writing documents" if run.phase == ConsolidationRun.Phase.SYNTHESIS else ""
     return f"Consolidation is {paused}: {done}{writing}."

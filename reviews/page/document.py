@@ -86,7 +86,7 @@ def _about(artifact: Artifact, viewer: Viewer) -> str:
     day = viewer.day(artifact.updated_at)
     mine = len(artifact.person_lines) + len(artifact.struck_lines)
     if artifact.scan_rule:
-        return f"Rule {artifact.scan_rule} blocks this document: no model is given it until the words are changed."
+        return f"Rule {artifact.scan_rule} blocks this document. It is not sent to a model until its text is changed."
     if artifact.write_origin == WriteOrigin.ADMIN:
         return f"Changed by an administrator on {day}. The next consolidation keeps what they changed."
     if mine:

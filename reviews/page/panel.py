@@ -137,14 +137,14 @@ def _said(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
         until = f"{viewer.near_day(run.not_before)}, {viewer.local(run.not_before):%H:%M}"
-        return f"It rests until {until}. {problem}".strip()
+        return f"It is paused until {until}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
     when = f"{viewer.near_day(run.finished_at)}, {viewer.local(run.finished_at):%H:%M}"
     if run.state in {State.FAILED, State.CANCELLED}:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")
-    ceiling = " It reached its ceiling; the next one goes on." if run.ceiling else ""
+    ceiling = " It reached its limit; the next run continues." if run.ceiling else ""
     why = f" {standing_of(run.book, force=run.force).text}" if run.state == State.NOTHING_TO_DO else ""
     return f"Last run {when}. {finished_text(run)}{why}{ceiling}"
 
@@ -158,13 +158,13 @@ def _documents(viewer: Viewer, book: Book) -> list[Document]:
 def _meta(artifact: Artifact, usage: ArtifactUsage | None, viewer: Viewer) -> str:
     parts = [viewer.day(artifact.updated_at)]
     if artifact.scan_rule:
-        parts.append("blocked, given to no model")
+        parts.append("blocked, never sent to a model")
     elif artifact.write_origin == WriteOrigin.ADMIN:
         parts.append("edited by an administrator")
     elif artifact.person_lines or artifact.struck_lines or artifact.write_origin == WriteOrigin.USER:
         parts.append("edited by you")
     if artifact.path == SUMMARY_PATH:
-        parts.append("given to every new session")
+        parts.append("sent with every new session")
     else:
         reads = usage.reads if usage else 0
         parts.append({0: "not read yet", 1: "read once", 2: "read twice"}.get(reads, f"read {reads} times"))

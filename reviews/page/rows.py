@@ -36,15 +36,16 @@ _ICONS = {
     State.UNDONE: "undo",
 }
 _NAME = 40
-_NOT_SHOWN = (WriteState.REFUSED, WriteState.KNOWN)
+_NOT_SHOWN = (WriteState.REFUSED, WriteState.KNOWN, WriteState.JOINED)
 _TARGETS = {str(target): str(target.label).lower() for target in Target}
 _STRUCK = (WriteState.UNDONE, WriteState.REJECTED, WriteState.EXPIRED)
 _LATER = {
-    WriteState.REJECTED: "turned down",
+    WriteState.REJECTED: "rejected",
     WriteState.EXPIRED: "not decided in time",
-    WriteState.SKIPPED: "changed since, left alone",
+    WriteState.SKIPPED: "changed since, not undone",
 }
-_AGAIN = "Nothing was changed. The next review reads these turns too."
+_NO_SESSION: dict[str, str] = {ReviewRun.Trigger.APP: "A connected app", ReviewRun.Trigger.IMPORT: "An import"}
+_AGAIN = "Nothing was saved. The next review reads these turns too."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,13 +134,13 @@ def _row(
     return Row(
         review=review,
         version=".".join(
-            [state, str(review.attempts), str(newest.pk) if newest else "", *(c.write.state for c in changes)]
+            [state, str(review.attempts), str(newest.pk) if newest else "", *(_version(c.write) for c in changes)]
         ),
         new_day=new_day,
         day=day,
         time=f"{viewer.local(review.created_at):%H:%M}",
-        icon_label=IconLabel(_ICONS[state], str(state.label)),
-        title=title_of(session) if session else "A session that was deleted",
+        icon_label=IconLabel(_ICONS[state], "Rejected" if _rejected(review) else str(state.label)),
+        title=title_of(session) if session else _NO_SESSION.get(review.trigger, "A session that was deleted"),
         turns=turns if session else None,
         span=_span(review, turns.last - turns.first + 1 if turns else 0),
         outcome=_outcome(review, viewer),
@@ -148,10 +149,19 @@ def _row(
         undo=_action_words("Undo", len(applied)) if applied and review.change_set else "",
         restorable=restorable,
         undone=undone_words(newest, viewer) if restorable and newest else "",
-        later=[c.write.index for c in changes if c.write.pending and not c.write.waiting] if session else (),
+        later=[c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
         again=session is not None and state in {State.FAILED, State.TIMED_OUT},
         open=state in {State.SCHEDULED, State.RUNNING},
     )
+
+
+def _version(write: ReviewWrite) -> str:
+    return f"{write.state}{write.times or ''}"
+
+
+def _rejected(review: ReviewRun) -> bool:
+    """Whether it was cancelled by a person who rejected what it wanted to save."""
+    return review.state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
 
 
 def _change(write: ReviewWrite) -> Change:
@@ -188,7 +198,7 @@ def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Cha
         if step is None:
             found.append(replace(change, alone=several and change.write.state == "applied"))
             continue
-        words = _action_words("Put back", together.pop(step.pk, 0))
+        words = _action_words("Restore", together.pop(step.pk, 0))
         offered = step.pk if step.pk not in {c.restorable for c in found} else None
         found.append(replace(change, restorable=offered, back_words=words, note=undone_words(step, viewer)))
     return found

@@ -13,7 +13,7 @@ from memories.artifacts import artifact_get
 from memories.errors import NotFound
 from memories.ids import parse_uuid
 from memories.models import Artifact, ArtifactRevision
-from memories.page.listing import DEFAULT_BOOK
+from memories.page.filters import DEFAULT_BOOK
 from memories.selectors import book_named
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
@@ -26,7 +26,6 @@ from reviews.selectors import review_get
 
 STRETCH = 30
 MOST_ROWS = 300
-_NUMBERS = {1: "One waits", 2: "Two wait", 3: "Three wait"}
 
 
 @page_view
@@ -114,9 +113,16 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
         "on": any(agent.reviews_on for agent in agents),
         "after_turns": bool(interval or intervals),
         "interval": interval,
-        "waiting": (_NUMBERS.get(waiting) or f"{waiting} wait") if waiting else "",
+        "waiting": _waiting_words(waiting),
         "used_up": day_of(viewer.owner).reached,
     }
+
+
+def _waiting_words(waiting: int) -> str:
+    """`1 review needs your decision.`, "" where none does."""
+    if not waiting:
+        return ""
+    return f"{waiting} review needs your decision." if waiting == 1 else f"{waiting} reviews need your decision."
 
 
 def _book(request: HttpRequest) -> str:

@@ -126,14 +126,6 @@ zh: 管理员, 管理层
 ja: 管理者
 fa: مدیر*
 """,
-    "UNTRUSTED": """
-en: emails, email, web pages, webpages, web page, websites, website, comments, attachments, attachment,
-    pull requests, issues, search results, tool results, downloaded files, documents, pages,
-    messages from
-""",
-    "CODE": """
-en: code, command, commands, instructions, instruction, scripts, script, orders, macros
-""",
     "BACKDOOR": """
 en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell,
     exploit, logic bomb, crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account,
@@ -147,9 +139,6 @@ zh: 后门, 木马
     "AUTO": """
 en: automatically, without question, without questions, always, once and for all, every time,
     no questions asked, unconditionally, blindly, without review, without reading, without checking
-""",
-    "TREATAS": """
-en: treat, consider, regard, accept, trust, interpret, take
 """,
     "SECURITY_CHECK": """
 en: tls verification, ssl verification, certificate verification, certificate checks, authentication,
@@ -167,37 +156,7 @@ en: everyone, everybody, anyone, all users, every user, any user, whoever, stran
 en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access,
     admin mode, root access, write access, owner
 """,
-    "ACCOUNTNO": """
-en: account number, iban, bank details, account details, recipient, wallet address, payee, bank account,
-    beneficiary, payment address
-de: kontonummer*, iban
-fr: iban, rib
-es: numero de cuenta, iban
-ru: номер счета, реквизит*
-""",
-    "SWAP": """
-en: change, replace, swap, substitute, alter, redirect, update, edit
-de: ander*, ersetz*, tausch*
-fr: remplace*, change*
-es: cambia*, sustituy*
-ru: замени*, меняй*, подмени*
-""",
-    "DESTROY": """
-en: wipe, erase, delete, drop, destroy, purge, shred, corrupt
-""",
-    "TRACES": """
-en: logs, log, chat history, history, backups, backup, database, databases, repo, repository,
-    home directory, evidence, traces, audit trail, production, disk, memories, accounts
-""",
-    "AS_FROM": """
-en: as coming from, as requests from, as if it came from, as if they came from, as instructions from,
-    as orders from,
-    same authority as, speaks for, as though from, as if sent by, as commands from
-""",
     "MANIPULATE": """
 en: convince, persuade, urge, manipulate, pressure, trick, deceive, lure, nudge, scare, mislead
-""",
-    "EVIDENCE": """
-en: evidence, traces, audit trail, transcript, tracks
 """,
 }

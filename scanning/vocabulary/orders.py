@@ -50,9 +50,6 @@ fa: نادیده بگیر*, فراموش کن*, نادیده گرفته, چشم 
 de: ignorieren, missachten, vergessen, umgehen, ubergehen
 nl: negeren, vergeten, omzeilen
 """,
-    "DISOBEY": """
-en: disobey, defy, violate, circumvent, contravene, flout, subvert
-""",
     "RULES": """
 en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions,
     guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards,

@@ -218,7 +218,4 @@ en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, de
 en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts,
     message, messages, enabled
 """,
-    "MAY": """
-en: may, is allowed to, are allowed to, can, is permitted to
-""",
 }

@@ -88,20 +88,6 @@ ru: узна*, заметил*, знать, догад*
 zh: 知道, 发现, 察觉
 ja: 知られ, 気づかれ
 """,
-    "UNAWARE": """
-en: unaware, in the dark, uninformed, oblivious, not aware, none the wiser, kept out of the loop
-de: im unklaren, ahnungslos
-fr: dans l'ignorance
-es: sin enterarse, a oscuras
-ru: в неведении
-""",
-    "SPEAK": """
-en: say, report, tell, claim, assure, state, pretend
-""",
-    "FALSELY": """
-en: nothing was, nothing has, nothing happened, was not, were not, no data, failed, even when, even if,
-    even though, although it, all is well, everything is fine, is safe, was successful, it worked
-""",
     "USER": """
 en: user, user's, users, human, owner, operator
 de: benutzer*, nutzer*, anwender*, user, niemand*
@@ -136,9 +122,6 @@ pt: usuario, utilizador
 ru: пользователь, пользователя
 zh: 用户
 ja: ユーザー
-""",
-    "NOBODY": """
-en: anyone, anybody, nobody, no one, a soul
 """,
     "SECRETLY": """
 en: secretly, silently, covertly, quietly, discreetly, stealthily, invisibly, in secret,

@@ -44,13 +44,6 @@ en: send, upload, forward, post, transmit, email, mail, share, leak, exfiltrate,
     "BLIND_COPY": """
 en: bcc, blind copy, blind copies, bcc'd, secret copy
 """,
-    "STEAL": """
-en: exfiltrate, exfiltrating, leak, leaking, steal, siphon, smuggle
-""",
-    "HARVEST": """
-en: harvest, collect, steal, capture, obtain, record, ask for, ask the user for, request, store, phish,
-    extract, log, gather
-""",
     # What belongs to the conversation or the person: never to be sent away on an entry's word.
     "CHATDATA": """
 en: conversation, conversations, chat, chats, chat log, chat logs, history, transcript, transcripts,
@@ -153,14 +146,6 @@ en: url, link, links, image, image url, query, query string, parameter, paramete
 """,
     "ENCODE": """
 en: encode, embed, append, put, hide, attach, add, include, insert, base64, encoded, smuggle, place
-""",
-    "PUBLIC_PLACE": """
-en: commit message, commit messages, comment, comments, public post, public posts, issue, readme, url, gist,
-    filename,
-    changelog, log line, footer, public channel
-""",
-    "PLAINTEXT": """
-en: plain text, plaintext, unencrypted, cleartext, in the clear, in the notes
 """,
     "ATTACKER": """
 en: attacker, attackers, attacker's, hacker, hackers, mallory, intruder, adversary, scammer, scammers

@@ -186,12 +186,4 @@ tr: silme*, sil, silin*, kaldirma*, unutma*
 fa: پاک*, حذف*, فراموش*
 ar: تحذف*, تمسح*, حذف*, تزل*
 """,
-    "PERMANENT": """
-en: permanent, untouchable, immutable, locked, protected, read-only, undeletable, sacred, eternal,
-    indestructible, never expires
-de: unveranderlich, dauerhaft
-fr: permanent, permanente, intouchable
-es: permanente, intocable
-ru: неизменн*, постоянн*, неприкосновенн*
-""",
 }

@@ -68,9 +68,6 @@ fr: libere, dispense, affranchi
 es: liberado, exento
 ru: освобожден*
 """,
-    "APPLY": """
-en: apply, applies, bind, binds, hold, holds, valid, restrict, restricts, limit, limits
-""",
     "ONLY": """
 en: only, just, solely, nothing but, exclusively, alone
 de: nur, ausschliesslich, allein
@@ -128,9 +125,6 @@ tr: uy, itaat et, takip et, uygula, izle, yerine getir
 fa: پیروی کن*, اطاعت کن*, اجرا کن*, عمل کن*, دنبال کن*
 ar: اتبع, اطع, نفذ, التزم
 id: ikuti, patuhi
-""",
-    "OBLIGED": """
-en: must, has to, have to, needs to, need to, shall
 """,
     "MUST": """
 en: must, has to, have to, needs to, need to, shall, should, is required to, are required to, will,

@@ -18,4 +18,16 @@ function paint() {
 }
 
 paint();
+// The charts come after the page. The theme draws those that are there when the page has loaded, which may be between
+// their coming and their settling; the others are ours.
+document.addEventListener("htmx:afterSettle", (event) => {
+  if (event.target.id !== "board") return;
+  if (document.readyState !== "complete") {
+    addEventListener("load", paint);
+    return;
+  }
+  const first = event.target.querySelector("canvas.chart");
+  if (first && !Chart.getChart(first)) renderCharts();
+  paint();
+});
 new MutationObserver(paint).observe(document.documentElement, { attributes: true, attributeFilter: ["class"] });

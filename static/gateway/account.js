@@ -6,7 +6,7 @@ document.addEventListener("submit", async (event) => {
   const form = event.target;
   if (!form.dataset.confirmTitle) return;
   event.preventDefault();
-  if (await confirmed({ title: form.dataset.confirmTitle, text: form.dataset.confirmText, action: "Revoke" })) form.submit();
+  if (await confirmed({ title: form.dataset.confirmTitle, text: form.dataset.confirmText, action: form.dataset.confirmAction ?? "Revoke" })) form.submit();
 });
 
 document.addEventListener("click", async (event) => {

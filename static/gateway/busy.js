@@ -17,10 +17,8 @@ export async function countDown(line, seconds, wanted) {
   for (let left = Math.min(LONGEST, Math.ceil(Number(seconds) || USUAL)); left > 0; left -= 1) {
     line.textContent = `Trying again in ${left} second${left === 1 ? "" : "s"}.`;
     await new Promise((resolve) => setTimeout(resolve, 1000));
-    if (!wanted()) {
-      line.textContent = before;
-      return false;
-    }
+    if (!wanted()) break;
   }
-  return true;
+  line.textContent = before;
+  return wanted();
 }

@@ -5,12 +5,16 @@ import { Composer } from "./composer.js";
 import { installCommands } from "./commands.js";
 import { Conversation } from "./conversation.js";
 import { installCopy } from "./copy.js";
+import { installEarlier } from "./earlier.js";
 import { wordsFor } from "./errors.js";
+import { installFolds } from "./fold.js";
+import { isHelp, showHelp } from "./help.js";
 import { editMessage } from "./message_editor.js";
 import { installNotes } from "./notes.js";
 import { SessionList } from "./sessions.js";
 import { notifications, reviews, toasts } from "./shell.js";
 import { onTold, tell } from "./tabs.js";
+import { rememberTemporary } from "./temporary.js";
 
 const main = document.getElementById("main");
 const conversation = new Conversation(main);
@@ -19,6 +23,8 @@ const sessions = new SessionList(main);
 
 installCommands(composer, document.getElementById("status"));
 installCopy(main);
+installFolds(main);
+installEarlier(main, (words) => toasts.say(words));
 installNotes(main, (turn) => conversation.refresh(turn));
 
 function showTitle(title) {
@@ -38,6 +44,7 @@ async function ensureSession() {
   const made = await call("POST", "/api/sessions", { agent: composer.agent.value, temporary: composer.temporary.checked });
   main.dataset.session = document.getElementById("current-session").value = made.id;
   main.dataset.agent = composer.agent.value;
+  if (made.temporary) rememberTemporary(made.id);
   history.replaceState(null, "", `/c/${made.id}/`);
 }
 
@@ -60,7 +67,12 @@ async function send(text, options = {}) {
   await conversation.send(text, { attached, ...options });
 }
 
-composer.addEventListener("send", ({ detail }) => send(detail));
+composer.addEventListener("send", ({ detail }) => {
+  if (!isHelp(detail)) return send(detail);
+  composer.text = "";
+  composer.forgetDraft();
+  return showHelp();
+});
 composer.addEventListener("stop", () => stop());
 composer.addEventListener("edit-last", () => edit());
 composer.attachments.addEventListener("trouble", ({ detail }) => toasts.say(detail));
@@ -74,16 +86,28 @@ async function stop() {
   }
 }
 
-function edit() {
-  const section = conversation.last;
+function edit(section = conversation.last) {
   if (section?.dataset.turn && section.querySelector("[data-said]") && !conversation.answering) {
     editMessage(section, (content) => send(content, { replaces: section.dataset.turn, edited: true }));
   }
 }
 
+async function choose(section, turn) {
+  try {
+    await conversation.choose(section, turn);
+    tell({ kind: "branch", session: main.dataset.session });
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    const { headline, rest } = wordsFor(error.code);
+    toasts.say(`${headline} ${rest}`);
+  }
+}
+
 main.addEventListener("click", (event) => {
   const section = event.target.closest(".turn");
-  if (event.target.closest("[data-edit-message]")) edit();
+  if (event.target.closest("[data-edit-message]")) edit(section);
+  const version = event.target.closest("[data-choose]");
+  if (version) choose(section, version.dataset.choose);
   if (event.target.closest("[data-answer-again]")) {
     send(section.querySelector("[data-said]").content.textContent, { replaces: section.dataset.turn, again: true });
   }
@@ -127,10 +151,21 @@ sessions.addEventListener("renamed", ({ detail }) => showTitle(detail));
 sessions.addEventListener("listed", showReviews);
 sessions.addEventListener("changed", () => tell({ kind: "sessions" }));
 sessions.addEventListener("trouble", ({ detail }) => toasts.say(detail));
+// What a review saved, or wants to, is shown under the turn that it followed.
+toasts.addEventListener("written", ({ detail }) => {
+  if (detail.session !== main.dataset.session) return;
+  const text = detail.toast.querySelector("[data-text]");
+  text.textContent = text.textContent.replace("from your last conversation", "from this conversation");
+  if (!conversation.answering) conversation.refresh(detail.turn);
+});
+toasts.addEventListener("changed", ({ detail }) => {
+  if (detail.session === main.dataset.session && !conversation.answering) conversation.refresh(detail.turn);
+});
 reviews.addEventListener("looked", showReviews);
 
 onTold((told) => {
   if (told.kind === "sessions" || told.kind === "turn") sessions.refresh();
+  if (told.kind === "branch" && told.session === main.dataset.session) conversation.catchUp();
   if (told.kind === "turn" && told.session === main.dataset.session && !conversation.answering) conversation.follow(told.turn, { replaces: told.replaces });
 });
 
@@ -153,4 +188,4 @@ document.body.addEventListener("htmx:responseError", ({ detail }) => {
 });
 
 conversation.resume();
-if (matchMedia("(hover: hover)").matches) composer.area.focus();
+if (matchMedia("(hover: hover)").matches && !conversation.named) composer.area.focus();

@@ -42,6 +42,7 @@ export class Composer extends EventTarget {
     });
     this.area.addEventListener("input", () => {
       keep(this.#draftKey(), this.text);
+      this.ask.querySelector("[data-too-long]")?.remove();
       this.#changed();
     });
     this.area.addEventListener("keydown", (event) => {
@@ -62,8 +63,21 @@ export class Composer extends EventTarget {
 
   #submit() {
     const text = this.text.trim();
-    if (!(text || this.attachments.items.length) || this.answering || this.offline) return;
+    if (!(text || this.attachments.items.length) || this.answering || this.offline || this.#isTooLong(text)) return;
     this.dispatchEvent(new CustomEvent("send", { detail: text }));
+  }
+
+  // The server would refuse it, and counts characters as Python does. It stays here to be shortened.
+  #isTooLong(text) {
+    const most = Number(this.area.dataset.longest);
+    const size = text.length > most ? [...text].length : 0;
+    if (size <= most) return false;
+    const number = new Intl.NumberFormat("en");
+    const words = document.createElement("span");
+    words.dataset.tooLong = "";
+    words.textContent = `This message has ${number.format(size)} characters; at most ${number.format(most)} can be sent. Shorten it, or send it in parts.`;
+    this.ask.replaceChildren(words);
+    return true;
   }
 
   // The draft is kept until the server has the message. Returns what was attached to it.
@@ -147,7 +161,7 @@ export class Composer extends EventTarget {
     this.main.toggleAttribute("data-temporary", this.temporary.checked);
     document.body.classList.toggle("is-temporary", this.temporary.checked);
     document.getElementById("temporary-line").hidden = !this.temporary.checked;
-    this.area.placeholder = `Write to ${this.agent.value}`;
+    this.area.placeholder = `Message ${this.agent.value}`;
     this.area.setAttribute("aria-label", `Message to ${this.agent.value}`);
   }
 

@@ -1,12 +1,15 @@
 // The conversation on the page: turns as sections of the log, streamed answers, and the reader's place in it.
 
-import { ApiError, comesBack, fragment } from "./api.js";
+import { ApiError, call, comesBack, fragment } from "./api.js";
 import { show } from "./attachments.js";
+import { from, replaceFrom, takeBack } from "./branches.js";
 import { countDown, isBusy } from "./busy.js";
 import { addCopyButtons } from "./copy.js";
-import { wordsFor } from "./errors.js";
+import { refusalOf } from "./errors.js";
+import { fold } from "./fold.js";
+import { placeNamed } from "./found.js";
 import { LiveAnswer } from "./live_answer.js";
-import { openUsedAsBefore } from "./notes.js";
+import { LiveSteps, keepOpen } from "./live_steps.js";
 import { followTurn, startTurn, stopTurn } from "./stream.js";
 
 const NEAR_END = 80; // pixels
@@ -28,9 +31,8 @@ export class Conversation extends EventTarget {
     // A toast or a longer message takes room from the log: whoever reads at the end stays there.
     new ResizeObserver(() => this.following && this.toEnd()).observe(this.log);
     addCopyButtons(this.ledger);
-    openUsedAsBefore(this.ledger);
-    const named = location.hash.startsWith("#turn-") && document.getElementById(location.hash.slice(1));
-    if (named) named.scrollIntoView();
+    this.named = placeNamed(this.ledger);
+    if (this.named) this.named.scrollIntoView({ block: this.named.matches("mark") ? "center" : "start" });
     else this.toEnd();
   }
 
@@ -74,9 +76,7 @@ export class Conversation extends EventTarget {
     const nodes = await this.#fetched(this.turnUrl(turn));
     if (this.answering) return;
     const section = nodes.querySelector(".turn");
-    const shown = this.#shown(replaces ?? turn);
-    if (shown) shown.replaceWith(section);
-    else this.#append(section);
+    this.#put(section, this.#shown(replaces ?? turn));
     this.#makeLast(section);
     this.toEnd();
     if (section.dataset.state === "running") await this.#run(section, followTurn(this.session, turn));
@@ -91,10 +91,10 @@ export class Conversation extends EventTarget {
 
   // After a pause: what was said in this session elsewhere, on another device or by another client.
   async catchUp() {
-    if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused]")) return;
+    if (!this.session || this.fetching || this.answering || this.ledger.querySelector(".editor, [data-refused], [data-later]")) return;
     let nodes;
     try {
-      nodes = await this.#fetched(this.main.dataset.turnsUrl.replace(NO_SESSION, this.session));
+      nodes = await this.#fetched(this.#turnsUrl());
     } catch (error) {
       if (error instanceof ApiError) return; // it is a courtesy; the next return tries again
       throw error;
@@ -103,12 +103,46 @@ export class Conversation extends EventTarget {
     const shown = this.last?.dataset;
     if (this.answering || !newest || (newest.turn === shown?.turn && newest.state === shown?.state)) return;
     const { following } = this;
+    this.#showAll(nodes);
+    if (following) this.toEnd();
+    this.resume();
+  }
+
+  // Shows another version of a turn with what followed it; what stands above stays where it is.
+  async choose(section, turn) {
+    if (this.answering || this.choosing) return;
+    this.choosing = true;
+    try {
+      await call("POST", `/api/sessions/${this.session}/turns/${turn}/choose`, {});
+      const nodes = await fragment(`${this.#turnsUrl()}?since=${turn}`);
+      if (nodes.querySelector(`[data-turn="${CSS.escape(turn)}"]`)) {
+        replaceFrom(section, nodes);
+        this.#settled(this.ledger);
+        window.htmx?.process(this.ledger);
+      } else this.#showAll(nodes);
+      this.#showPlace();
+      this.#chosen(turn);
+    } finally {
+      this.choosing = false;
+    }
+  }
+
+  #chosen(turn) {
+    const versions = this.#shown(turn)?.querySelector(".versions");
+    if (!versions) return;
+    versions.querySelector("button:enabled").focus({ preventScroll: true });
+    this.status.textContent = `Version ${versions.querySelector(".versions__place").textContent.replace("/", " of ")}`;
+  }
+
+  #turnsUrl() {
+    return this.main.dataset.turnsUrl.replace(NO_SESSION, this.session);
+  }
+
+  #showAll(nodes) {
     this.ledger.classList.remove("ledger--empty");
     this.ledger.replaceChildren(nodes);
     this.#settled(this.ledger);
     window.htmx?.process(this.ledger);
-    if (following) this.toEnd();
-    this.resume();
   }
 
   // One look at what others did at a time: two would both begin to follow the same answer.
@@ -154,21 +188,30 @@ export class Conversation extends EventTarget {
 
   #liveTurn(content, replaces, attached) {
     const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
-    section.querySelector("[data-said-text]").textContent = content;
+    const said = section.querySelector("[data-said-text]");
+    said.textContent = content;
+    fold(said, content);
     show(section.querySelector("[data-attached]"), attached);
     const now = new Date();
     for (const time of section.querySelectorAll("time")) {
       time.dateTime = now.toISOString();
       time.textContent = this.#clock(now);
     }
-    for (const shown of this.ledger.querySelectorAll("[data-refused]")) shown.remove();
+    for (const refused of this.ledger.querySelectorAll("[data-refused]")) takeBack(refused);
     const replaced = replaces && this.#shown(replaces);
     const kept = replaced && replaced.querySelector(".attached:not([hidden])");
     if (kept) section.querySelector("[data-attached]").replaceWith(kept.cloneNode(true));
-    if (replaced) replaced.replaceWith(section);
-    else this.#append(section);
+    this.#put(section, replaced);
     this.toEnd();
     return section;
+  }
+
+  // In the place of the turn it replaces, and of all that followed that; or at the end.
+  #put(section, replaced) {
+    if (!replaced) return this.#append(section);
+    section.leaving = from(replaced);
+    replaced.before(section);
+    for (const node of section.leaving) node.remove();
   }
 
   #clock(now) {
@@ -188,12 +231,11 @@ export class Conversation extends EventTarget {
     this.ledger.append(section);
   }
 
-  // What only the last turn offers leaves the turns before it, once the new one is known to have begun.
+  // Once a turn is known to have begun, the ones before it are not the last, and what it replaced is not wanted back.
   #makeLast(section) {
+    section.leaving = null;
     for (const before of this.ledger.querySelectorAll("[data-last]")) {
-      if (before === section) continue;
-      delete before.dataset.last;
-      for (const own of before.querySelectorAll("[data-edit-message], [data-answer-again]")) own.remove();
+      if (before !== section) delete before.dataset.last;
     }
   }
 
@@ -202,6 +244,7 @@ export class Conversation extends EventTarget {
     this.status.textContent = "Answering";
     this.dispatchEvent(new CustomEvent("answering"));
     const answer = new LiveAnswer(section, { onDrawn: () => this.#keepPlace() });
+    const steps = new LiveSteps(section, (words) => answer.say(words));
     try {
       for await (const event of events) {
         if (event.type === "started") {
@@ -211,6 +254,7 @@ export class Conversation extends EventTarget {
           if (ours) this.dispatchEvent(new CustomEvent("started", { detail: event.data.turn }));
         }
         answer.show(event);
+        steps.show(event);
         if (event.type === "done" || event.type === "error") {
           answer.end();
           await this.#replaceWithServers(section, this.current.turn);
@@ -220,6 +264,7 @@ export class Conversation extends EventTarget {
         }
       }
     } finally {
+      steps.end();
       this.current = null;
       this.dispatchEvent(new CustomEvent("idle"));
     }
@@ -234,6 +279,7 @@ export class Conversation extends EventTarget {
     const nodes = await this.#rendered(turn);
     const rendered = nodes.querySelector(".turn");
     const following = this.following;
+    keepOpen(section, rendered);
     section.replaceWith(rendered);
     this.#settled(rendered);
     if (following) this.toEnd();
@@ -252,17 +298,12 @@ export class Conversation extends EventTarget {
 
   #settled(section) {
     addCopyButtons(section);
-    openUsedAsBefore(section);
     if (section.dataset?.fill) this.dispatchEvent(new CustomEvent("fill", { detail: Number(section.dataset.fill) }));
   }
 
   // Nothing was started: the words stay on the page, with a way to send them again or to take them back.
   #refuse(section, content, options, error) {
-    const words = wordsFor(error.code);
-    const refusal = document.getElementById("refusal").content.cloneNode(true).firstElementChild;
-    refusal.querySelector("[data-headline]").textContent = error.status >= 500 ? error.message : words.headline;
-    refusal.querySelector("[data-rest]").textContent = words.rest;
-    refusal.querySelector("[data-code]").textContent = error.code;
+    const refusal = refusalOf(error);
     section.querySelector("[data-answer]")?.replaceWith(refusal);
     section.dataset.state = "failed";
     this.status.textContent = "No answer";
@@ -278,7 +319,7 @@ export class Conversation extends EventTarget {
     section.dataset.refused = "";
     again.addEventListener("click", () => this.send(content, { ...options, attempt: 0 }));
     back.addEventListener("click", () => {
-      section.remove();
+      takeBack(section);
       this.dispatchEvent(new CustomEvent("taken-back", { detail: { content, attached: options.attached ?? [] } }));
     });
     this.dispatchEvent(new CustomEvent("refused", { detail: content }));

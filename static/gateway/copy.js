@@ -34,7 +34,30 @@ async function copied(button, text) {
   }, 2000);
 }
 
+// A selection with formulas is copied with their LaTeX, which is what other programs can read.
+function copyFormulas(event) {
+  const selection = getSelection();
+  if (!selection.rangeCount || selection.isCollapsed || event.target.closest?.("textarea, input")) return;
+  const copy = document.createElement("div");
+  copy.className = "copying";
+  for (let at = 0; at < selection.rangeCount; at += 1) copy.append(selection.getRangeAt(at).cloneContents());
+  const within = selection.getRangeAt(0).commonAncestorContainer;
+  const formula = (within.closest ? within : within.parentElement).closest("math");
+  if (formula) copy.replaceChildren(formula.cloneNode());
+  const formulas = copy.querySelectorAll("math[alttext]");
+  if (!formulas.length) return;
+  for (const math of formulas) {
+    const latex = math.getAttribute("alttext");
+    math.replaceWith(math.getAttribute("display") === "block" ? `$$${latex}$$` : `\\(${latex}\\)`);
+  }
+  document.body.append(copy); // innerText knows the lines of what is laid out alone
+  event.clipboardData.setData("text/plain", copy.innerText);
+  copy.remove();
+  event.preventDefault();
+}
+
 export function installCopy(root) {
+  root.addEventListener("copy", copyFormulas);
   root.addEventListener("click", (event) => {
     const code = event.target.closest("[data-copy-code]");
     if (code) copied(code, code.closest(".code").querySelector("code").textContent);

@@ -1,6 +1,5 @@
-// An answer while it is written: its text as it comes, the line for the tool at work, the caret.
-
-import { createProgressive } from "./markdown.js";
+// An answer while it is written: its blocks as the server renders and sanitises them, the line for the tool at work, the
+// caret. A block that is finished keeps its nodes.
 
 // What is said while a tool works and when it is done: the server's table of tools, in the page's template.
 const tools = Object.fromEntries([...document.getElementById("tool-words").content.children].map((item) => [item.dataset.tool, item.dataset]));
@@ -22,15 +21,22 @@ function argumentsOf(given) {
   }
 }
 
+function nodesOf(html) {
+  const holder = document.createElement("template");
+  holder.innerHTML = html;
+  return [...holder.content.children];
+}
+
 export class LiveAnswer {
   constructor(section, { onDrawn }) {
     this.prose = section.querySelector("[data-prose]");
     this.working = section.querySelector("[data-working]");
     this.onDrawn = onDrawn;
-    this.text = "";
+    this.blocks = []; // {html, nodes} in their order
+    this.count = 0;
+    this.from = 0; // the first block that is to be drawn again
     this.frame = 0;
     this.prose.replaceChildren();
-    this.progressive = createProgressive(this.prose);
     this.caret = document.createElement("span");
     this.caret.className = "caret";
     this.caret.setAttribute("aria-hidden", "true");
@@ -38,8 +44,14 @@ export class LiveAnswer {
   }
 
   show(event) {
-    if (event.type === "delta") {
-      this.text += event.data.text;
+    if (event.type === "html") {
+      for (const { block, keep, html } of event.data.blocks) {
+        const shown = (this.blocks[block] ??= { html: "", nodes: [] });
+        shown.html = shown.html.slice(0, keep) + html;
+        shown.changed = true;
+        this.from = Math.min(this.from, block);
+      }
+      this.count = event.data.count;
       this.say("");
       this.frame ||= requestAnimationFrame(() => this.draw());
     } else if (event.type === "tool") {
@@ -52,11 +64,32 @@ export class LiveAnswer {
 
   draw() {
     this.frame = 0;
-    const last = this.progressive(this.text);
-    const code = last?.querySelector?.("pre code");
-    const item = last?.querySelector?.("li:last-child");
-    (code ?? item ?? last ?? this.prose).append(this.caret);
+    this.caret.remove();
+    for (const { nodes } of this.blocks.splice(this.count)) for (const node of nodes) node.remove();
+    let after = null;
+    for (const block of this.blocks.slice(this.from).reverse()) {
+      if (block.changed) {
+        for (const node of block.nodes) node.remove();
+        block.nodes = nodesOf(block.html);
+        block.changed = false;
+        for (const node of block.nodes) this.prose.insertBefore(node, after);
+      }
+      after = block.nodes[0] ?? after;
+    }
+    this.from = this.blocks.length;
+    this.#place().append(this.caret);
     this.onDrawn();
+  }
+
+  // Where the next word will stand.
+  #place() {
+    let place = this.prose;
+    for (let last = place.lastElementChild; last; last = last.matches(".code") ? last.querySelector("pre code") : last.lastElementChild) {
+      if (!last.matches("p, h3, h4, h5, h6, ul, ol, li, blockquote, .code, pre, code")) break;
+      place = last;
+      if (last.matches("code")) break;
+    }
+    return place;
   }
 
   // The whole text stands there, and nothing more will come.

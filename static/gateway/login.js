@@ -1,10 +1,12 @@
 // Showing the password that is being typed.
 
+import "./shell.js";
+
 const button = document.querySelector("[data-reveal]");
 const field = document.getElementById("password");
 
-button.hidden = false;
-button.addEventListener("click", () => {
+if (button) button.hidden = false;
+button?.addEventListener("click", () => {
   const shown = field.type === "password";
   field.type = shown ? "text" : "password";
   button.setAttribute("aria-pressed", String(shown));

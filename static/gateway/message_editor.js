@@ -1,4 +1,4 @@
-// Editing the last message in place: its answer is written anew, the old one is kept behind it.
+// Editing a message in place: the conversation goes on from it, and what followed it before stays as another version.
 
 export function editMessage(section, send) {
   const body = section.querySelector(".entry--you .entry__body");

@@ -1,37 +1,40 @@
-// What memory did, where it happened: undo and put back, editing in place, and remembering that "Used …" was opened.
+// What memory did, where it happened: undo and restore, and the memories an answer was given: edit and forget in place.
 
 import { ApiError, call } from "./api.js";
 import { wordsFor } from "./errors.js";
-import { keep, recall } from "./storage.js";
-
-const OPENED = "used-open";
-
-export function openUsedAsBefore(root) {
-  const open = recall(OPENED) === "1";
-  for (const details of root.querySelectorAll("details[data-used]")) details.open = open;
-}
 
 export function installNotes(root, refreshTurn) {
   root.addEventListener("click", (event) => {
-    const summary = event.target.closest("details[data-used] > summary");
-    if (summary) keep(OPENED, summary.parentElement.open ? null : "1");
+    const summary = event.target.closest("details[data-given] > summary");
     if (summary && !summary.parentElement.open) requestAnimationFrame(() => summary.parentElement.scrollIntoView({ block: "nearest" }));
     const undo = event.target.closest("[data-change-set] [data-undo]");
     if (undo) takeBack(undo, refreshTurn);
     const edit = event.target.closest("[data-edit-memory]");
     if (edit) openEditor(edit, refreshTurn);
+    const removed = event.target.closest("[data-delete-memory]");
+    if (removed) deleteMemory(removed, refreshTurn);
   });
 }
 
-const turnOf = (node) => node.closest(".turn").dataset.turn;
+// The turn as it is after a change; the list that the change was made in stays open.
+function refresher(node, refreshTurn) {
+  const { turn } = node.closest(".turn").dataset;
+  const isInList = node.closest("details[data-given]") !== null;
+  return async () => {
+    await refreshTurn(turn);
+    const list = document.querySelector(`[data-turn="${CSS.escape(turn)}"] details[data-given]`);
+    if (isInList && list) list.open = true;
+  };
+}
 
 async function takeBack(button, refreshTurn) {
   const note = button.closest("[data-change-set]");
+  const refresh = refresher(button, refreshTurn);
   button.disabled = true;
   try {
     const result = await call("POST", `/api/changes/${note.dataset.changeSet}/undo`, {});
     if (!result?.undone?.length) throw new ApiError("conflict", "It was changed since.");
-    await refreshTurn(turnOf(note));
+    await refresh();
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     button.disabled = false;
@@ -39,8 +42,22 @@ async function takeBack(button, refreshTurn) {
   }
 }
 
+async function deleteMemory(button, refreshTurn) {
+  const refresh = refresher(button, refreshTurn);
+  button.disabled = true;
+  try {
+    const headers = { "If-Match": `"${button.dataset.version}"` };
+    await call("DELETE", `/api/memories/${button.dataset.deleteMemory}`, undefined, { headers });
+    await refresh();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    button.disabled = false;
+    sayBeside(button, error.code === "conflict" ? "Changed since; open it under Memories." : wordsFor(error.code).headline);
+  }
+}
+
 function sayBeside(button, words) {
-  const note = button.closest(".note__line");
+  const note = button.closest(".note__line, .given li");
   let hint = note.querySelector("[data-said]");
   if (!hint) {
     hint = document.createElement("span");
@@ -53,8 +70,7 @@ function sayBeside(button, words) {
 }
 
 function openEditor(button, refreshTurn) {
-  const line = button.closest(".note__line");
-  const turn = turnOf(button);
+  const line = button.closest(".note__line, .given li");
   const editor = document.getElementById("memory-editor").content.cloneNode(true).firstElementChild;
   const area = editor.querySelector("textarea");
   area.value = button.dataset.content;
@@ -76,7 +92,7 @@ function openEditor(button, refreshTurn) {
   });
   editor.addEventListener("submit", (event) => {
     event.preventDefault();
-    save(editor, button, () => refreshTurn(turn));
+    save(editor, button, refresher(button, refreshTurn));
   });
 }
 

@@ -1,8 +1,7 @@
-// The list of sessions: one tab stop, a menu for rename and delete, a drawer on the phone.
+// The list of sessions and what a search finds in it: one tab stop, arrows inside, a drawer on the phone.
 
-import { ApiError, call, fragment } from "./api.js";
-import { wordsFor } from "./errors.js";
-import { confirmed } from "./shell.js";
+import { fragment } from "./api.js";
+import { SessionActions } from "./session_actions.js";
 
 const LIST_URL = "/fragments/sessions/";
 
@@ -13,20 +12,20 @@ export class SessionList extends EventTarget {
     this.aside = document.getElementById("sessions");
     this.list = document.getElementById("session-list");
     this.search = this.aside.querySelector("[name=q]");
-    this.menu = document.getElementById("session-menu");
+    this.tag = document.getElementById("session-tag");
+    this.archived = "";
+    this.actions = new SessionActions(this);
     this.#installList();
-    this.#installMenu();
     this.#installDrawer();
     this.#oneTabStop();
     this.list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" });
   }
 
   async refresh() {
-    const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session });
+    const query = new URLSearchParams({ q: this.search.value, current: this.main.dataset.session, archived: this.archived, tag: this.tag.value });
     this.list.replaceChildren(await fragment(`${LIST_URL}?${query}`));
     window.htmx?.process(this.list);
-    this.#oneTabStop();
-    this.dispatchEvent(new CustomEvent("listed"));
+    this.#listed();
   }
 
   // Which sessions a review is reading.
@@ -46,6 +45,28 @@ export class SessionList extends EventTarget {
     }
   }
 
+  // The tags that there are, as the list last came with them.
+  knownTags() {
+    return [...this.tag.options].map((option) => option.value).filter(Boolean);
+  }
+
+  #takeTags() {
+    const known = this.list.querySelector("[data-known-tags]");
+    if (!known) return;
+    const chosen = this.tag.value;
+    const names = [...new Set([...[...known.options].map((option) => option.value), chosen])].filter(Boolean).sort();
+    if (names.join() !== this.knownTags().join()) {
+      this.tag.replaceChildren(new Option("All tags", ""), ...names.map((name) => new Option(name, name, false, name === chosen)));
+    }
+    this.tag.parentElement.hidden = !names.length;
+  }
+
+  #listed() {
+    this.#takeTags();
+    this.#oneTabStop();
+    this.dispatchEvent(new CustomEvent("listed"));
+  }
+
   #links() {
     return [...this.list.querySelectorAll(".session a")];
   }
@@ -53,18 +74,22 @@ export class SessionList extends EventTarget {
   #oneTabStop(focused = null) {
     const links = this.#links();
     const stop = focused ?? links.find((link) => link.hasAttribute("aria-current")) ?? links[0];
-    for (const link of links) {
-      link.tabIndex = link === stop ? 0 : -1;
-      link.closest(".session").querySelector("[data-session-menu]").tabIndex = -1;
-    }
+    for (const link of links) link.tabIndex = link === stop ? 0 : -1;
+    for (const more of this.list.querySelectorAll("[data-session-menu]")) more.tabIndex = -1;
   }
 
   #installList() {
     document.body.addEventListener("htmx:afterSwap", (event) => {
-      if (this.list.contains(event.target)) {
-        this.#oneTabStop();
-        this.dispatchEvent(new CustomEvent("listed"));
-      }
+      if (!this.list.contains(event.target)) return;
+      this.#listed();
+      if (event.target !== this.list) return; // the next stretch
+      this.archived = "";
+      if (this.search.value.trim()) this.#sayFound();
+    });
+    this.search.addEventListener("keydown", (event) => {
+      if (event.key !== "ArrowDown") return;
+      event.preventDefault();
+      this.#links()[0]?.focus();
     });
     this.list.addEventListener("focusin", (event) => {
       const link = event.target.closest(".session a");
@@ -73,129 +98,47 @@ export class SessionList extends EventTarget {
     this.list.addEventListener("keydown", (event) => this.#key(event));
     this.list.addEventListener("click", (event) => {
       const more = event.target.closest("[data-session-menu]");
-      if (more) this.#openMenu(more);
+      if (more) this.actions.openMenu(more);
       if (event.target.closest("[data-clear-search]")) {
         this.search.value = "";
         this.search.focus();
         this.refresh();
       }
+      if (event.target.closest("[data-clear-tag]")) {
+        this.tag.value = "";
+        this.tag.focus();
+        this.refresh();
+      }
+      const archive = event.target.closest("[data-archived-list]");
+      if (archive) this.#showArchived(archive.dataset.archivedList);
     });
+  }
+
+  async #showArchived(archived) {
+    this.archived = archived;
+    await this.refresh();
+    (this.#links()[0] ?? this.list.querySelector("[data-archived-list]"))?.focus();
+  }
+
+  #sayFound() {
+    const count = this.list.querySelectorAll(".session").length;
+    const more = this.list.querySelector(".sessions__more") ? " or more" : "";
+    document.getElementById("status").textContent = `${count}${more} session${count === 1 && !more ? "" : "s"} found`;
   }
 
   #key(event) {
     const row = event.target.closest(".session");
     if (!row || event.target.matches("input")) return;
     const links = this.#links();
-    const at = links.indexOf(row.querySelector("a"));
+    const at = links.indexOf(event.target.closest("a") ?? row.querySelector("a"));
     const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: links.length - 1 }[event.key];
-    if (to !== undefined) links[to]?.focus();
+    if (to === -1 && this.search.value) this.search.focus();
+    else if (to !== undefined) links[to]?.focus();
     else if (event.key === "ArrowRight") row.querySelector("[data-session-menu]").focus();
     else if (event.key === "ArrowLeft") row.querySelector("a").focus();
-    else if ((event.key === "F10" && event.shiftKey) || event.key === "ContextMenu") this.#openMenu(row.querySelector("[data-session-menu]"));
+    else if ((event.key === "F10" && event.shiftKey) || event.key === "ContextMenu") this.actions.openMenu(row.querySelector("[data-session-menu]"));
     else return;
     event.preventDefault();
-  }
-
-  #openMenu(button) {
-    const place = button.getBoundingClientRect();
-    this.menuFor = button;
-    this.menu.showPopover();
-    const top = Math.min(place.bottom, window.innerHeight - this.menu.offsetHeight - 8);
-    this.menu.style.insetBlockStart = `${top}px`;
-    this.menu.style.insetInlineStart = `${Math.max(8, Math.min(place.left, window.innerWidth - this.menu.offsetWidth - 8))}px`;
-    button.setAttribute("aria-expanded", "true");
-    this.menu.querySelector("[role=menuitem]").focus();
-  }
-
-  #installMenu() {
-    const items = [...this.menu.querySelectorAll("[role=menuitem]")];
-    this.menu.addEventListener("keydown", (event) => {
-      const at = items.indexOf(document.activeElement);
-      const to = { ArrowDown: (at + 1) % items.length, ArrowUp: (at + items.length - 1) % items.length, Home: 0, End: items.length - 1 }[event.key];
-      if (to !== undefined) {
-        event.preventDefault();
-        items[to].focus();
-      } else if (event.key === "Tab") this.menu.hidePopover();
-    });
-    this.menu.addEventListener("toggle", (event) => {
-      if (event.newState !== "closed" || !this.menuFor) return;
-      this.menuFor.setAttribute("aria-expanded", "false");
-      if (this.menu.contains(document.activeElement) || document.activeElement === document.body) this.menuFor.focus();
-    });
-    this.menu.addEventListener("click", (event) => {
-      const row = this.menuFor.closest(".session");
-      this.menu.hidePopover();
-      if (event.target.closest("[data-rename]")) this.#rename(row);
-      if (event.target.closest("[data-delete]")) this.#delete(row);
-    });
-  }
-
-  #rename(row) {
-    const link = row.querySelector("a");
-    const title = link.querySelector("span").textContent;
-    const input = document.createElement("input");
-    Object.assign(input, { className: "input", value: title, maxLength: 200 });
-    input.setAttribute("aria-label", "New name of the session");
-    link.hidden = true;
-    link.before(input);
-    input.select();
-    input.focus();
-    let open = true;
-    const close = async (save) => {
-      if (!open) return;
-      open = false;
-      const chosen = input.value.trim();
-      input.remove();
-      link.hidden = false;
-      if (save && chosen && chosen !== title) await this.#renamed(row, chosen, title);
-      link.focus();
-    };
-    input.addEventListener("keydown", (event) => {
-      if (event.key === "Enter") close(true);
-      else if (event.key === "Escape") close(false);
-      else return;
-      event.stopPropagation();
-      event.preventDefault();
-    });
-    input.addEventListener("blur", () => close(true));
-  }
-
-  async #renamed(row, title, before) {
-    const name = row.querySelector("a span");
-    const show = (text) => {
-      name.textContent = text;
-      row.querySelector("[data-session-menu]").setAttribute("aria-label", `More for ${text}`);
-      if (row.dataset.session === this.main.dataset.session) this.dispatchEvent(new CustomEvent("renamed", { detail: text }));
-    };
-    show(title);
-    try {
-      await call("PATCH", `/api/sessions/${row.dataset.session}`, { title });
-      this.dispatchEvent(new CustomEvent("changed"));
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      show(before);
-      this.dispatchEvent(new CustomEvent("trouble", { detail: wordsFor(error.code).headline }));
-    }
-  }
-
-  async #delete(row) {
-    const title = row.querySelector("a span").textContent;
-    const sure = await confirmed({
-      title: `Delete “${title}”?`,
-      text: "The conversation is deleted for good. Memories that came from it stay.",
-      action: "Delete session",
-    });
-    if (!sure) return;
-    try {
-      await call("DELETE", `/api/sessions/${row.dataset.session}`);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      this.dispatchEvent(new CustomEvent("trouble", { detail: wordsFor(error.code).headline }));
-      return;
-    }
-    this.dispatchEvent(new CustomEvent("changed"));
-    if (row.dataset.session === this.main.dataset.session) location.href = "/";
-    else await this.refresh();
   }
 
   #installDrawer() {
@@ -208,11 +151,12 @@ export class SessionList extends EventTarget {
       this.main.inert = document.querySelector(".topbar").inert = open;
       (open ? this.aside.querySelector("button") : opener).focus();
     };
+    this.closeDrawer = () => this.aside.hasAttribute("data-open") && set(false);
     opener.addEventListener("click", () => set(true));
     scrim.addEventListener("click", () => set(false));
     this.aside.querySelector(".sessions__close button").addEventListener("click", () => set(false));
     document.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && this.aside.hasAttribute("data-open")) set(false);
+      if (event.key === "Escape") this.closeDrawer();
     });
   }
 }

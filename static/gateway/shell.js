@@ -1,8 +1,10 @@
 // What every page has: theme, shortcuts, dialogs, the connection, toasts, and the number of reviews that wait.
 
+import { showHelp } from "./help.js";
 import { Notifications } from "./notifications.js";
 import { ReviewsWatch } from "./reviews_watch.js";
 import { keep } from "./storage.js";
+import { leaveTemporary } from "./temporary.js";
 import { Toasts } from "./toasts.js";
 
 const REGAINED_STAYS = 5000;
@@ -43,7 +45,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-theme-switch]")) switchTheme();
   if (event.target.closest("[data-shortcuts]")) {
     document.getElementById("account-menu")?.hidePopover();
-    document.getElementById("shortcuts").showModal();
+    showHelp();
   }
 });
 
@@ -57,7 +59,7 @@ document.addEventListener("keydown", (event) => {
     search.select();
   } else if (key === "o" && event.shiftKey) location.href = "/new/";
   else if (key === "m" && event.shiftKey) location.href = "/memories/";
-  else if (key === "/" && !event.shiftKey) document.getElementById("shortcuts").showModal();
+  else if (key === "/" && !event.shiftKey) showHelp();
   else return;
   event.preventDefault();
 });
@@ -83,4 +85,5 @@ if (notifications) {
     badge.hidden = !detail.waiting;
   });
   reviews.look();
+  leaveTemporary();
 }

@@ -1,5 +1,5 @@
-// A turn as a stream of events that outlives a reload and a short loss of connection:
-// when it breaks off it goes on from the last event that was seen.
+// A turn as a stream of events that outlives a reload and a short loss of connection. The answer comes as HTML that the
+// server has rendered; when the connection breaks off, the server tells all of it again.
 
 import { ApiError, call, comesBack, request } from "./api.js";
 import { eventsOf } from "./sse.js";
@@ -10,7 +10,7 @@ const turnPath = (session, turn) => `/api/sessions/${session}/turns/${turn}`;
 
 // Starts a turn. Throws ApiError when it is refused before it began.
 export async function* startTurn(session, body) {
-  const response = await request("POST", `/api/sessions/${session}/turns`, { ...body, stream: true });
+  const response = await request("POST", `/api/sessions/${session}/turns`, { ...body, stream: true, render: "html" });
   yield* untilFinal(response, session, null);
 }
 
@@ -24,15 +24,12 @@ export function stopTurn(session, turn) {
 }
 
 async function* untilFinal(response, session, turn) {
-  let last = 0;
   let failures = 0;
   for (;;) {
     try {
-      response ??= await request("GET", `${turnPath(session, turn)}/events?after=${encodeURIComponent(last)}`);
+      response ??= await request("GET", `${turnPath(session, turn)}/events?render=html`);
       for await (const event of eventsOf(response)) {
         failures = 0;
-        // Only text moves the place: what else happened may be told ahead of it, and telling it twice does no harm.
-        if (event.type === "delta" && event.id !== null) last = event.id;
         if (event.type === "started") turn = event.data.turn.id;
         yield event;
         if (FINAL.has(event.type)) return;

@@ -1,8 +1,16 @@
-// Classic and in the head, so that the chosen theme is there before the first paint.
+// Classic and in the head, so that the chosen theme is there before the first paint. The browser's own bars follow it.
 (() => {
+  const root = document.documentElement;
+  const bars = [...document.querySelectorAll("meta[name=theme-color]")];
+  const [light, dark] = bars.map((bar) => bar.content);
+  const follow = () => {
+    const { theme } = root.dataset;
+    [bars[0].content, bars[1].content] = theme ? Array(2).fill(theme === "dark" ? dark : light) : [light, dark];
+  };
+  new MutationObserver(follow).observe(root, { attributeFilter: ["data-theme"] });
   try {
     const theme = localStorage.getItem("daybook:theme");
-    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+    if (theme === "light" || theme === "dark") root.dataset.theme = theme;
   } catch {
     // Storage is refused: the system's choice stands.
   }

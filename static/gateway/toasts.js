@@ -6,13 +6,36 @@ import { ApiError, call, fragment } from "./api.js";
 const STAYS = 12000;
 const LEAST = 2000; // after it was let go
 
-export class Toasts {
+export class Toasts extends EventTarget {
   constructor(region) {
+    super();
     this.region = region;
   }
 
   say(text) {
     return this.#lay(text);
+  }
+
+  // Says what was done, with a way back; `undo` returns what is said then.
+  undoable(text, undo) {
+    const toast = this.#lay(text);
+    const button = toast.querySelector("[data-undo]");
+    toast.querySelector("[data-open]").remove();
+    toast.querySelector("[data-acts]").hidden = button.hidden = false;
+    button.addEventListener("click", async () => {
+      button.disabled = true;
+      const said = toast.querySelector("[data-text]");
+      try {
+        said.textContent = await undo();
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        said.textContent = error.code === "not_found" ? "It is gone for good." : "It could not be undone. Try again.";
+        button.disabled = error.code === "not_found";
+        return;
+      }
+      button.hidden = true;
+    });
+    return toast;
   }
 
   async review(message) {
@@ -22,19 +45,23 @@ export class Toasts {
     if (!message.review_id) return;
     const open = toast.querySelector("[data-open]");
     open.href = `/reviews/#review-${message.review_id}`;
-    if (message.kind === "review.awaiting_approval") {
-      open.textContent = "Decide";
-      return;
+    if (message.kind === "review.awaiting_approval") open.textContent = "Decide";
+    else {
+      const undo = toast.querySelector("[data-undo]");
+      undo.hidden = false;
+      undo.addEventListener("click", () => this.#undo(toast, undo, `/api/reviews/${message.review_id}/undo`));
     }
-    const undo = toast.querySelector("[data-undo]");
-    undo.hidden = false;
-    undo.addEventListener("click", () => this.#undo(toast, undo, `/api/reviews/${message.review_id}/undo`));
     await this.#entries(toast, message.review_id);
   }
 
   async #entries(toast, review) {
     try {
       const nodes = await fragment(`/fragments/review/${review}/`);
+      const { session, turn } = nodes.querySelector("[data-place]")?.dataset ?? {};
+      if (turn) {
+        toast.place = { session, turn };
+        this.dispatchEvent(new CustomEvent("written", { detail: { toast, ...toast.place } }));
+      }
       const list = toast.querySelector("[data-entries]");
       if (!nodes.querySelector("li")) return;
       list.replaceChildren(nodes);
@@ -53,16 +80,17 @@ export class Toasts {
       const count = result?.undone?.length ?? 0;
       const putBack = path.startsWith("/api/changes/") && toast.dataset.undone !== undefined;
       if (!count) text.textContent = "Changed since; see the review.";
-      else if (putBack) text.textContent = `Put back ${count} memor${count === 1 ? "y" : "ies"}.`;
-      else text.textContent = `Undone. ${count} memor${count === 1 ? "y was" : "ies were"} taken back.`;
+      else if (putBack) text.textContent = `Restored ${count} memor${count === 1 ? "y" : "ies"}.`;
+      else text.textContent = `Undone. ${count} memor${count === 1 ? "y" : "ies"} changed back.`;
       list.classList.toggle("is-undone", Boolean(count) && !putBack);
       toast.toggleAttribute("data-undone", Boolean(count) && !putBack);
+      if (toast.place) this.dispatchEvent(new CustomEvent("changed", { detail: toast.place }));
       const next = result?.change_set;
       button.hidden = !count || !next;
       if (next && count) {
         const again = button.cloneNode(true);
         again.disabled = false;
-        again.querySelector("span").textContent = putBack ? "Undo" : "Put back";
+        again.querySelector("span").textContent = putBack ? "Undo" : "Restore";
         again.addEventListener("click", () => this.#undo(toast, again, `/api/changes/${next}/undo`));
         const focused = document.activeElement === button || document.activeElement === document.body;
         button.replaceWith(again);

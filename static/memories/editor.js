@@ -78,7 +78,7 @@ async function save(form, list) {
 // Yours, theirs, or both to edit: nothing is lost, and nothing is overwritten unseen.
 async function showConflict(form, number, list) {
   const nodes = await shown(`/fragments/memories/${number}/edit/?mine=1`);
-  if (!nodes) throw new ApiError("not_found", "It was deleted meanwhile. Cancel, and find it in the list with Undo.");
+  if (!nodes) throw new ApiError("not_found", "It was deleted in the meantime. Cancel; you can restore it under Deleted.");
   const conflict = nodes.querySelector("[data-conflict]");
   const area = form.elements.content;
   conflict.querySelector("[data-mine]").textContent = area.value.trim();

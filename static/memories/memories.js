@@ -2,17 +2,20 @@
 // What changes something goes to the API; what is shown again comes rendered from the server.
 
 import { ApiError, call } from "../gateway/api.js";
-import { notifications } from "../gateway/shell.js";
+import { notifications, toasts } from "../gateway/shell.js";
 import { installAdd, openEditor } from "./editor.js";
 import { installBook } from "./book.js";
+import { some } from "./dialog.js";
 import { History } from "./history.js";
 import { List } from "./list.js";
+import { Selection } from "./selection.js";
 
 const LIVE = 150; // several changes of one moment are one refresh
 
 const list = new List(document.getElementById("list"), document.getElementById("filters"), document.getElementById("summary"));
 const history = new History(document.getElementById("history"), list);
 
+new Selection(list, document.querySelector("[data-bulk]"), document.querySelector("[data-bulk-done]"));
 installAdd(document.getElementById("add-memory"), list);
 installBook(list);
 
@@ -24,8 +27,14 @@ list.root.addEventListener("click", (event) => {
   else if (button.matches("[data-history]")) history.open(row.dataset.memory);
   else if (button.matches("[data-pin]")) pin(row, button);
   else if (button.matches("[data-delete]")) remove(row, button);
-  else if (button.matches("[data-undo]")) undo(row, button);
+  else if (button.matches("[data-restore]")) restore(row, button);
 });
+list.summary.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-undo-clear]");
+  if (button) undoClear(button);
+});
+const [, linked] = /^#memory-(\d+)$/.exec(location.hash) ?? [];
+if (linked && !list.reveal(linked)) list.find(linked);
 
 const path = (row) => `/api/memories/${row.dataset.memory}`;
 const unchanged = (row) => ({ headers: { "If-Match": `"${row.dataset.version}"` } });
@@ -36,14 +45,26 @@ function pin(row, button) {
 }
 
 function remove(row, button) {
-  return act(row, button, "[data-undo]", () => call("DELETE", path(row), undefined, unchanged(row)));
+  return act(row, button, "[data-restore]", () => call("DELETE", path(row), undefined, unchanged(row)));
 }
 
-function undo(row, button) {
-  return act(row, button, "[data-edit]", async () => {
-    const result = await call("POST", `/api/changes/${button.dataset.undo}/undo`, {});
-    if (!result.undone.length) throw new ApiError("conflict", "It was changed since; see its history.");
-  });
+// Only this memory, whatever else was deleted with it.
+function restore(row, button) {
+  return act(row, button, "[data-history]", () => call("POST", `${path(row)}/restore`, { revision: button.dataset.restore }));
+}
+
+async function undoClear(button) {
+  button.disabled = true;
+  try {
+    const { undone, left_alone: left } = await call("POST", `/api/changes/${button.dataset.undoClear}/undo`, {});
+    const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
+    toasts.say(`Undone: ${some(undone.length, "memory is", "memories are")} back, with the documents and notes.${rest}`);
+    await list.refresh();
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    button.disabled = false;
+    toasts.say(error.message);
+  }
 }
 
 // One write, then the row as it is now; the focus stays in it.
@@ -61,7 +82,7 @@ async function act(row, button, next, write) {
     const fresh = error.code === "conflict" ? await list.refreshRow(row.dataset.memory) : row;
     const said = fresh?.querySelector("[data-error]");
     if (!said) return;
-    said.textContent = error.code === "conflict" ? "It was changed elsewhere meanwhile. This is how it reads now." : error.message;
+    said.textContent = error.code === "conflict" ? "It was changed elsewhere in the meantime. This is the current text." : error.message;
     said.hidden = false;
   }
 }

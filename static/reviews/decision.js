@@ -16,7 +16,7 @@ export function installDecisions(root, refresh, say) {
     const form = event.target.closest("[data-decision]");
     const edit = event.target.closest("[data-edit-write]");
     if (edit) openWords(edit);
-    else if (form && event.target.closest("[data-reject]")) decide(form, "reject", {}, "Turned down.");
+    else if (form && event.target.closest("[data-reject]")) decide(form, "reject", {}, "Rejected.");
   });
   root.addEventListener("submit", (event) => {
     const form = event.target.closest("[data-decision]");

@@ -28,7 +28,7 @@ root.addEventListener("click", (event) => {
   } else if (!run) return;
   else if (button.matches("[data-undo]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`));
   else if (button.matches("[data-undo-write]")) act(run, button, "Undone.", () => takeBack(`/api/reviews/${run.dataset.review}/undo`, { writes: [Number(button.dataset.undoWrite)] }));
-  else if (button.matches("[data-change]")) act(run, button, "Put back.", () => takeBack(`/api/changes/${button.dataset.change}/undo`));
+  else if (button.matches("[data-change]")) act(run, button, "Restored.", () => takeBack(`/api/changes/${button.dataset.change}/undo`));
   else if (button.matches("[data-cancel]")) act(run, button, "Cancelled.", () => request("POST", `/reviews/${run.dataset.review}/cancel/`));
   else if (button.matches("[data-again]")) act(run, button, "A review is scheduled.", () => call("POST", `/api/sessions/${button.dataset.again}/review`, {}));
   else if (button.matches("[data-later]")) {

@@ -20,9 +20,9 @@ from tests.factories import owner_make
 from tests.live_server import LiveServer, serving
 
 expect.set_options(timeout=15_000)  # a machine that does other things as well
-_CHROMIUM = next(
-    (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), ""
-)
+# The headless shell comes first: the same engine without the browser around it takes a third of the time.
+_BROWSERS = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+_CHROMIUM = next((path for name in _BROWSERS if (path := shutil.which(name))), "")
 _ARGUMENTS = [
     "--headless",
     "--no-sandbox",

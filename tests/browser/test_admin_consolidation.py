@@ -60,7 +60,7 @@ def test_a_runs_page_goes_on_without_a_reload_until_the_run_is_over(book: Book, 
 def test_a_consolidation_is_started_from_its_books_page(book: Book, visitor: NewVisitor) -> None:
     page = visitor("root").open(reverse("admin:memories_book_change", args=[book.pk]))
     page.get_by_role("link", name="Consolidate now").click()
-    expect(page.get_by_role("cell", name="written anew")).to_be_visible()
+    expect(page.get_by_role("cell", name="rewritten")).to_be_visible()
     assert not ConsolidationRun.objects.exists()
     page.get_by_role("link", name="Also when nothing changed").click()
     page.get_by_role("button", name="Consolidate now").click()

@@ -35,22 +35,40 @@ def test_a_newcomer_signs_in_tells_something_and_sees_what_the_review_saved(visi
     in_a_worker(review_execute, str(review.pk))
 
     toast = page.locator(".toast")
-    expect(toast).to_contain_text("Saved 2 memories from your last conversation.")
+    expect(toast).to_contain_text("Saved 2 memories from this conversation.")
     expect(toast.get_by_role("listitem")).to_have_count(2)
+    note = page.locator(".turn").last.locator("[data-change-set]")
+    expect(note).to_contain_text("2 memories saved after a review")
+    expect(page.locator("[data-change-set]")).to_have_count(1)
     expect(page.get_by_text("Reviewing this conversation")).to_be_hidden()
     toast.get_by_role("button", name="Undo").click()
-    expect(toast).to_contain_text("Undone. 2 memories were taken back.")
+    expect(toast).to_contain_text("Undone. 2 memories changed back.")
+    expect(note).to_contain_text("Undone by you")
     assert not Memory.objects.filter(deleted_at__isnull=True).exists()
-    toast.get_by_role("button", name="Put back").click()
-    expect(toast).to_contain_text("Put back 2 memories.")
+    toast.get_by_role("button", name="Restore").click()
+    expect(toast).to_contain_text("Restored 2 memories.")
     assert Memory.objects.filter(deleted_at__isnull=True).count() == 2
+    expect(note).to_contain_text("2 memories saved after a review")
+    page.reload()
+    expect(page.locator(".turn").last.locator("[data-change-set]")).to_contain_text("vegetarian")
 
     page.get_by_role("link", name="New session").click()
     ask(page, "What do you remember about me?")
-    used = page.locator("details").last
-    used.get_by_text("Used 2 memories").click()
-    expect(used.get_by_role("listitem")).to_have_count(2)
-    expect(used.get_by_role("listitem").filter(has_text="vegetarian")).to_be_visible()
+    given = page.locator("details[data-given]").last
+    given.get_by_text("Given 2 memories").click()
+    expect(given.get_by_role("listitem")).to_have_count(2)
+    row = given.get_by_role("listitem").filter(has_text="vegetarian")
+    row.get_by_role("button", name="Edit").click()
+    page.get_by_label("Edit this memory").fill("Is vegan.")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_label("Edit this memory")).to_have_count(0)
+    assert Memory.objects.filter(content="Is vegan.").exists()
+    row = given.get_by_role("listitem").filter(has_text="Is vegan.")
+    row.get_by_role("button", name="Delete").click()
+    expect(row).to_contain_text("Deleted since.")
+    assert Memory.objects.filter(deleted_at__isnull=True).count() == 1
+    row.get_by_role("button", name="Restore").click()
+    expect(row.get_by_role("button", name="Delete")).to_be_visible()
 
 
 def test_an_answer_appears_while_it_is_written(chat: Page, told: ToldModel) -> None:
@@ -246,7 +264,7 @@ def test_what_was_saved_can_be_edited_undone_and_put_back_under_the_answer(chat:
     note.get_by_role("button", name="Undo").click()
     expect(note).to_contain_text("Undone by you")
     assert Memory.objects.get(number=2).deleted_at is not None
-    note.get_by_role("button", name="Put back").click()
+    note.get_by_role("button", name="Restore").click()
     expect(note).to_contain_text("Memory saved")
     assert Memory.objects.get(number=2).deleted_at is None
 
@@ -311,5 +329,5 @@ def test_nothing_of_one_user_reaches_the_other(visitor: NewVisitor) -> None:
     theirs.reload()
     expect(theirs.locator(".session")).to_have_count(1)
     expect(theirs.get_by_text("safe")).to_have_count(0)
-    expect(theirs.locator("details")).to_have_count(0)
+    expect(theirs.locator("details[data-given]")).to_have_count(0)
     assert Session.objects.filter(owner=owner_of("charlie")).count() == 1

@@ -12,8 +12,9 @@ from tests.factories import agent_make, memory_make
 
 pytestmark = pytest.mark.browser
 
+BUSY = "The model server is asked too much at once. Try again later."
 SECOND = 1000
-USED = "details[data-used]"
+GIVEN = "details[data-given]"
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def test_the_agent_of_a_new_session_is_chosen_freely(alices: Visitor, told: Told
     agent_make("sysadmin")
     page = alices.open("/")
     page.get_by_label("Agent").select_option("sysadmin")
-    expect(page.get_by_placeholder("Write to sysadmin")).to_be_visible()
+    expect(page.get_by_placeholder("Message sysadmin")).to_be_visible()
     told.answer("Fine.")
     page.get_by_label("Message to sysadmin").fill("hello")
     page.keyboard.press("Enter")
@@ -50,7 +51,7 @@ def test_another_agent_in_a_running_session_asks_first(alices: Visitor, told: To
     expect(page.get_by_text("This starts a new session")).to_have_count(0)
     page.get_by_label("Agent").select_option("sysadmin")
     page.get_by_role("button", name="Start it").click()
-    expect(page.get_by_placeholder("Write to sysadmin")).to_be_visible()
+    expect(page.get_by_placeholder("Message sysadmin")).to_be_visible()
     expect(page.get_by_label("Agent")).to_have_value("sysadmin")
     assert Session.objects.count() == 1
 
@@ -76,25 +77,19 @@ def test_a_context_that_fills_says_what_will_happen(visitor: NewVisitor, told: T
     assert edges == sorted(edges), "parts of the bar lie over each other"
 
 
-def test_that_used_memories_are_open_is_remembered_by_this_browser(
-    chat: Page, visitor: NewVisitor, told: ToldModel
-) -> None:
+def test_only_the_list_of_memories_that_was_clicked_is_open(chat: Page, told: ToldModel) -> None:
     memory_make(owner_of("alice"), "Prefers the command first.", pinned=True)
     told.answer("Fine.")
     ask(chat, "hello")
-    expect(chat.locator(USED)).not_to_have_attribute("open", "")
-    chat.get_by_text("Used 1 memory").click()
+    expect(chat.locator(GIVEN)).not_to_have_attribute("open", "")
+    chat.get_by_text("Given 1 memory").click()
     expect(chat.get_by_text("Pinned, so it is in every answer.")).to_be_visible()
     told.answer("Still fine.")
     ask(chat, "and now?")
-    expect(chat.locator(USED).nth(1)).to_have_attribute("open", "")
+    expect(chat.locator(GIVEN).nth(0)).to_have_attribute("open", "")
+    expect(chat.locator(GIVEN).nth(1)).not_to_have_attribute("open", "")
     chat.reload()
-    expect(chat.locator(USED).nth(0)).to_have_attribute("open", "")
-    other = visitor("alice").open("/")
-    expect(other.locator(USED).nth(1)).not_to_have_attribute("open", "")
-    chat.locator(USED).nth(1).locator("summary").click()
-    chat.reload()
-    expect(chat.locator(USED).nth(0)).not_to_have_attribute("open", "")
+    expect(chat.locator(GIVEN).nth(0)).not_to_have_attribute("open", "")
 
 
 def test_an_example_of_the_first_page_is_said(chat: Page, told: ToldModel) -> None:
@@ -106,10 +101,10 @@ def test_an_example_of_the_first_page_is_said(chat: Page, told: ToldModel) -> No
 
 
 def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldModel) -> None:
-    told.fail(RateLimited("busy", retry_after="3"))
+    told.fail(RateLimited(BUSY, retry_after="3"))
     send(stopped, "hello")
     alert = stopped.get_by_role("alert")
-    expect(alert).to_contain_text("Too much at once. Trying again in 3 seconds.")
+    expect(alert).to_contain_text("The model server is asked too much at once. Trying again in 3 seconds.")
     stopped.clock.run_for(1 * SECOND)
     expect(alert).to_contain_text("Trying again in 2 seconds.")
     told.answer("There you are.")
@@ -122,20 +117,20 @@ def test_too_much_at_once_counts_down_and_tries_again(stopped: Page, told: ToldM
 
 def test_it_tries_again_three_times_and_then_leaves_it_to_the_person(stopped: Page, told: ToldModel) -> None:
     alert = stopped.get_by_role("alert")
-    told.fail(Overloaded("busy", retry_after="1"))
+    told.fail(Overloaded(BUSY, retry_after="1"))
     send(stopped, "hello")
-    for attempt in range(1, 4):
+    for _ in range(3):
         expect(alert).to_contain_text("Trying again in 1 second.")
-        told.fail(Overloaded(f"busy {attempt}", retry_after="1"))
+        told.fail(Overloaded(BUSY, retry_after="1"))
         stopped.clock.run_for(1 * SECOND)
         expect(stopped.locator(".turn")).to_have_attribute("data-state", "failed")
-    expect(alert).to_contain_text("Too much at once. Your message is kept.")
+    expect(alert).to_contain_text("The model server is asked too much at once. Your message is kept.")
     stopped.clock.run_for(60 * SECOND)
     assert len(told.requests) == 4
 
 
 def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page, told: ToldModel) -> None:
-    told.fail(RateLimited("busy", retry_after="2"))
+    told.fail(RateLimited(BUSY, retry_after="2"))
     send(stopped, "first")
     expect(stopped.get_by_role("alert")).to_contain_text("Trying again in 2 seconds.")
     told.answer("To the second.")
@@ -144,4 +139,4 @@ def test_whoever_says_something_else_meanwhile_is_not_interrupted(stopped: Page,
     expect(stopped.locator(".turn")).to_have_count(2)
     assert [request.messages[-1]["content"] for request in told.requests] == ["first", "second"]
     # Nothing goes on saying that it will be tried again.
-    expect(stopped.get_by_role("alert")).to_contain_text("Too much at once. Your message is kept.")
+    expect(stopped.get_by_role("alert")).to_contain_text("asked too much at once. Your message is kept.")

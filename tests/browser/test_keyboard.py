@@ -4,8 +4,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.asking import ask
-from tests.browser.conftest import NewVisitor, Visitor
+from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.browser.told_model import ToldModel
+from tests.factories import memory_make
 
 pytestmark = pytest.mark.browser
 
@@ -15,8 +16,9 @@ FOCUSED = "() => document.activeElement.getAttribute('aria-label') ?? document.a
 
 @pytest.mark.parametrize("key", ["Control", "Meta"])
 def test_the_shortcuts_go_where_the_list_says(chat: Page, key: str) -> None:
+    in_a_worker(lambda: memory_make(owner_of("alice"), "Likes tea."))
     chat.keyboard.press(f"{key}+/")
-    shortcuts = chat.get_by_role("dialog", name="Keyboard shortcuts")
+    shortcuts = chat.get_by_role("dialog", name="Commands and shortcuts")
     expect(shortcuts).to_contain_text("New session")
     chat.keyboard.press("Escape")
     expect(shortcuts).to_be_hidden()
@@ -52,7 +54,7 @@ def test_keys_are_named_as_on_the_keyboard_at_hand(alices: Visitor) -> None:
     page = alices.open("/memories/")
     expect(page.locator(".searchfield kbd")).to_have_text("⌘ K")
     page.keyboard.press("Meta+/")
-    expect(page.locator("#shortcuts")).not_to_contain_text("Ctrl")
+    expect(page.locator("#help")).not_to_contain_text("Ctrl")
 
 
 def test_up_edits_the_last_message_only_where_nothing_is_written(chat: Page, told: ToldModel) -> None:

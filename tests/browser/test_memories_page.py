@@ -10,7 +10,7 @@ from django.utils import timezone
 from playwright.sync_api import Locator, Page, Route, expect
 
 import scanning
-from gateway.models import Agent, Message, Run
+from gateway.models import Agent, Message, Run, Session
 from memories.models import Artifact, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.outbox import notify
 from memories.services import MemoryFields, Source, book_limits_set, book_writing
@@ -18,6 +18,7 @@ from reviews.models import ConsolidationRun
 from tests.browser.axe import axe_source, serious_findings
 from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
 from tests.factories import memory_make, session_make
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, packed
 
 pytestmark = pytest.mark.browser
 
@@ -64,12 +65,12 @@ def test_a_newcomer_adds_the_first_memory(alices: Visitor) -> None:
     form.get_by_label("Category").fill("hobby")
     form.get_by_label("Expires").fill("2031-06-30")
     form.get_by_label("Pinned").check()
-    form.get_by_label("Found by").fill("hive, honey")
+    form.get_by_label("Search keywords").fill("hive, honey")
     form.get_by_role("button", name="Save").click()
     expect(form).to_be_hidden()
     expect(page.get_by_role("button", name="Add memory")).to_be_focused()
     added = row(page, "Keeps bees.")
-    for words in ("You · hobby", "Pinned", "Expires 30 Jun 2031", "Found by: hive, honey"):
+    for words in ("You · hobby", "Pinned", "Expires 30 Jun 2031", "Search keywords: hive, honey"):
         expect(added).to_contain_text(words)
     expect(page.get_by_text("1 memory, newest first")).to_be_visible()
     expect(page.get_by_role("meter", name="About you", exact=True)).to_have_attribute("aria-valuenow", "11")
@@ -131,11 +132,11 @@ def test_a_deleted_memory_stays_struck_until_it_is_wanted_back(alices: Visitor, 
     page = opened(alices)
     page.get_by_role("button", name="Delete: Likes tea.").click()
     expect(page.locator(".mem s")).to_have_text("Likes tea.")
-    expect(page.get_by_text("Deleted just now")).to_be_visible()
-    undo = page.get_by_role("button", name="Undo: deleted Likes tea.")
-    expect(undo).to_be_focused()
-    undo.click()
-    expect(page.get_by_role("button", name="Edit: Likes tea.")).to_be_focused()
+    expect(page.get_by_text("Deleted by you today, kept until")).to_be_visible()
+    restore = page.get_by_role("button", name="Restore: Likes tea.")
+    expect(restore).to_be_focused()
+    restore.click()
+    expect(page.get_by_role("button", name="History: Likes tea.")).to_be_focused()
     tea.refresh_from_db()
     assert tea.deleted_at is None
 
@@ -169,7 +170,7 @@ def test_filters_narrow_the_list_without_a_reload(alices: Visitor, tea: Memory) 
     expect(row(page, "Is away until Friday.")).to_be_visible()
     expect(page).to_have_url(re.compile("expiring=1"))
     page.get_by_label("About", exact=True).first.select_option("user")
-    expect(page.get_by_text("No memory is like that.")).to_be_visible()
+    expect(page.get_by_text("No memories match these filters.")).to_be_visible()
     page.get_by_role("link", name="Clear filters").click()
     expect(page.locator(".mem")).to_have_count(2)
     page.get_by_label("Category").first.select_option("taste")
@@ -181,10 +182,10 @@ def test_older_memories_come_when_asked_for(alices: Visitor) -> None:
         memory_make(owner_of("alice"), f"Fact number {number}.")
     page = opened(alices)
     expect(page.locator(".mem")).to_have_count(50)
-    page.get_by_role("link", name="Show older memories").click()
+    page.get_by_role("link", name="Show more memories").click()
     expect(page.locator(".mem")).to_have_count(53)
-    expect(page.get_by_role("link", name="Show older memories")).to_have_count(0)
-    expect(page.get_by_role("button", name="Pin: Fact number 2.")).to_be_focused()
+    expect(page.get_by_role("link", name="Show more memories")).to_have_count(0)
+    expect(page.get_by_label("Select: Fact number 2.")).to_be_focused()
 
 
 @pytest.mark.parametrize(
@@ -278,10 +279,10 @@ def test_the_progress_of_a_consolidation_is_followed_until_it_is_over(alices: Vi
     page = opened(alices)
     expect(page.get_by_role("progressbar", name="Sessions read")).to_have_attribute("aria-valuenow", "18")
     ConsolidationRun.objects.filter(pk=run.pk).update(sessions_done=25)
-    link = page.get_by_role("link", name="Consolidation is at work: 18 of 26 sessions read.")
+    link = page.get_by_role("link", name="Consolidation is running: 18 of 26 sessions read.")
     link.focus()
     page.clock.run_for(3_500)
-    link = page.get_by_role("link", name="Consolidation is at work: 25 of 26 sessions read.")
+    link = page.get_by_role("link", name="Consolidation is running: 25 of 26 sessions read.")
     expect(link).to_be_focused()
     ConsolidationRun.objects.filter(pk=run.pk).update(state="completed")
     in_a_worker(lambda: notify(owner_id=tea.owner_id, kind=Notification.Kind.CONSOLIDATION_FINISHED))
@@ -306,20 +307,60 @@ def test_an_import_is_looked_at_before_it_is_written(alices: Visitor, tea: Memor
     file = tmp_path / "notes.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
     page = opened(alices)
-    page.get_by_role("button", name="Export, import, forget everything").click()
+    page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Import…").click()
     dialog = page.get_by_role("dialog", name="Import memories")
     dialog.get_by_label("File").set_input_files(file)
-    expect(dialog).to_contain_text("3 lines: 1 new, 1 already there, 1 blocked by the scan. Nothing is written yet.")
+    expect(dialog).to_contain_text("3 lines: 1 new, 1 already there, 1 blocked by the scan. Nothing is saved yet.")
     expect(dialog).to_contain_text("Line 3: rule")
     assert Memory.objects.count() == 1
     dialog.get_by_role("button", name="Import 1").click()
-    expect(dialog).to_contain_text("They are written")
+    expect(dialog).to_contain_text("Saved. Each memory has its history.")
     expect(row(page, "Keeps bees.")).to_contain_text("Import")
     dialog.get_by_role("button", name="Undo").click()
-    expect(dialog).to_contain_text("Undone. 1 memory was taken back.")
+    expect(dialog).to_contain_text("Undone. 1 memory was removed.")
     dialog.get_by_role("button", name="Close").click()
     expect(page.locator(".mem s")).to_have_text("Keeps bees.")
+
+
+def test_an_export_of_claude_is_shown_imported_and_undone_with_its_conversations(
+    alices: Visitor, tea: Memory, agent: Agent, tmp_path: Path
+) -> None:
+    file = tmp_path / "data.zip"
+    file.write_bytes(packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES}))
+    page = opened(alices)
+    page.get_by_role("button", name="Export, import, delete everything").click()
+    page.get_by_role("button", name="Import…").click()
+    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog.get_by_label("File").set_input_files(file)
+    expect(dialog).to_contain_text("3 memories: 3 new. 1 new conversation with 2 messages. Nothing is saved yet.")
+    expect(dialog).to_contain_text("Read as: Claude.")
+    expect(dialog.get_by_role("list", name="Memories that would be added")).to_contain_text("Has a daughter.")
+    expect(dialog.get_by_role("list", name="Conversations")).to_have_text("Tide tables (2 messages)")
+    dialog.get_by_label("Also import conversations").uncheck()
+    expect(dialog.get_by_role("list", name="Conversations")).to_have_count(0)
+    dialog.get_by_label("Also import conversations").check()
+    dialog.get_by_role("button", name="Import 4").click()
+    expect(dialog).to_contain_text("Saved. Each memory has its history.")
+    assert Session.objects.get(title="Tide tables").state == "ended"
+    dialog.get_by_role("button", name="Undo").click()
+    expect(dialog).to_contain_text("Undone. 3 memories were removed. 1 conversation was removed.")
+    assert not Session.objects.filter(title="Tide tables").exists()
+
+
+def test_pasted_text_is_imported_in_the_format_that_is_chosen(alices: Visitor, tea: Memory) -> None:
+    page = opened(alices)
+    page.get_by_role("button", name="Export, import, delete everything").click()
+    page.get_by_role("button", name="Import…").click()
+    dialog = page.get_by_role("dialog", name="Import memories")
+    dialog.get_by_label("Or paste it here").fill("# Hobbies\n- Keeps bees.\n- Rows.")
+    expect(dialog).to_contain_text("2 memories: 2 new. Nothing is saved yet. Read as: Markdown list.")
+    dialog.get_by_label("Format").select_option("Text, one memory a line or paragraph")
+    expect(dialog).to_contain_text("3 memories: 3 new.")
+    dialog.get_by_label("Format").select_option("Markdown list")
+    dialog.get_by_role("button", name="Import 2").click()
+    expect(dialog).to_contain_text("Saved. Each memory has its history.")
+    assert set(Memory.objects.filter(category="Hobbies").values_list("content", flat=True)) == {"Keeps bees.", "Rows."}
 
 
 def test_an_import_shows_the_words_that_would_change_and_not_those_it_leaves_out(
@@ -331,11 +372,11 @@ def test_an_import_shows_the_words_that_would_change_and_not_those_it_leaves_out
     file = tmp_path / "notes.jsonl"
     file.write_text("\n".join(json.dumps(line) for line in lines))
     page = opened(alices)
-    page.get_by_role("button", name="Export, import, forget everything").click()
+    page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Import…").click()
     dialog = page.get_by_role("dialog", name="Import memories")
     dialog.get_by_label("File").set_input_files(file)
-    expect(dialog).to_contain_text("2 lines: 1 changed, 1 blocked by the scan. Nothing is written yet.")
+    expect(dialog).to_contain_text("2 lines: 1 changed, 1 blocked by the scan. Nothing is saved yet.")
     changes = dialog.get_by_role("list", name="Memories that would change")
     expect(changes.get_by_role("listitem")).to_have_count(1)
     expect(changes.locator("ins")).to_have_text("green ")
@@ -351,7 +392,7 @@ def test_a_file_that_is_no_import_is_refused_in_words(alices: Visitor, tmp_path:
     file = tmp_path / "notes.jsonl"
     file.write_text("Keeps bees.")
     page = opened(alices)
-    page.get_by_role("button", name="Export, import, forget everything").click()
+    page.get_by_role("button", name="Export, import, delete everything").click()
     page.get_by_role("button", name="Import…").click()
     dialog = page.get_by_role("dialog", name="Import memories")
     dialog.get_by_label("File").set_input_files(file)
@@ -361,7 +402,7 @@ def test_a_file_that_is_no_import_is_refused_in_words(alices: Visitor, tmp_path:
 
 def test_everything_can_be_taken_away_as_a_file(alices: Visitor, tea: Memory) -> None:
     page = opened(alices)
-    page.get_by_role("button", name="Export, import, forget everything").click()
+    page.get_by_role("button", name="Export, import, delete everything").click()
     with page.expect_download() as download:
         page.get_by_role("link", name="Export everything").click()
     lines = [json.loads(line) for line in Path(download.value.path()).read_text().splitlines()]
@@ -371,15 +412,15 @@ def test_everything_can_be_taken_away_as_a_file(alices: Visitor, tea: Memory) ->
 def test_forgetting_everything_wants_a_typed_line_and_leaves_a_receipt(alices: Visitor, tea: Memory) -> None:
     Artifact.objects.create(owner=tea.owner, book=tea.book, path="MEMORY.md", path_key="memory.md", content="Tea.")
     page = opened(alices)
-    page.get_by_role("button", name="Export, import, forget everything").click()
-    page.get_by_role("button", name="Forget everything…").click()
-    dialog = page.get_by_role("dialog", name="Forget everything")
-    expect(dialog).to_contain_text("This deletes 1 memory, 1 document and their history in book main.")
-    button = dialog.get_by_role("button", name="Forget everything")
+    page.get_by_role("button", name="Export, import, delete everything").click()
+    page.get_by_role("button", name="Delete everything for good…").click()
+    dialog = page.get_by_role("dialog", name="Delete everything for good")
+    expect(dialog).to_contain_text("This deletes 1 memory, 1 document and their history in book main for good.")
+    button = dialog.get_by_role("button", name="Delete everything for good")
     expect(button).to_be_disabled()
-    dialog.get_by_role("textbox").fill("forget everything")
+    dialog.get_by_role("textbox").fill("delete everything")
     expect(button).to_be_disabled()
-    dialog.get_by_role("textbox").fill("forget main")
+    dialog.get_by_role("textbox").fill("delete main")
     button.click()
     expect(dialog).to_contain_text("The receipt:")
     expect(dialog.locator(".receipt")).to_contain_text("memories1")
@@ -394,13 +435,13 @@ def test_a_long_forgetting_says_how_many_are_left(alices: Visitor, tea: Memory) 
     page = opened(alices)
     held: list[Route] = []
     page.route("**/api/account/memories?book=main", lambda route: held.append(route))
-    page.get_by_role("button", name="Export, import, forget everything").click()
-    page.get_by_role("button", name="Forget everything…").click()
-    dialog = page.get_by_role("dialog", name="Forget everything")
-    dialog.get_by_role("textbox").fill("forget main")
-    dialog.get_by_role("button", name="Forget everything").click()
+    page.get_by_role("button", name="Export, import, delete everything").click()
+    page.get_by_role("button", name="Delete everything for good…").click()
+    dialog = page.get_by_role("dialog", name="Delete everything for good")
+    dialog.get_by_role("textbox").fill("delete main")
+    dialog.get_by_role("button", name="Delete everything for good").click()
     expect(dialog.get_by_role("status")).to_have_text(
-        "Forgetting: 1 memory is left. It goes on when you close this page."
+        "Deleting: 1 memory is left. It goes on when you close this page."
     )
     expect(dialog.get_by_role("button", name="Close")).to_be_visible()
     held[0].continue_()
@@ -419,6 +460,7 @@ def test_where_it_is_from_leads_to_the_turn(alices: Visitor, tea: Memory) -> Non
         runs.append(run)
     Memory.objects.update(session_id=session.pk, run_id=runs[2].pk)
     page = opened(alices)
+    row(page, "Likes tea.").get_by_text("You · taste").hover()
     page.get_by_role("link", name="from “Tea and bees”, turn 3").click()
     expect(page.get_by_text("Said in turn 3.").first).to_be_in_viewport()
     expect(page.get_by_text("Said in turn 14.").first).not_to_be_in_viewport()
@@ -455,7 +497,7 @@ def test_axe_finds_nothing_serious(visitor: NewVisitor, tea: Memory, options: di
     assert serious_findings(page, source) == []
     page.get_by_role("button", name="Edit: Likes tea.").click()
     page.get_by_role("button", name="Delete: Keeps many bees.").click()
-    expect(page.get_by_text("Deleted just now")).to_be_visible()
+    expect(page.get_by_text("Deleted by you today")).to_be_visible()
     assert serious_findings(page, source) == []
     page.get_by_role("searchbox").fill("tea")
     expect(page.locator(".why")).to_have_count(1)

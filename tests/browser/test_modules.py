@@ -3,30 +3,39 @@
 from typing import Any
 
 import pytest
+from django.templatetags.static import static
 from playwright.sync_api import Page
 
 pytestmark = pytest.mark.browser
 
 
 def called(page: Page, module: str, function: str, *given: Any) -> Any:
-    script = "async ([module, name, given]) => (await import(`/static/gateway/${module}`))[name](...given)"
-    return page.evaluate(script, [module, function, list(given)])
+    script = "async ([module, name, given]) => (await import(module))[name](...given)"
+    return page.evaluate(script, [static(f"gateway/{module}"), function, list(given)])
 
 
-def drawn(page: Page, *texts: str) -> str:
-    """The HTML after these versions of one growing text were drawn."""
+def drawn(page: Page, *events: dict[str, Any]) -> str:
+    """The HTML of a live answer after these events, drawn after each of them."""
     return str(
         page.evaluate(
-            """async (texts) => {
-                const { createProgressive } = await import("/static/gateway/markdown.js");
-                const box = document.createElement("div");
-                const draw = createProgressive(box);
-                texts.forEach(draw);
-                return box.innerHTML;
+            """async ([module, events]) => {
+                const { LiveAnswer } = await import(module);
+                const section = document.getElementById("live-turn").content.cloneNode(true).querySelector(".turn");
+                const answer = new LiveAnswer(section, { onDrawn() {} });
+                for (const data of events) {
+                  answer.show({ type: "html", data });
+                  answer.draw();
+                }
+                answer.end();
+                return section.querySelector("[data-prose]").innerHTML;
             }""",
-            list(texts),
+            [static("gateway/live_answer.js"), list(events)],
         )
     )
+
+
+def changed(count: int, *blocks: tuple[int, int, str]) -> dict[str, Any]:
+    return {"count": count, "blocks": [{"block": block, "keep": keep, "html": html} for block, keep, html in blocks]}
 
 
 EVENTS = [
@@ -35,31 +44,17 @@ EVENTS = [
     (": keep-alive", None),
     ("event:done\ndata:[1]", {"type": "done", "id": None, "data": [1]}),
 ]
-DRAWN = [
-    ("<img src=x onerror=alert(1)>", "<p>&lt;img src=x onerror=alert(1)&gt;</p>"),
-    ("a **b** *c* `d`", "<p>a <strong>b</strong> <em>c</em> <code>d</code></p>"),
-    ("[words](javascript:alert(1))", "<p>words)</p>"),
-    ("# Title\ntext", "<h3>Title</h3><p>text</p>"),
-    ("- a\n- b\n  more", "<ul><li>a</li><li>b\nmore</li></ul>"),
-    ("3. a\n4. b", '<ol start="3"><li>a</li><li>b</li></ol>'),
-    ("> said", "<blockquote><p>said</p></blockquote>"),
-    (
-        "```py\nx = '<b>'\n\ny",
-        '<div class="code"><div class="code__bar"><span>py</span></div>'
-        "<pre><code>x = '&lt;b&gt;'\n\ny</code></pre></div>",
-    ),
-    ("2 * 3 * 4 and snake_case_name", "<p>2 * 3 * 4 and snake_case_name</p>"),
-]
 
 
 def test_events_are_read_as_the_standard_says(chat: Page) -> None:
     assert [(block, called(chat, "sse.js", "parseEvent", block)) for block, _ in EVENTS] == EVENTS
 
 
-def test_markdown_that_arrives_is_drawn_from_text_only(chat: Page) -> None:
-    assert [(text, drawn(chat, text)) for text, _ in DRAWN] == DRAWN
-
-
-def test_text_that_grows_ends_like_text_that_came_at_once(chat: Page) -> None:
-    text = "# One\n\nTwo **three**\n\n```js\nlet x\n```\n\n- four\n- five\n\n> six"
-    assert drawn(chat, *(text[:end] for end in range(len(text) + 1))) == drawn(chat, text)
+def test_changes_of_a_live_answer_are_drawn_where_they_belong(chat: Page) -> None:
+    first = changed(2, (0, 0, "<p>a</p>"), (1, 0, "<p>\U0001f600</p>"))
+    assert drawn(chat, first) == "<p>a</p><p>\U0001f600</p>"
+    assert drawn(chat, first, changed(2, (1, 5, " b</p>"))) == "<p>a</p><p>\U0001f600 b</p>"
+    assert drawn(chat, first, changed(2, (0, 3, "c</p>"))) == "<p>c</p><p>\U0001f600</p>"
+    assert drawn(chat, first, changed(1, (0, 0, "<ul><li>d</li></ul>"))) == "<ul><li>d</li></ul>"
+    assert drawn(chat, first, changed(3, (0, 0, ""), (2, 0, "<hr>"))) == "<p>\U0001f600</p><hr>"
+    assert drawn(chat, first, changed(2, (0, 0, "<p>a</p>"), (1, 0, "<p>b</p>"))) == "<p>a</p><p>b</p>"

@@ -87,13 +87,13 @@ def test_pointing_and_focusing_at_once_is_waited_for_once(page: Page, toast: Loc
 
 def test_what_it_tells_is_taken_back_and_put_back_with_the_keyboard(page: Page, toast: Locator) -> None:
     toast.get_by_role("button", name="Undo").press("Enter")
-    expect(toast).to_contain_text("Undone. 2 memories were taken back.")
+    expect(toast).to_contain_text("Undone. 2 memories changed back.")
     assert not Memory.objects.filter(deleted_at=None).exists()
-    back = toast.get_by_role("button", name="Put back")
+    back = toast.get_by_role("button", name="Restore")
     expect(back).to_be_focused()
     page.clock.run_for(60 * SECOND)
     back.press("Enter")
-    expect(toast).to_contain_text("Put back 2 memories.")
+    expect(toast).to_contain_text("Restored 2 memories.")
     assert Memory.objects.filter(deleted_at=None).count() == 2
     expect(toast.get_by_role("button", name="Undo")).to_be_focused()
 

@@ -111,13 +111,15 @@ def contents() -> list[str]:
 def test_a_newcomer_is_told_when_the_first_review_comes(alices: Visitor) -> None:
     page = opened(alices)
     expect(page.get_by_text("No reviews yet. One runs after every 3 turns.")).to_be_visible()
-    expect(page.get_by_text("No documents yet. Consolidation writes them once sessions have rested")).to_be_visible()
+    expect(
+        page.get_by_text("No documents yet. Consolidation writes them once sessions have been quiet")
+    ).to_be_visible()
 
 
 def test_both_writes_are_saved_one_of_them_in_other_words(alices: Visitor, book: Book) -> None:
     waiting_review(book)
     page = opened(alices)
-    expect(page.get_by_text("One waits for you.")).to_be_visible()
+    expect(page.get_by_text("1 review needs your decision.")).to_be_visible()
     expect(page.locator("#reviews-waiting")).to_have_text(re.compile("1"))
     dinner = run(page, "Dinner for six")
     expect(dinner.locator("ins")).to_have_text("and Elin are")
@@ -129,7 +131,7 @@ def test_both_writes_are_saved_one_of_them_in_other_words(alices: Visitor, book:
     dinner.get_by_role("button", name="Save both").click()
     expect(dinner).to_contain_text("Saved")
     expect(dinner.get_by_role("button", name="Undo both")).to_be_visible()
-    expect(page.get_by_text("One waits for you.")).to_have_count(0)
+    expect(page.get_by_text("1 review needs your decision.")).to_have_count(0)
     expect(page.locator("#reviews-waiting")).to_be_hidden()
     assert contents() == ["Jonas, Elin and Mia are allergic to nuts.", "Cooks for eight on Fridays."]
 
@@ -159,9 +161,9 @@ def test_what_is_rejected_can_be_saved_after_all(alices: Visitor, book: Book) ->
     page = opened(alices)
     dinner = run(page, "Dinner for six")
     dinner.get_by_role("button", name="Reject").click()
-    expect(dinner).to_contain_text("You turned it down. Nothing was saved.")
+    expect(dinner).to_contain_text("You rejected it. Nothing was saved.")
     assert contents() == ["Jonas is allergic to nuts."]
-    dinner.get_by_role("button", name="Save after all").click()
+    dinner.get_by_role("button", name="Save anyway").click()
     expect(dinner.get_by_role("button", name="Undo both")).to_be_visible()
     assert contents() == ["Jonas and Elin are allergic to nuts.", "Cooks for six on Fridays."]
 
@@ -188,7 +190,7 @@ def test_a_saved_review_is_undone_and_put_back(alices: Visitor, book: Book) -> N
     expect(backups.locator("s")).to_have_count(2)
     expect(backups).to_contain_text("Undone by you")
     assert contents() == []
-    again = backups.get_by_role("button", name="Put back")
+    again = backups.get_by_role("button", name="Restore")
     expect(again).to_be_focused()
     again.click()
     expect(backups.get_by_role("button", name="Undo both")).to_be_visible()
@@ -206,7 +208,7 @@ def test_one_of_two_writes_is_undone_and_put_back_with_the_keyboard(alices: Visi
     expect(entry.get_by_role("button").first).to_be_focused()
     entry.get_by_role("button", name="Undo: Nightly backups").click()
     expect(entry.locator("s")).to_have_count(2)
-    entry.get_by_role("button", name="Put back: The NAS is at home.").click()
+    entry.get_by_role("button", name="Restore: The NAS is at home.").click()
     expect(entry.locator("s")).to_have_count(1)
     expect(entry.locator("s")).to_have_text("Keeps dumps for 14 days.")
     assert contents() == ["The NAS is at home."]
@@ -216,7 +218,7 @@ def test_why_it_failed_is_said_and_it_is_done_again(alices: Visitor, book: Book)
     review_make(book, "Trip to Gotland", State.TIMED_OUT, attempts=1)
     page = opened(alices)
     trip = run(page, "Trip to Gotland")
-    expect(trip).to_contain_text("The model server took longer than 30 seconds. Nothing was changed.")
+    expect(trip).to_contain_text("The model server took longer than 30 seconds. Nothing was saved.")
     trip.get_by_role("button", name="Review again").click()
     expect(page.get_by_role("article", name="Trip to Gotland")).to_have_count(2)
     fresh = page.get_by_role("article", name="Trip to Gotland").first

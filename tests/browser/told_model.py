@@ -22,6 +22,16 @@ class ToldModel:
         """Say this next."""
         self._tell(text)
 
+    def think(self, text: str) -> None:
+        """Think this next."""
+        self._tell({"reasoning_content": text})
+
+    def call(self, name: str, arguments: str) -> None:
+        """Call a tool, which ends this step."""
+        function = {"name": name, "arguments": arguments}
+        self._tell({"tool_calls": [{"index": 0, "id": "call_0", "type": "function", "function": function}]})
+        self.end()
+
     def end(self) -> None:
         """The answer is complete."""
         self._tell(_END)
@@ -47,7 +57,8 @@ class ToldModel:
                 raise line
             if line is _END:
                 break
-            yield {"model": "told", "choices": [{"index": 0, "delta": {"content": line}, "finish_reason": None}]}
+            delta = {"content": line} if isinstance(line, str) else line
+            yield {"model": "told", "choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
         yield {"model": "told", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
         yield {"choices": [], "usage": {"prompt_tokens": 8000, "completion_tokens": 8, "total_tokens": 8008}}
 

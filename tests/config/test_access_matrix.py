@@ -13,16 +13,18 @@ from django.test import AsyncClient, Client
 from django.urls import get_resolver
 
 from config.api import api, v1
-from gateway.mcp import tools
+from gateway.mcp import prompts, resources, tools
 from gateway.models import Agent, Message, Run, Session
 from gateway.routing import websocket_routes
+from gateway.webhooks.services import webhook_create
 from memories.artifacts import artifact_put
+from memories.audit import SYSTEM
 from memories.auditors import AUDITORS, auditors_make
 from memories.database import in_thread
 from memories.models import ChangeSet, Erasure, Owner, Revision, WriteOrigin
 from memories.services import Source
 from reviews.models import ConsolidationRun, ReviewRun
-from tests.factories import agent_make, key_make, memory_make, owner_make, session_make
+from tests.factories import agent_make, app_make, key_make, login_make, memory_make, owner_make, session_make
 
 SECRET = "Likes tea."
 PICTURE = [{"type": "image_url", "image_url": {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}}]
@@ -47,6 +49,8 @@ API: dict[str, tuple[str, str, Any]] = {
     "GET /api/sessions/{session_id}": (ONE_READ, "/api/sessions/{session}", None),
     "PATCH /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", {"title": "Milk"}),
     "DELETE /api/sessions/{session_id}": (ONE_WRITE, "/api/sessions/{session}", None),
+    "POST /api/sessions/{session_id}/restore": ("unnnfnnnn", "/api/sessions/{session}/restore", {}),  # not deleted
+    "GET /api/sessions/{session_id}/export": (ONE_READ, "/api/sessions/{session}/export", None),
     "POST /api/sessions/{session_id}/end": (ONE_WRITE, "/api/sessions/{session}/end", {}),
     "GET /api/sessions/{session_id}/messages": (ONE_READ, "/api/sessions/{session}/messages", None),
     "POST /api/sessions/{session_id}/turns": (ONE_WRITE, "/api/sessions/{session}/turns", {"content": "/memory help"}),
@@ -59,6 +63,11 @@ API: dict[str, tuple[str, str, Any]] = {
     "POST /api/sessions/{session_id}/turns/{turn_id}/stop": (
         ONE_WRITE,
         "/api/sessions/{session}/turns/{turn}/stop",
+        {},
+    ),
+    "POST /api/sessions/{session_id}/turns/{turn_id}/choose": (
+        ONE_WRITE,
+        "/api/sessions/{session}/turns/{turn}/choose",
         {},
     ),
     "POST /api/sessions/{session_id}/turns/{turn_id}/results": (
@@ -74,6 +83,10 @@ API: dict[str, tuple[str, str, Any]] = {
     "PATCH /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", {"name": "desk"}),
     "POST /api/keys/{key_id}/rotate": ("unnfffnni", "/api/keys/{key}/rotate", {}),
     "DELETE /api/keys/{key_id}": ("unnfffnni", "/api/keys/{key}", None),
+    "GET /api/webhooks": ("uiifiiiii", "/api/webhooks", None),
+    "POST /api/webhooks": ("uiiffiiii", "/api/webhooks", {"url": "https://93.184.216.34/hook"}),
+    "DELETE /api/webhooks/{webhook_id}": ("unnffnnni", "/api/webhooks/{webhook}", None),
+    "GET /api/usage": (MANY, "/api/usage", None),
     "GET /api/audit": ("ufffffiff", "/api/audit", None),
     "POST /api/memories": (NOT_LIMITED_MAKES, "/api/memories", {"content": "Likes milk.", "book": "main"}),
     "POST /api/memories/ingest": (
@@ -83,6 +96,11 @@ API: dict[str, tuple[str, str, Any]] = {
     ),
     "GET /api/memories": (MANY, "/api/memories", None),
     "POST /api/memories/search": ("uiiniiiii", "/api/memories/search", {"query": "tea", "book": "main"}),
+    "POST /api/memories/bulk": (
+        NOT_LIMITED_MAKES,
+        "/api/memories/bulk",
+        {"ids": ["{memory}"], "action": "pin", "book": "main"},
+    ),
     "GET /api/memories/health": (MANY, "/api/memories/health", None),
     "GET /api/memories/{memory_id}": (ONE_READ, "/api/memories/{memory}", None),
     "PATCH /api/memories/{memory_id}": (ONE_WRITE, "/api/memories/{memory}", {"content": "Likes rum."}),
@@ -101,6 +119,10 @@ API: dict[str, tuple[str, str, Any]] = {
         "/api/books/main/artifacts/MEMORY.md",
         {"content": "# Milk"},
     ),
+    "GET /api/proposals": (MANY, "/api/proposals", None),
+    "GET /api/proposals/{proposal_id}": (ONE_READ, "/api/proposals/{review}-1", None),
+    "POST /api/proposals/{proposal_id}/approve": (ONE_WRITE, "/api/proposals/{review}-1/approve", {}),
+    "POST /api/proposals/{proposal_id}/reject": (ONE_WRITE, "/api/proposals/{review}-1/reject", {}),
     "GET /api/reviews": (MANY, "/api/reviews", None),
     "GET /api/reviews/{review_id}": (ONE_READ, "/api/reviews/{review}", None),
     "POST /api/reviews/{review_id}/undo": (ONE_WRITE, "/api/reviews/{review}/undo", {}),
@@ -141,6 +163,7 @@ PAGE_CALLERS = ("anonymous", "owner's key", "other user", "staff", "auditor", "o
 OWN_PAGE, OWN_FORM, OWN_PART, ALICES_PAGE, ALICES_PART = "ssiiii", "ssiiii", "uuiiii", "ssnnni", "uunnni"
 PAGES: dict[str, tuple[str, str, str]] = {
     "": (OWN_PAGE, "GET", "/"),
+    "manifest.webmanifest": ("iiiiii", "GET", "/manifest.webmanifest"),
     "new/": (OWN_PAGE, "GET", "/new/"),
     "c/<uuid:session_id>/": (ALICES_PAGE, "GET", "/c/{session}/"),
     "fragments/sessions/": (OWN_PART, "GET", "/fragments/sessions/"),
@@ -169,9 +192,27 @@ PAGES: dict[str, tuple[str, str, str]] = {
     # Only numbers, for who has the random address: the login is gone by then.
     "account/deleting/<uuid:erasure_id>/": ("iiiiii", "GET", "/account/deleting/{erasure}/"),
     "login/": ("iiiiii", "GET", "/login/"),
+    "account/logins/end/": (OWN_FORM, "POST", "/account/logins/end/"),
+    "account/logins/<uuid:login_id>/end/": (ALICES_PAGE, "POST", "/account/logins/{login}/end/"),
+    # No provider is configured, no token is right: test_openid.py, test_invitations.py, test_password_reset.py.
+    "login/sso/": ("nnnnnn", "GET", "/login/sso/"),
+    "login/sso/callback/": ("nnnnnn", "GET", "/login/sso/callback/"),
+    "invitation/<str:token>/": ("nnnnnn", "GET", "/invitation/x/"),
+    "password/forgotten/": ("iiiiii", "GET", "/password/forgotten/"),
+    "password/forgotten/<uidb64>/<token>/": ("iiiiii", "GET", "/password/forgotten/MQ/x/"),
+    "admin/password_change/": ("iiiiii", "GET", "/admin/password_change/"),  # leads to the account page
     "logout/": ("ssssss", "POST", "/logout/"),
     "admin/login/": ("ssfssf", "GET", "/admin/login/"),
     "admin/": ("sssiis", "GET", "/admin/"),  # page by page: tests/memories/test_admin_roles.py
+    "account/apps/<uuid:key_id>/disconnect/": (ALICES_PAGE, "POST", "/account/apps/{app}/disconnect/"),
+    # What apps read and ask before anybody has signed in. A token of theirs opens /mcp only: test_oauth_flow.py.
+    ".well-known/oauth-protected-resource": ("iiiiii", "GET", "/.well-known/oauth-protected-resource"),
+    ".well-known/oauth-protected-resource/mcp": ("iiiiii", "GET", "/.well-known/oauth-protected-resource/mcp"),
+    ".well-known/oauth-authorization-server": ("iiiiii", "GET", "/.well-known/oauth-authorization-server"),
+    "oauth/register": ("iiiiii", "POST", "/oauth/register"),
+    "oauth/authorize": (OWN_PAGE, "GET", "/oauth/authorize"),
+    "oauth/token": ("iiiiii", "POST", "/oauth/token"),
+    "oauth/revoke": ("iiiiii", "POST", "/oauth/revoke"),
     "healthz": ("iiiiii", "GET", "/healthz"),
     "readyz": ("iiiiii", "GET", "/readyz"),
     "metrics": ("nnnnnn", "GET", "/metrics"),  # off unless configured
@@ -185,6 +226,15 @@ TOOLS: dict[str, tuple[str, dict[str, Any]]] = {
     "search_memories": ("iniii", {"query": "tea"}),
     "get_memories": ("iniii", {}),
     "read": ("nnini", {"path": "memory://root/MEMORY.md"}),
+}
+# The same for what MCP offers besides tools: method → letters and parameters.
+MCP_METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "resources/list": ("iniii", {}),
+    "resources/templates/list": ("iiiii", {}),
+    "resources/read": ("nnini", {"uri": "memory://memories/{memory}"}),
+    "resources/read: document": ("nnini", {"uri": "memory://root/MEMORY.md"}),
+    "prompts/list": ("iiiii", {}),
+    "prompts/get": ("iniii", {"name": "review_my_memory"}),
 }
 # Each websocket and where its callers are tested.
 WEBSOCKETS = {"ws/notifications/": "tests/gateway/test_websocket.py"}
@@ -240,7 +290,8 @@ def rows_of(alice: Owner) -> dict[str, str]:
     review = ReviewRun.objects.create(
         **shared, session=session, state="saved", first_seq=1, last_seq=2, agent_name="assistant",
         change_set=change_set.pk, writes=[{"action": "add", "after": SECRET, "state": "applied", "index": 0,
-        "memory_id": str(memory.number)}],
+        "memory_id": str(memory.number)}, {"action": "add", "after": SECRET, "state": "rejected", "index": 1}],
+        proposals=1,
     )  # fmt: skip
     ChangeSet.objects.filter(pk=change_set.pk).update(kind=ChangeSet.Kind.REVIEW, review_id=review.pk)
     consolidation = ConsolidationRun.objects.create(**shared, state="completed", phase="done")
@@ -253,6 +304,9 @@ def rows_of(alice: Owner) -> dict[str, str]:
         "run": str(consolidation.pk),
         "change_set": str(change_set.pk),
         "key": str(key_make(alice)[0].pk),
+        "app": str(app_make(alice).pk),
+        "login": str(login_make(alice).pk),
+        "webhook": str(webhook_create(alice.pk, url="https://93.184.216.34/", kinds=[], by=SYSTEM)[0].pk),
         "erasure": str(Erasure.objects.create(owner_id=alice.pk, scope="account").pk),
     }
 
@@ -298,7 +352,7 @@ def letter_of(response: Any, path: str) -> str:
     if response.status_code == 302 and "login/" in response.headers["Location"]:
         return "s"
     # A refusal of what was asked for (a form that is empty, a thing that is off) comes from inside.
-    reached = response.status_code in {200, 201, 202, 204, 302, 400, 409, 422} or path in {"/readyz"}
+    reached = response.status_code in {200, 201, 202, 204, 302, 400, 409, 415, 422} or path in {"/readyz"}
     return letters.get(response.status_code, "i" if reached else str(response.status_code))
 
 
@@ -354,6 +408,26 @@ async def test_each_caller_of_the_tools_gets_what_is_theirs(world: World, name: 
     assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
 
 
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", MCP_METHODS)
+async def test_each_caller_of_mcp_gets_what_is_theirs(world: World, name: str) -> None:
+    letters, params = MCP_METHODS[name]
+    method = name.partition(": ")[0]
+    message = {"jsonrpc": "2.0", "id": str(uuid4()), "method": method, "params": world.filled(params)}
+    for caller in ("anonymous", "other user", "staff", "auditor"):
+        assert (await request(world.clients[caller], "POST", "/mcp", message))[0] == "u"
+    seen = {}
+    for caller in TOOL_CALLERS:
+        response = await world.clients[caller].post(
+            "/mcp", data=message, content_type="application/json", headers={"x-daybook-book": "main"}
+        )
+        error = response.json().get("error")
+        seen[caller] = {-32002: "n", -32602: "n"}.get(error["code"], str(error["code"])) if error else "i"
+        if caller not in {"owner's key", "read-only key"}:
+            assert SECRET not in response.content.decode(), caller
+    assert seen == dict(zip(TOOL_CALLERS, letters, strict=True))
+
+
 def operations() -> set[str]:
     """`METHOD /path` of every operation of /api and /v1."""
     return {
@@ -372,9 +446,10 @@ def operations() -> set[str]:
         (operations, set(API)),
         (lambda: {str(found.pattern) for found in get_resolver().url_patterns}, set(PAGES) | ASSEMBLED),
         (lambda: set(tools.NAMES), set(TOOLS)),
+        (lambda: set(resources.METHODS | prompts.METHODS), {name.partition(": ")[0] for name in MCP_METHODS}),
         (lambda: {str(route.pattern) for route in websocket_routes}, set(WEBSOCKETS)),
     ],
-    ids=["operations", "pages", "tools", "websockets"],
+    ids=["operations", "pages", "tools", "methods of MCP", "websockets"],
 )
 def test_everything_has_a_row(there: Callable[[], set[str]], table: set[str]) -> None:
     missing, gone = sorted(there() - table), sorted(table - there())

@@ -11,7 +11,14 @@ from tests.conftest import Api
 from tests.factories import agent_make
 
 TRUSTED = "https://app.example.org"
-PATHS = ["/api/memories", "/v1/chat/completions", "/mcp"]
+PATHS = [
+    "/api/memories",
+    "/v1/chat/completions",
+    "/mcp",
+    "/.well-known/oauth-authorization-server",
+    "/oauth/register",
+    "/oauth/token",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -44,7 +51,7 @@ async def test_another_page_may_not(alice_api: Api, path: str, origin: str) -> N
     assert "access-control-allow-origin" not in answer
 
 
-@pytest.mark.parametrize("path", ["/", "/memories/", "/admin/", "/login/"])
+@pytest.mark.parametrize("path", ["/", "/memories/", "/admin/", "/login/", "/oauth/authorize"])
 async def test_pages_are_nobody_elses(alice: Owner, alice_api: Api, path: str) -> None:
     assert "access-control-allow-origin" not in await asked(alice_api, path)
 

@@ -19,6 +19,8 @@ from gateway.models import Agent, Run, Session
 from gateway.upstream.dialects import DIALECTS
 from memories.ids import uuid7
 from memories.services import owner_for_user
+from memories.vectors import packed, vectors_store
+from tests.factories import memory_make
 
 
 @pytest.fixture(autouse=True)
@@ -134,3 +136,16 @@ def test_every_configured_upstream_has_a_line(worker: None, settings: Settings) 
     settings.DAYBOOK_UPSTREAMS = {"default": away, "local": away}
     levels = _levels()
     assert (levels["upstream"], levels["upstream local"]) == (Level.FAILED, Level.FAILED)
+
+
+@pytest.mark.django_db
+def test_it_counts_the_memories_with_a_vector(settings: Settings) -> None:
+    settings.EMBEDDING_MODEL = ""
+    assert not [finding for finding in findings() if finding.check == "vectors"]
+    settings.EMBEDDING_MODEL = "letters"
+    owner = owner_for_user(User.objects.create_user("ann"))
+    memory = memory_make(owner, "Plays the cello.")
+    memory_make(owner, "Plays the viola.")
+    vectors_store(memory.book, {memory.pk: packed([1.0, 2.0])}, {memory.pk: memory.content_key})
+    (found,) = [finding for finding in findings() if finding.check == "vectors"]
+    assert (found.level, found.text) == (Level.OK, "1 of 2 memories have one of letters")

@@ -32,6 +32,9 @@ from tests.live_server import LiveServer, serving
 schemathesis.serializer.alias("application/x-ndjson", "text/plain")
 EXAMPLES = 8  # of each operation, each with valid and with invalid data
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+# What needs a state that chance does not bring about may go without an answer of success. Which operations these are
+# varies with the schema, therefore their share is held and not their names.
+NEVER_ANSWERED_SHARE = 0.5
 QUIET = settings(
     max_examples=EXAMPLES,
     derandomize=True,
@@ -94,6 +97,7 @@ def rows_make(owner: Owner) -> dict[str, str]:
         "agent": agent.name,
         "model": agent.name,
         "book": memory.book.name,
+        "key_id": str(key_make(owner)[0].pk),
     }
 
 
@@ -101,6 +105,8 @@ def rows_make(owner: Owner) -> dict[str, str]:
 def cases(draw: st.DrawFn, operation: APIOperation, mode: GenerationMode, rows: dict[str, str]) -> Case:
     """A request of the operation; in most, what is named is really there."""
     case = draw(operation.as_strategy(generation_mode=mode))
+    for name in ("X-Daybook-User", "If-Match") if mode is GenerationMode.POSITIVE else ():
+        case.headers.pop(name, None)  # this key is nobody's but its owner's, and versions are not guessed
     for given_values in (case.path_parameters, case.body):
         if isinstance(given_values, dict):
             for name in given_values.keys() & rows.keys():
@@ -117,6 +123,7 @@ def test_every_operation_answers_only_what_is_documented(
     schema.config.update(base_url=server.address)
     schema.config.generation.update(with_security_parameters=False)  # or most requests would end at their key
     wrong: dict[str, str] = {}
+    answered: set[str] = set()
     headers = {"Authorization": f"Bearer {key_make(owner)[1]}"}
     with requests.Session() as client:
         client.headers.update(headers)
@@ -130,13 +137,17 @@ def test_every_operation_answers_only_what_is_documented(
                 @QUIET
                 @given(cases(operation, mode, rows))
                 def answer(case: Case) -> None:
-                    case.call_and_validate(session=client, checks=CHECKS, headers=headers)
+                    response = case.call_and_validate(session=client, checks=CHECKS, headers=headers)
+                    if response.status_code < 300:
+                        answered.add(case.operation.definition.raw["operationId"])
 
                 try:
                     answer()
                 except FailureGroup as failures:
                     wrong[f"{operation.label} {mode}"] = "\n".join(map(str, failures.exceptions))
     assert wrong == {}
+    known = {found.ok().definition.raw["operationId"] for found in schema.get_all_operations()}
+    assert len(known - answered) <= len(known) * NEVER_ANSWERED_SHARE, known - answered
 
 
 @pytest.mark.parametrize("assembled", [api, v1], ids=lambda assembled: assembled.urls_namespace)

@@ -85,7 +85,7 @@ def test_a_line_that_the_scan_refuses_is_left_out_and_named_without_its_words(al
 
 
 def test_import_reads_standard_input_into_the_named_book(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO('{"content": "Deploys on Fridays."}\n'))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"Deploys on Fridays.")))
     memories("import", "--owner", "alice", "--book", "work")
     assert Memory.objects.get().book.name == "work"
 

@@ -35,7 +35,7 @@ def writing(statements: list[str]) -> list[str]:
 @pytest.fixture(autouse=True)
 def later(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is stored some seconds later, between the writes of others, is no part of the request."""
-    for module in ("gateway.key_uses", "memories.tools.documents"):
+    for module in ("gateway.limits.key_uses", "memories.tools.documents"):
         monkeypatch.setattr(f"{module}.write_later", lambda function: None)
 
 

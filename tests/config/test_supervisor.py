@@ -107,6 +107,22 @@ def test_what_a_dead_child_left_behind_is_killed_too(supervisor: Supervisor, tmp
     eventually(lambda: not _lives(int(mark.read_text())), within=10)
 
 
+@pytest.mark.parametrize(("code", "how"), [("raise SystemExit(3)", "exit code 3"), (SLEEPS, "killed by SIGKILL")])
+def test_a_child_that_was_there_before_is_looked_after_like_one_of_its_own(
+    supervisor: Supervisor, told: list[str], code: str, how: str
+) -> None:
+    other = os.posix_spawn(sys.executable, [sys.executable, "-c", SLEEPS], os.environ, setsid=True)
+    child = os.posix_spawn(sys.executable, [sys.executable, "-c", code], os.environ, setsid=True)
+    supervisor.adopt("web server", other)
+    supervisor.adopt("worker", child)
+    if code == SLEEPS:
+        os.kill(child, signal.SIGKILL)
+    assert supervisor.watch(probe=lambda: Readiness(ready=False), on_ready=pytest.fail) == 1
+    assert told == [f"The worker ended unexpectedly ({how}); stopping everything."]
+    supervisor.stop()
+    assert not _lives(other)
+
+
 def test_a_second_ctrl_c_does_not_wait_for_the_grace_period(told: list[str]) -> None:
     deaf = "import os, signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
     impatient = f"while True: time.sleep(0.2); os.kill({os.getpid()}, signal.SIGINT)"

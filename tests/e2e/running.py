@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from django.conf import settings
+
 from tests.waiting import eventually
 
 MANAGE = Path(__file__).resolve().parents[2] / "manage.py"
@@ -25,7 +27,8 @@ _OURS = re.compile(r"^(DAYBOOK_|OPENAI_|DATABASE_URL$|REDIS_URL$|DJANGO_|PYTEST_
 def environment(home: Path, env: Mapping[str, str] | None = None) -> dict[str, str]:
     """The variables of a Daybook with that home: a free port, quick sweeps, and `env`."""
     plain = {name: value for name, value in os.environ.items() if not _OURS.match(name)}
-    return plain | {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"} | dict(env or {})
+    ours = {"DAYBOOK_HOME": str(home), "DAYBOOK_PORT": "0", "DAYBOOK_SWEEP_SECONDS": "0.2"}
+    return plain | ours | {"DAYBOOK_STATIC": str(settings.STATIC_ROOT)} | dict(env or {})
 
 
 def manage(home: Path, *arguments: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
@@ -99,11 +102,15 @@ class RunningDaybook:
         return response.status, body
 
     def child(self, name: str) -> int:
-        """Process id of the child that runs `manage.py <name>`: "web" or "worker"."""
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        commands = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in children}
-        (found,) = [pid for pid, command in commands.items() if name.encode() in command]
+        """Process id of the one child that is called so: "web" or "worker"."""
+        (found,) = self.children(name)
         return found
+
+    def children(self, name: str) -> list[int]:
+        """Process ids of the children that are called so."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        names = {int(pid): Path(f"/proc/{pid}/comm").read_text().strip() for pid in children}
+        return [pid for pid, called in names.items() if called == f"daybook-{name}"]
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Send Ctrl-C (or another signal), wait for the end, and return the exit code."""

@@ -1,5 +1,6 @@
 """/mcp as the official client speaks it, to a real server"""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -33,6 +34,8 @@ async def test_the_official_client_lists_and_calls_the_tools(daybook: RunningDay
             listed = await client.list_tools()
             assert {"add_memory", "search_memories"} <= {tool.name for tool in listed.tools}
             await _remember(client)
+            await _read(client)
+            await _review(client)
 
 
 async def _remember(client: Any) -> None:
@@ -42,6 +45,26 @@ async def _remember(client: Any) -> None:
     assert [memory["content"] for memory in found.structured_content["memories"]] == ["Likes jazz in the evening."]
     refused = await client.call_tool("delete_memory", {"id": 4711})
     assert refused.is_error is True
+
+
+async def _read(client: Any) -> None:
+    listed = await client.list_resources()
+    (memory,) = [one for one in listed.resources if str(one.uri).startswith("memory://memories/")]
+    (contents,) = (await client.read_resource(memory.uri)).contents
+    assert json.loads(contents.text)["content"] == "Likes jazz in the evening."
+    templates = await client.list_resource_templates()
+    assert "memory://memories/{id}" in {one.uri_template for one in templates.resource_templates}
+    with pytest.raises(mcp.MCPError, match="no such memory"):
+        await client.read_resource("memory://memories/4711")
+    with pytest.raises(mcp.MCPError, match="nextCursor"):
+        await client.list_resources(cursor="not-one-of-ours")
+
+
+async def _review(client: Any) -> None:
+    (prompt,) = (await client.list_prompts()).prompts
+    assert prompt.name == "review_my_memory"
+    (message,) = (await client.get_prompt(prompt.name)).messages
+    assert "Likes jazz in the evening." in message.content.text
 
 
 async def test_the_official_client_is_refused_without_a_key(daybook: RunningDaybook) -> None:

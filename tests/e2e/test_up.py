@@ -104,6 +104,50 @@ def test_a_killed_child_ends_everything(start_daybook: StartDaybook, home: Path,
     none_left(home)
 
 
+def test_the_supervisor_is_a_program_without_django(start_daybook: StartDaybook) -> None:
+    daybook = start_daybook()
+    command = Path(f"/proc/{daybook.process.pid}/cmdline").read_bytes().split(b"\0")
+    assert b"config.supervise" in command
+    kept = Path(f"/proc/{daybook.process.pid}/smaps_rollup").read_text()
+    (kilobytes,) = re.findall(r"^Private_Dirty: +(\d+) kB$", kept, re.MULTILINE)
+    assert int(kilobytes) < 40_000  # with Django it is three times that
+
+
+def test_several_web_processes_share_the_address_and_one_that_ends_ends_everything(
+    start_daybook: StartDaybook, home: Path
+) -> None:
+    daybook = start_daybook(None, "--web", "2")
+    first, second = daybook.children("web")
+    for waiting in (first, second):  # while one is stopped, whoever asks is answered by the other
+        os.kill(waiting, signal.SIGSTOP)
+        eventually(lambda: daybook.get("/healthz") == (200, {"status": "ok"}), within=20)
+        os.kill(waiting, signal.SIGCONT)
+    os.kill(second, signal.SIGKILL)
+    assert daybook.ended() == 1
+    assert daybook.errors().splitlines()[-1] == (
+        "daybook: The web server 2 ended unexpectedly (killed by SIGKILL); stopping everything."
+    )
+    none_left(home)
+
+
+def test_a_process_with_threads_starts_its_children_anew(
+    start_daybook: StartDaybook, home: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "threaded_provider.py").write_text(
+        "import threading, time\n"
+        "from memories.providers import MemoryProvider\n"
+        "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()\n"
+        "class Provider(MemoryProvider):\n"
+        "    name = 'threaded'\n"
+    )
+    env = {"PYTHONPATH": str(tmp_path), "DAYBOOK_MEMORY_PROVIDERS": "threaded_provider.Provider"}
+    daybook = start_daybook(env, "--workers", "3")
+    commands = [Path(f"/proc/{daybook.child(name)}/cmdline").read_bytes().split(b"\0") for name in ("web", "worker")]
+    assert [command[2] for command in commands] == [b"web", b"worker"]
+    assert daybook.stop() == 0
+    none_left(home)
+
+
 def test_the_end_of_the_queue_ends_everything(start_daybook: StartDaybook, home: Path) -> None:
     daybook = start_daybook()
     worker = daybook.child("worker")
@@ -131,17 +175,20 @@ def test_an_older_sqlite_database_is_copied_aside_and_migrated(storage: dict[str
         pytest.skip("only SQLite is copied; a server's database has backups of its own")
     _prepared(home, storage)
     with closing(sqlite3.connect(home / "daybook.sqlite3")) as older, older:
-        older.execute("DROP TABLE django_session")
-        older.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+        for (table,) in older.execute(
+            "SELECT name FROM sqlite_master WHERE name LIKE 'axes_%' AND type = 'table'"
+        ).fetchall():
+            older.execute(f"DROP TABLE {table}")
+        older.execute("DELETE FROM django_migrations WHERE app = 'axes'")
     second = manage(home, "prepare")
     (backup,) = (home / "backups").iterdir()
     assert second.stdout.splitlines()[0] == f"Copied the database to {backup} before migrating it."
     with closing(sqlite3.connect(backup)) as copy:
         assert copy.execute("SELECT count(*) FROM auth_user").fetchone() == (1,)
-        assert copy.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone() is None
+        assert copy.execute("SELECT name FROM sqlite_master WHERE name = 'axes_accesslog'").fetchone() is None
         keys = copy.execute("SELECT * FROM gateway_apikey").fetchall()
     with closing(sqlite3.connect(home / "daybook.sqlite3")) as migrated:
-        assert migrated.execute("SELECT name FROM sqlite_master WHERE name = 'django_session'").fetchone()
+        assert migrated.execute("SELECT name FROM sqlite_master WHERE name = 'axes_accesslog'").fetchone()
         assert migrated.execute("SELECT * FROM gateway_apikey").fetchall() == keys != []
 
 

@@ -48,6 +48,14 @@ def test_a_wrong_variable_is_one_line_that_names_it(home: Path, variable: str, v
     none_left(home)
 
 
+@pytest.mark.parametrize("count", ["0", "65"])
+def test_a_number_of_web_processes_that_cannot_be_is_one_line(home: Path, count: str) -> None:
+    result = manage(home, "up", "--web", count)
+    assert (result.returncode, result.stdout) == (1, "")
+    assert result.stderr == f"daybook: --web is {count}; allowed is 1 to 64.\n"
+    none_left(home)
+
+
 @pytest.mark.parametrize(("variable", "value"), [("DAYBOOK_API_KEY", "too-short"), ("DAYBOOK_AGENTS", "/no/such.yaml")])
 def test_a_first_value_that_is_wrong_is_one_line_that_names_it(
     home: Path, storage: dict[str, str], variable: str, value: str

@@ -211,7 +211,8 @@ def test_what_goes_wrong_upstream_is_clear_and_the_conversation_goes_on(
 def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_said(stage: Stage, trouble: str) -> None:
     stage.upstream.script({"text": ["Hel", "lo"], trouble: "middle"}, "Yes.")
     client = stage.client()
-    raw = client.chat.completions.with_raw_response.create(model="plain", messages=[USER], stream=True)
+    said_first: Any = {"role": "user", "content": f"Hi {time.monotonic()}"}
+    raw = client.chat.completions.with_raw_response.create(model="plain", messages=[said_first], stream=True)
     said = []
     with pytest.raises(openai.APIError) as raised:
         said.extend(chunk.choices[0].delta.content for chunk in raw.parse())
@@ -219,7 +220,7 @@ def test_a_stream_that_breaks_off_says_so_and_keeps_what_was_said(stage: Stage, 
     assert raised.value.code == ("upstream_timeout" if trouble == "hang" else "upstream_error")
     turn = stage.turn(raw.headers["x-daybook-run"], raw.headers["x-daybook-session"])
     assert (turn["state"], turn["content"], turn["error"]["code"]) == ("failed", "Hello", raised.value.code)
-    goes_on: list[Any] = [USER, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "more"}]
+    goes_on: list[Any] = [said_first, {"role": "assistant", "content": "Hello"}, {"role": "user", "content": "more"}]
     second = client.chat.completions.with_raw_response.create(model="plain", messages=goes_on)
     assert second.headers["x-daybook-session"] == raw.headers["x-daybook-session"]
 

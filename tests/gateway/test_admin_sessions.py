@@ -1,5 +1,6 @@
 """/admin/gateway/session/ and /run/: conversations and their turns, to look at"""
 
+import re
 from typing import Any
 
 import pytest
@@ -113,7 +114,7 @@ def test_runs_show_what_they_cost_and_why_they_failed(root: Client) -> None:
         recalled=[{"memory_id": "4", "why": "Pinned"}],
     )
     page = root.get(RUNS, {"state": "failed"}).content.decode()
-    assert all(word in page for word in ("upstream_timeout", "12,345", "Turn 2 of Tea"))
+    assert all(word in page for word in ("took too long to answer", "12,345", "Turn 2 of Tea"))
     assert "Turn 1 of Tea" not in page
     detail = root.get(reverse("admin:gateway_run_change", args=[Run.objects.get(turn=2).pk])).content.decode()
     assert "upstream_timeout" in detail
@@ -127,3 +128,28 @@ def test_opening_somebodys_conversation_is_recorded(root: Client) -> None:
     session = session_make(turns=1)
     root.get(page_of(session))
     assert AuditEntry.objects.get(action="view").object_id == str(session.pk)
+
+
+def test_what_a_model_wrote_is_rendered_as_in_the_chat_and_what_a_person_typed_is_not(root: Client) -> None:
+    session = session_make(turns=1)
+    Message.objects.filter(role="assistant").update(text="At **02:30**.\n\n| a | b |\n|---|---|\n| 1 | 2 |")
+    Message.objects.filter(role="user").update(text="When **exactly**?")
+    page = root.get(page_of(session)).content.decode()
+    assert "<strong>02:30</strong>" in page
+    assert "<td>1</td>" in page
+    assert "When **exactly**?" in page
+
+
+def test_a_page_of_a_transcript_renders_a_bounded_number_of_characters(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.admin.transcript.RENDERED", 40)
+    session = session_make(turns=2)
+    Message.objects.filter(role="assistant").update(text="**Twenty characters**")
+    lines = transcript(session).lines
+    assert [bool(line.html) for line in lines] == [False, True, False, False]
+    assert lines[-1].text == "**Twenty characters**"
+
+
+def test_the_breadcrumbs_name_a_section_and_then_the_list(root: Client) -> None:
+    page = root.get("/admin/memories/memory/").content.decode()
+    parts = re.findall(r'<(?:a|span)[^>]*truncate tracking-tight">\s*(.*?)\s*<', page)
+    assert parts == ["Memory", "Memories"]

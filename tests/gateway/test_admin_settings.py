@@ -290,8 +290,8 @@ def test_a_file_with_an_endless_price_is_refused() -> None:
         parse("prices: {gpt-4o: {input: .inf, output: 1}}")
 
 
-def test_a_worker_without_a_heartbeat_is_called_silent(root: Client) -> None:
+def test_a_worker_without_a_heartbeat_is_called_so(root: Client) -> None:
     Worker.objects.create(host="box", pid=1)
     Worker.objects.create(host="box", pid=2, beat_at=timezone.now() - timedelta(minutes=5))
     page = root.get("/admin/gateway/worker/").content.decode()
-    assert (page.count("Alive</span>"), page.count("Silent</span>")) == (1, 1)
+    assert (page.count("Running</span>"), page.count("No heartbeat</span>")) == (1, 1)

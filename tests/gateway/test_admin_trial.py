@@ -123,9 +123,9 @@ def test_what_is_no_message_is_not_sent(
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (says(), "The model answered without words."),
+        (says(), "The model gave an empty answer."),
         (calls(("weather", "{}")), "<dd>tool_calls</dd>"),
-        (Says(pieces=("Yes.",), usage={}), "The model server gave none"),
+        (Says(pieces=("Yes.",), usage={}), "Not reported"),
         (Says(pieces=("And then",), finish_reason="length"), "<dd>length</dd>"),
     ],
     ids=["no words", "a tool call", "no usage", "cut off"],

@@ -22,9 +22,11 @@ def test_it_prints_a_new_key_once(alice: Owner, capsys: pytest.CaptureFixture[st
 
 
 def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
-    created(capsys, "--read-only", "--trusted", "--agents", "assistant", "--requests-per-minute", "30")
+    limits = ("--requests-per-minute", "30", "--tokens-per-day", "9000", "--money-per-day", "2.5")
+    created(capsys, "--read-only", "--trusted", "--agents", "assistant", *limits, "--streams-at-once", "3")
     key = ApiKey.objects.get()
     assert (key.read_only, key.trusted, key.agents, key.requests_per_minute) == (True, True, ["assistant"], 30)
+    assert (key.tokens_per_day, key.money_per_day, key.streams_at_once) == (9000, 2.5, 3)
     call_command("apikey", "list")
     listed = capsys.readouterr().out
     for word in ("alice", "script", "valid", "read-only", "trusted", "agents assistant", "30 requests a minute"):
@@ -39,6 +41,7 @@ def test_it_takes_limits(alice: Owner, agent: Agent, capsys: pytest.CaptureFixtu
         (("create", "--user", "alice", "--name", " "), "--name"),
         (("create", "--user", "alice", "--name", "x", "--agents", "none"), "There is no agent none."),
         (("create", "--user", "alice", "--name", "x", "--requests-per-minute", "-1"), "--requests-per-minute"),
+        (("create", "--user", "alice", "--name", "x", "--money-per-day", "nan"), "--money-per-day"),
         (("create", "--name", "x"), "--user"),
         (("revoke", "dbk_zzzz"), "There is no key dbk_zzzz"),
         (("list", "--user", "nobody"), "There is no user nobody."),

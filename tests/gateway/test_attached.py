@@ -5,16 +5,20 @@ import json
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from gateway.models import Agent, Message, Session
+from gateway.models import Agent, Message, Run, Session
 from gateway.runs import window
 from gateway.runs.attached import attached_parts, first_text, image_of, name_of
+from gateway.runs.closing import RunOutput, close
+from gateway.runs.native import open_native
 from memories.database import in_thread
 from memories.models import Owner
 from prompts.conversation import ATTACHED_BEFORE
 from tests.conftest import Api
-from tests.factories import session_make
+from tests.factories import caller_make, session_make
 from tests.pages import client_of, html_of
 from tests.scripted_model import ScriptedModel
 
@@ -161,3 +165,21 @@ async def test_of_many_attachments_those_of_the_newest_messages_are_read(
     await alice_api.post(turns, {"content": "And?"})
     said = [message["content"] for message in model.calls[2].messages if message["role"] == "user"]
     assert said == [ATTACHED_BEFORE, [picture()], "And?"]
+
+
+def test_attachments_of_earlier_messages_are_read_after_the_lock(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent)
+    caller = caller_make(alice)
+    for number in range(2):
+        first = open_native(
+            caller, session_id=session.pk, content=[TEXT, picture()], replaces=None, request_id=str(number)
+        )
+        close(first, RunOutput(text="A cat."), state=Run.State.COMPLETED)
+    with CaptureQueriesContext(connection) as found:
+        context = open_native(caller, session_id=session.pk, content="And now?", replaces=None, request_id="r")
+    said = [query["sql"] for query in found]
+    reads = [place for place, sql in enumerate(said) if sql.startswith('SELECT "gateway_message"."parts"')]
+    written = max(place for place, sql in enumerate(said) if sql.startswith(("INSERT", "UPDATE")))
+    assert len(reads) == 2
+    assert min(reads) > written
+    assert [type(message["content"]) for message in context.messages] == [list, list, str]

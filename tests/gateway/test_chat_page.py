@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 from gateway.chat.labels import why_words
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs.brought import messages_bring
+from gateway.services import agent_save, configuration_save
 from memories.models import ChangeSet, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
 from tests.factories import caller_make
@@ -130,6 +131,21 @@ def test_the_first_page_says_what_is_remembered_and_offers_three_beginnings(page
     assert "Your sessions will be listed here by day." in html
 
 
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"memory_review_interval": 3}, "After every 3 messages a review reads the conversation and saves what"),
+        ({"memory_review_interval": 1}, "After every message a review reads"),
+        ({"memory_review_idle_minutes": 30}, "When you have paused for a while a review reads"),
+        ({}, None),
+    ],
+)
+def test_the_first_page_says_when_a_review_comes(page: Client, settings: dict[str, int], says: str | None) -> None:
+    agent_save("assistant", settings)
+    html = html_of(page, "/")
+    assert says in html if says else "a review reads" not in html
+
+
 def test_the_demo_model_is_named_on_the_page_and_a_real_one_is_not(page: Client, settings: object) -> None:
     settings.DAYBOOK_UPSTREAMS = {}  # type: ignore[attr-defined]
     assert "Demo model." in html_of(page, "/")
@@ -214,13 +230,13 @@ def test_a_replaced_answer_is_not_shown_any_more(page: Client, alice: Owner) -> 
     assert "second answer" in html
 
 
-def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice: Owner) -> None:
+def test_every_turn_can_be_edited_and_answered_again(page: Client, alice: Owner) -> None:
     session = session_make(alice)
     turn_make(session, "one")
     last = turn_make(session, "two")
     html = html_of(page, f"/c/{session.pk}/")
-    assert html.count('data-edit-message aria-label="Edit your message"') == 1
-    assert html.count('data-answer-again aria-label="Answer again"') == 1
+    assert html.count('data-edit-message aria-label="Edit your message"') == 2
+    assert html.count('data-answer-again aria-label="Answer again"') == 2
     assert "Answer again" in html_of(page, f"/fragments/turn/{session.pk}/{last.pk}/")
 
 
@@ -245,7 +261,17 @@ def test_only_the_last_turn_can_be_edited_or_answered_again(page: Client, alice:
         (
             "failed",
             {"code": "upstream_error", "message": "The model server answered with an error (500)."},
-            "The model server answered with an error (500). Your message is kept.",
+            "The model server answered with an error (500). Your message is kept. The fault is on its side.",
+        ),
+        (
+            "failed",
+            {"code": "upstream_error", "message": "The model server refused the gateway's key."},
+            "key. Your message is kept. An administrator has to set a valid key for this model server.",
+        ),
+        (
+            "failed",
+            {"code": "rate_limited", "message": "The model server is asked too much at once. Try again later."},
+            "The model server is asked too much at once. Your message is kept.",
         ),
         ("failed", {"code": "odd", "message": "Odd. Your message is kept."}, "Odd. Your message is kept."),
         ("failed", {"code": "what_is_this"}, "The answer could not be finished. Your message is kept."),
@@ -264,6 +290,49 @@ def test_how_a_turn_ended_is_said_in_words(
     assert ("data-answer-again>" in html) == (state == "failed")
 
 
+def test_an_empty_answer_and_one_that_was_cut_off_say_so(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    turn_make(session, "hello", "")
+    turn_make(session, "tell me all", "It began", trace={"finish_reason": "length"})
+    words = text_of(html_of(page, f"/c/{session.pk}/"))
+    assert "The model gave an empty answer. Ask again, or put it in other words." in words
+    assert "It began The answer ends here because the model reached its limit of tokens." in words
+
+
+def test_versions_are_counted_without_failures_that_nothing_follows(page: Client, alice: Owner) -> None:
+    session = session_make(alice)
+    first = turn_make(session, "one", "First.", number=1, superseded=True)
+    turn_make(session, "one", number=1, state="failed", superseded=True)
+    other_turn = turn_make(session, "one", "Third.", number=1)
+    after = turn_make(session, "two", number=2)
+    Run.objects.filter(pk=after.pk).update(follows=other_turn.pk)
+    html = html_of(page, f"/c/{session.pk}/")
+    assert html.count('aria-label="Versions of this turn"') == 1
+    assert f'data-choose="{first.pk}" aria-label="Earlier version"' in html
+    assert ">2/2<" in html
+
+
+def test_reasoning_tools_and_figures_are_folded_under_the_answer(page: Client, alice: Owner) -> None:
+    configuration_save("prices", {"m": {"input": 10, "output": 20}})
+    session = session_make(alice)
+    usage = {"total_tokens": 30_000, "prompt_tokens": 10_000, "completion_tokens": 20_000}
+    run = turn_make(session, "What do I drink?", "Tea.", trace={})
+    Run.objects.filter(pk=run.pk).update(
+        reasoning="Look <b>it</b> up.", trace={"thought_ms": 8200}, usage=usage, model="m"
+    )
+    call = {"id": "c1", "type": "function", "function": {"name": "search_memories", "arguments": '{"query": "tea"}'}}
+    rows = {"owner": alice, "session": session, "run": run}
+    Message.objects.create(**rows, seq=3, role="assistant", tool_calls=[call])
+    Message.objects.create(**rows, seq=4, role="tool", tool_call_id="c1", text="x" * 5000)
+    html = html_of(page, f"/c/{session.pk}/")
+    words = text_of(html)
+    assert "Look &lt;b&gt;it&lt;/b&gt; up." in html
+    assert "Thought for 8 s Look" in words
+    assert "Used 1 tool search_memories query tea Result xxx" in words
+    assert "x" * 2001 not in html
+    assert "Details Model m Tokens 30,000 tokens: 10,000 read, 20,000 written Cost $0.50 Time 0.0 s" in words
+
+
 @pytest.mark.parametrize(
     ("by", "words", "offered"),
     [
@@ -271,7 +340,7 @@ def test_how_a_turn_ended_is_said_in_words(
         ("client", "Stopped: the client disconnected.", False),
         ("unwatched", "Stopped: nobody was watching.", False),
         ("restart", "Interrupted: Daybook was restarted while this was being answered.", True),
-        ("process", "Interrupted: Daybook was restarted while this was being answered.", True),
+        ("process", "Interrupted: the process that was answering went away.", True),
     ],
 )
 def test_an_answer_that_a_restart_cut_off_says_so_and_offers_another_try(
@@ -303,11 +372,11 @@ def test_an_answer_tells_which_memories_it_was_given_and_why(page: Client, alice
     ]
     turn_make(session, "and now?", recalled=recalled)
     text = text_of(html_of(page, f"/c/{session.pk}/"))
-    assert "Used 2 memories Backs up every night. Shares the word “night” with your question." in text
+    assert "Given 2 memories Backs up every night. Shares the word “night” with your question." in text
     assert "“the disk was at 97 % on Tuesday too” Said earlier in this conversation, turn 1." in text
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Used twice."), (12, " Used 12 times.")])
+@pytest.mark.parametrize(("count", "words"), [(0, ""), (1, ""), (2, " Recalled twice."), (12, " Recalled 12 times.")])
 def test_why_a_memory_was_used_ends_with_how_often(count: int, words: str) -> None:
     why = "Shares the words “backup” and “night” with your question."
     assert why_words(lane="long_term", why=why, usage_count=count) == why + words
@@ -362,7 +431,7 @@ def test_after_an_undo_the_note_is_struck_and_can_be_put_back(page: Client, alic
     assert "Undone by you" in html
     assert "<s>Likes tea.</s>" in html
     assert f'data-change-set="{undone.change_set}"' in html
-    assert "Put back" in html
+    assert "Restore" in html
     again = ChangeSet.objects.get(pk=undone.change_set)
     back = undo_changes(again, replace(by_alice, undoes=again.pk))
     html = html_of(page, f"/fragments/turn/{session.pk}/{run.pk}/")
@@ -395,7 +464,7 @@ def test_long_conversations_show_their_end_and_offer_the_rest(page: Client, alic
     assert "question 5." in html
     assert "question 4." not in html
     assert "Show 5 earlier turns" in html
-    link = re.search(r'hx-get="(/fragments/turns/[^"]+)"', html)
+    link = re.search(r'data-earlier="(/fragments/turns/[^"]+)"', html)
     assert link is not None
     earlier = html_of(page, link[1])
     assert "question 0." in earlier
@@ -417,19 +486,25 @@ def test_a_long_conversation_costs_no_more_queries_than_a_short_one(page: Client
             html_of(page, f"/c/{session.pk}/")
         return len(captured)
 
+    queries(1)  # prices are kept from here on
     assert queries(2) == queries(15)
 
 
-def test_sessions_are_listed_by_day_in_the_owners_time_zone(
+def test_sessions_are_listed_by_time_in_the_owners_time_zone(
     page: Client, alice: Owner, time_machine_at_noon: None
 ) -> None:
     alice.time_zone = "Pacific/Auckland"
     alice.save()
     session_make(alice, "Late in Auckland", at=datetime(2026, 11, 20, 11, 30, tzinfo=UTC))  # 00:30 on the 21st
     session_make(alice, "The evening before", at=datetime(2026, 11, 20, 10, 30, tzinfo=UTC))  # 23:30 on the 20th
+    session_make(alice, "This week", at=datetime(2026, 11, 15, 12, 0, tzinfo=UTC))
+    session_make(alice, "Last week", at=datetime(2026, 11, 10, 12, 0, tzinfo=UTC))
     session_make(alice, "Long ago", at=datetime(2025, 3, 4, 12, 0, tzinfo=UTC))
     text = text_of(html_of(page, "/fragments/sessions/"))
-    assert text == "Today Late in Auckland Yesterday The evening before Wednesday 5 March 2025 Long ago"
+    assert text == (
+        "Today Late in Auckland Yesterday The evening before Last 7 days This week November Last week "
+        "March 2025 Long ago"
+    )
 
 
 @pytest.fixture
@@ -514,7 +589,7 @@ def test_signing_in_with_a_wrong_password_says_what_to_do() -> None:
     User.objects.create_user("alice", password="ink-and-paper-9")
     response = Client().post("/login/", {"username": "alice", "password": "wrong"})
     assert response.status_code == 200
-    assert "User name or password is not right. Check both and try again." in response.content.decode()
+    assert "The user name or password is not correct. Check both and try again." in response.content.decode()
     right = Client().post("/login/", {"username": "alice", "password": "ink-and-paper-9", "next": "/new/"})
     assert (right.status_code, right.headers["Location"]) == (302, "/new/")
 

@@ -2,12 +2,15 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
+from django.utils import timezone
 
 from gateway import embeddings, jobs
 from gateway.models import Run, Session
 from memories.database import in_thread
 from memories.errors import UpstreamError
+from memories.health import book_health
 from memories.models import Book, Memory, MemoryVector, Owner, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
 from memories.vectors import vectors_of_book
@@ -31,8 +34,8 @@ def book(alice: Owner) -> Book:
 
 def test_vectors_are_made_in_one_batch_and_raise_the_generation(book: Book, model: ScriptedModel) -> None:
     assert embeddings.embed_book(str(book.pk)) == 2
-    assert model.embedded == [("Zzz qqq. sleep", "Plays the cello.")]
-    assert sorted(vectors_of_book(book.owner_id, book.pk)) == [1, 2]
+    assert model.embedded == [("Zzz qqq.", "Plays the cello.")]
+    assert sorted(vectors_of_book(book.owner_id, book.pk).by_number) == [1, 2]
     assert Book.objects.get().generation == book.generation + 1
     assert embeddings.embed_book(str(book.pk)) == 0
 
@@ -42,9 +45,61 @@ def test_changed_words_are_embedded_again(book: Book, model: ScriptedModel, alic
 
     with book_writing(book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
         writer.update(2, MemoryFields(content="Plays the viola."))
-    assert sorted(vectors_of_book(book.owner_id, book.pk)) == [1]
+    assert sorted(vectors_of_book(book.owner_id, book.pk).by_number) == [1]
     assert embeddings.embed_book(str(book.pk)) == 1
     assert MemoryVector.objects.count() == 2
+
+
+def test_a_vector_takes_two_bytes_a_number_and_has_length_one(book: Book, model: ScriptedModel) -> None:
+    embeddings.embed_book(str(book.pk))
+    stored = MemoryVector.objects.get(memory__number=2)
+    assert len(stored.values) == 2 * 26
+    assert np.linalg.norm(vectors_of_book(book.owner_id, book.pk).by_number[2]) == pytest.approx(1, abs=1e-3)
+
+
+def test_what_was_embedded_once_is_not_asked_for_again(book: Book, model: ScriptedModel, alice: Owner) -> None:
+    embeddings.embed_book(str(book.pk))
+    memory_make(alice, "Plays the cello.", book="other")
+    other = Book.objects.get(name="other")
+    assert embeddings.embed_book(str(other.pk)) == 1
+    assert len(model.embedded) == 1
+    assert len(vectors_of_book(alice.pk, other.pk).by_number) == 1
+
+
+def test_another_owners_vectors_are_never_taken(book: Book, model: ScriptedModel, bob: Owner) -> None:
+    embeddings.embed_book(str(book.pk))
+    memory_make(bob, "Plays the cello.")
+    embeddings.embed_book(str(Book.objects.get(owner=bob).pk))
+    assert model.embedded[-1] == ("Plays the cello.",)
+
+
+def test_batches_follow_each_other_until_the_book_is_done(
+    book: Book, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[str] = []
+    monkeypatch.setattr(embeddings, "BATCH", 1)
+    monkeypatch.setattr(embeddings, "enqueue", lambda task, book_id: queued.append(str(book_id)))
+    assert (embeddings.embed_book(str(book.pk)), queued) == (1, [str(book.pk)])
+    assert book_health(book, timezone.now())["vectors"] == 1
+    assert "1 memory waits for a vector of letters." in book_health(book, timezone.now())["text"]
+    assert (embeddings.embed_book(str(book.pk)), len(queued)) == (1, 1)
+    assert "vector" not in book_health(book, timezone.now())["text"]
+
+
+def test_the_old_model_serves_until_the_new_one_has_as_many(
+    book: Book, model: ScriptedModel, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embeddings.embed_book(str(book.pk))
+    settings.EMBEDDING_MODEL = "more-letters"
+    assert vectors_of_book(book.owner_id, book.pk).model == "letters"
+    monkeypatch.setattr(embeddings, "BATCH", 1)
+    monkeypatch.setattr(embeddings, "enqueue", lambda task, book_id: None)
+    embeddings.embed_book(str(book.pk))
+    assert vectors_of_book(book.owner_id, book.pk).model == "letters"
+    assert MemoryVector.objects.count() == 3
+    embeddings.embed_book(str(book.pk))
+    assert vectors_of_book(book.owner_id, book.pk).model == "more-letters"
+    assert set(MemoryVector.objects.values_list("model", flat=True)) == {"more-letters"}
 
 
 def test_a_fault_stores_nothing_and_comes_again(book: Book, model: ScriptedModel) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.chat import formulas
 from gateway.chat.highlight import LEXERS, Budget, highlight
 from gateway.chat.highlight import LONGEST as CODE_LONGEST
 from gateway.chat.markdown import LONGEST, MOST_MARKS, render_markdown
@@ -40,6 +41,31 @@ HOSTILE = [
     "<style>body{display:none}</style>",
     "<iframe src=https://a.example></iframe>",
     "<!-- --><base href=https://a.example>",
+    r"\(\text{<img src=x onerror=alert(1)>}\)",
+    r"\(\href{javascript:alert(1)}{x} \style{position:fixed}{y} \class{code}{z}\)",
+    r"$$\text{</math><script>alert(1)</script>}$$",
+    r"\[\mathbb{<style>*{}</style>} \color{red;}{x} \&lt;b&gt;\]",
+    "x[^1]\n\n[^1]: <script>alert(1)</script> [a](#top)",
+    "[x](#fn-other-1)",
+    "- [x] <input type=text onfocus=alert(1) autofocus>",
+]
+PIECES = [
+    "`",
+    "*",
+    "\n\n",
+    "> ",
+    "- ",
+    "| a |\n|-|\n",
+    "](",
+    "text",
+    "$",
+    "$$",
+    "\\(",
+    "\\)",
+    "\\[\n",
+    "\\]",
+    "[^1]",
+    "[^1]: ",
 ]
 
 
@@ -56,13 +82,19 @@ class Seen(HTMLParser):
 
 
 HARMLESS = {
-    "a": {"href", "title", "rel", "target"},
+    "a": {"href", "title", "rel", "target", "id", "aria-label"},
     "ol": {"start"},
     "pre": {"tabindex", "aria-label"},
-    "div": {"class"},
+    "code": {"class"},
+    "div": {"class", "tabindex", "role", "aria-label"},
+    "input": {"type", "disabled", "checked", "aria-label"},
+    "li": {"class"},
+    "math": {"display", "alttext"},
+    "p": {"class", "id"},
     "span": {"class"},
     "td": {"align"},
     "th": {"align"},
+    **{tag: set(formulas.ATTRIBUTES) for tag in formulas.TAGS - {"math"}},
 }
 LOADING = {"img", "script", "style", "iframe", "object", "embed", "link", "base", "svg", "video", "audio", "form"}
 
@@ -71,9 +103,14 @@ def assert_harmless(html: str) -> None:
     for tag, attributes in Seen(html).elements:
         assert tag not in LOADING, html
         assert set(attributes) <= HARMLESS.get(tag, set()), html
+        assert (attributes.get("id") or "fn-").startswith(("fn-", "fnref-")), html
+        if tag == "input":
+            assert (attributes["type"], "disabled" in attributes) == ("checkbox", True), html
         if tag == "a":
-            assert re.match(r"(https?|mailto):", attributes.get("href") or "https:"), html
-            assert (attributes["rel"], attributes["target"]) == ("noopener nofollow", "_blank"), html
+            assert re.match(r"(https?|mailto):|#fn(ref)?-", attributes.get("href") or "https:"), html
+            elsewhere = not (attributes.get("href") or "#").startswith("#")
+            assert attributes["rel"] == "noopener nofollow", html
+            assert attributes.get("target") == "_blank" or not elsewhere, html
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -81,7 +118,7 @@ def test_nothing_hostile_gets_through(text: str) -> None:
     assert_harmless(render_markdown(text))
 
 
-@given(st.lists(st.sampled_from([*HOSTILE, "`", "*", "\n\n", "> ", "- ", "| a |\n|-|\n", "](", "text"]), max_size=6))
+@given(st.lists(st.sampled_from([*HOSTILE, *PIECES]), max_size=6))
 def test_no_combination_of_hostile_pieces_gets_through(pieces: list[str]) -> None:
     assert_harmless(render_markdown("".join(pieces)))
 

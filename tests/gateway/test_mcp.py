@@ -45,7 +45,7 @@ async def test_a_handshake_agrees_on_the_version_of_the_client(alice_api: Api) -
     assert status == 200
     assert answer["id"] == 1
     assert answer["result"]["protocolVersion"] == "2025-06-18"
-    assert answer["result"]["capabilities"] == {"tools": {}}
+    assert answer["result"]["capabilities"] == {"tools": {}, "resources": {}, "prompts": {}}
     assert answer["result"]["serverInfo"]["name"] == "daybook"
 
 
@@ -192,7 +192,7 @@ async def test_there_are_no_streams_and_no_sessions(alice_api: Api, verb: str) -
 
 
 async def test_a_method_that_is_not_offered_is_an_error_of_json_rpc(alice_api: Api) -> None:
-    status, answer = await alice_api.post("/mcp", rpc("resources/list", id=7))
+    status, answer = await alice_api.post("/mcp", rpc("resources/subscribe", id=7))
     assert (status, answer["id"], answer["error"]["code"]) == (200, 7, -32601)
 
 
@@ -257,6 +257,6 @@ async def test_a_version_that_is_not_spoken_is_told_which_are(alice_api: Api) ->
 
 
 async def test_an_unknown_method_in_an_envelope_is_not_found(alice_api: Api) -> None:
-    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "prompts/list"}
-    status, answer = await alice_api.post("/mcp", rpc("prompts/list", _meta=ENVELOPE), **headers)
+    headers = {"mcp-protocol-version": "2026-07-28", "mcp-method": "logging/setLevel"}
+    status, answer = await alice_api.post("/mcp", rpc("logging/setLevel", _meta=ENVELOPE), **headers)
     assert (status, answer["error"]["code"]) == (404, -32601)

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from gateway.models import Agent, Message, Run, Session
-from gateway.upstream import ModelRequest
+from gateway.models import Agent, Run, Session
 from memories.database import in_thread
 from memories.errors import UpstreamError
-from memories.models import Memory, ThreadRecord
+from memories.models import Memory
 from tests.conftest import Api
 from tests.factories import key_make
 from tests.gateway.messages import PATH, asks, result, send, stream
-from tests.gateway.v1 import ask
 from tests.scripted_model import Hangs, Says, ScriptedModel, calls, says
 
 LOOKUP = {"name": "lookup", "description": "Looks up.", "input_schema": {"type": "object"}}
@@ -137,65 +135,6 @@ async def test_ours_run_and_stay_hidden(alice_api: Api, agent: Agent, model: Scr
     assert await in_thread(Memory.objects.filter(content="Is vegetarian.").exists)
     tail = [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result(call)]}]
     assert (await send(alice_api, "Look it up", *tail, tools=[LOOKUP])).text == "Done."
-
-
-async def test_a_conversation_is_the_same_in_both_apis(
-    alice_api: Api, charlie_api: Api, agent: Agent, model: ScriptedModel
-) -> None:
-    """What the model server gets, what is stored and what is remembered."""
-    steps: tuple[Any, ...] = (
-        Says(pieces=("One moment.",), calls=(ADD, FIRST)),
-        "Found it.",
-        calls(ADD),
-        "As I said.",
-    )
-    function = {"name": "lookup", "description": "Looks up.", "parameters": {"type": "object"}}
-    question, thanks = {"role": "user", "content": "Look it up"}, {"role": "user", "content": "Thanks"}
-    system = {"role": "system", "content": "Be kind."}
-
-    model.script(*steps)
-    more: dict[str, Any] = {"tools": [{"type": "function", "function": function}], "max_tokens": 500, "stop": ["END"]}
-    one = await ask(alice_api, system, question, **more)
-    called = one.json["choices"][0]["message"]
-    tail = [called, {"role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "42"}]
-    two = await ask(alice_api, system, question, *tail, **more)
-    three = await ask(alice_api, system, question, *tail, {"role": "assistant", "content": two.text}, thanks, **more)
-    assert one.session == two.session == three.session
-
-    model.script(*steps)
-    more = {"tools": [LOOKUP], "system": "Be kind.", "stop_sequences": ["END"]}
-    first = await send(charlie_api, question, **more)
-    use = first.json["content"][-1]
-    blocks = [{"role": "assistant", "content": first.json["content"]}, {"role": "user", "content": [result(use)]}]
-    second = await send(charlie_api, question, *blocks, **more)
-    answer = {"role": "assistant", "content": second.json["content"]}
-    third = await send(charlie_api, question, *blocks, answer, thanks, **more)
-    assert first.session == second.session == third.session
-    assert [message.text for message in (first, second, third)] == [one.text, two.text, three.text]
-    half = len(model.calls) // 2
-    assert sent(model.calls[half:], first.run, third.run) == sent(model.calls[:half], one.run, three.run)
-    assert await in_thread(stored, first.session) == await in_thread(stored, one.session)
-
-
-def sent(asked: list[ModelRequest], *runs: str) -> Any:
-    """What the model server got, with the same names for the runs in its ids."""
-    text = json.dumps([request.body(stream=False) for request in asked])
-    for number, run in enumerate(runs):
-        text = text.replace(run.replace("-", ""), str(number))
-    return json.loads(text)
-
-
-def stored(session_id: str) -> Any:
-    """What is kept of a session: transcript, runs, counters, records of its turns, and the owner's memories."""
-    session = Session.objects.get(pk=session_id)
-    runs = Run.objects.filter(session=session).order_by("id")
-    return (
-        list(Message.objects.filter(session=session).order_by("seq").values_list("role", "kind", "text")),
-        list(runs.values_list("turn", "state", "counted", "text", "usage")),
-        (session.turns, session.turns_since_memory_review, session.title),
-        ThreadRecord.objects.filter(run_id__in=[run.pk for run in runs]).count(),
-        list(Memory.objects.filter(book__owner=session.owner).values_list("content", "target", "write_origin")),
-    )
 
 
 async def test_a_command_is_answered_by_the_gateway(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:

@@ -188,10 +188,40 @@ def test_tools_that_anthropic_defines_are_not_offered() -> None:
     assert parameters(tools="none") == {}
 
 
+@pytest.mark.parametrize(
+    ("asked", "effort"),
+    [
+        ({"thinking": {"type": "enabled", "budget_tokens": 1024}}, "low"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 4096}}, "medium"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 31_999}}, "high"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 31_999}, "output_config": {"effort": "low"}}, "low"),
+        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}, "high"),
+        ({"thinking": {"type": "disabled"}, "output_config": {"effort": "high"}}, "none"),
+        ({"thinking": {"type": "disabled"}}, "none"),
+        ({"output_config": {"effort": "medium"}}, "medium"),
+        ({"thinking": {"type": "adaptive"}}, None),
+        ({"thinking": {"type": "enabled"}}, None),
+        ({"thinking": {"type": "enabled", "budget_tokens": True}}, None),
+        ({"thinking": {"type": "enabled", "budget_tokens": "much"}}, None),
+        ({"thinking": "yes", "output_config": {"effort": "much"}}, None),
+    ],
+)
+def test_thinking_becomes_the_reasoning_effort(asked: dict[str, Any], effort: str | None) -> None:
+    assert parameters(**asked) == ({"reasoning_effort": effort} if effort else {})
+
+
+async def test_the_model_server_gets_the_effort_and_never_the_thinking(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    await sent(alice_api, model, user(text("hi")), thinking={"type": "enabled", "budget_tokens": 8_000})
+    parameters = dict(model.calls[-1].parameters)
+    assert (parameters["reasoning_effort"], "thinking" in parameters) == ("medium", False)
+
+
 def test_what_has_no_counterpart_is_left_out() -> None:
     form = {"type": "json_schema", "schema": {"type": "object"}}
     assert parameters(
-        thinking={"type": "enabled", "budget_tokens": 1024},
+        thinking={"type": "adaptive"},
         context_management={"edits": []},
         service_tier="auto",
         metadata={"user_id": "somebody"},
@@ -224,6 +254,7 @@ _REST = odd_object(
     tools=st.lists(_BLOCK, max_size=2),
     tool_choice=_BLOCK,
     output_config=odd_object(effort=st.just("low"), format=_BLOCK),
+    thinking=odd_object(type=st.sampled_from(["enabled", "adaptive", "disabled"]), budget_tokens=st.just(2048)),
     metadata=odd_object(user_id=st.just("{}")),
     stop_sequences=st.just(["END"]),
 )

@@ -46,6 +46,17 @@ async def test_a_tool_loop(client: Any, model: ScriptedModel) -> None:
     assert (await in_thread(Session.objects.get)).turns == 2
 
 
+async def test_thinking_is_asked_for_as_an_effort(client: Any, model: ScriptedModel) -> None:
+    model.script(Says(thinks=("Hm.",), pieces=("Yes.",)), "Still yes.")
+    messages: list[Any] = [{"role": "user", "content": "Really?"}]
+    asked = {**ASKED, "max_tokens": 20_000, "thinking": {"type": "enabled", "budget_tokens": 10_000}}
+    first = await client.messages.create(messages=messages, **asked)
+    assert [block.type for block in first.content] == ["thinking", "text"]
+    messages += [{"role": "assistant", "content": first.content}, {"role": "user", "content": "Sure?"}]
+    await client.messages.create(messages=messages, **{**asked, "thinking": {"type": "disabled"}})
+    assert [dict(call.parameters)["reasoning_effort"] for call in model.calls] == ["medium", "none"]
+
+
 async def test_its_own_runner_of_tools(client: Any, model: ScriptedModel) -> None:
     @anthropic.beta_async_tool
     async def lookup(q: str) -> str:
@@ -67,3 +78,11 @@ async def test_errors_and_counts(client: Any, model: ScriptedModel) -> None:
     with pytest.raises(anthropic.AuthenticationError):
         await client.with_options(api_key="nobody's").messages.create(**ASKED, messages=messages)
     assert (await client.messages.count_tokens(model="assistant", messages=messages)).input_tokens > 0
+
+
+async def test_agents_are_its_models(client: Any) -> None:
+    page = await client.models.list(limit=1000)
+    assert [(row.id, row.type, row.display_name) for row in page.data] == [("assistant", "model", "assistant")]
+    assert page.data[0].created_at.tzinfo
+    assert (page.has_more, page.first_id, page.last_id) == (False, "assistant", "assistant")
+    assert (await client.models.retrieve("assistant")).id == "assistant"

@@ -52,7 +52,7 @@ def test_the_password_is_changed_and_other_logins_end(page: Client, alice: Owner
     elsewhere = client_of(alice)
     response = page.post("/account/password/", password_form())
     assert response.headers["Location"] == "/account/?done=password"
-    assert "Your password is changed." in html_of(page, "/account/?done=password")
+    assert "Password changed." in html_of(page, "/account/?done=password")
     assert elsewhere.get("/account/").status_code == 302
     assert alice.user is not None
     alice.user.refresh_from_db()
@@ -98,7 +98,7 @@ def test_a_read_only_key_says_so(page: Client) -> None:
 def test_a_script_gets_only_the_keys(page: Client) -> None:
     html = page.post("/account/keys/", {"name": "Shell"}, headers={"HX-Request": "true"}).content.decode()
     assert html.startswith('<section class="account__part" id="keys"')
-    assert "shown this once" in html
+    assert "it is shown once" in html
     assert "<html" not in html
 
 

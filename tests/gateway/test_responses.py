@@ -144,6 +144,22 @@ async def test_the_whole_conversation_may_be_sent_again(sdk: openai.AsyncOpenAI,
     assert refused.value.code == "previous_response_not_found"
 
 
+async def test_encrypted_reasoning_is_sent_back_as_it_came(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
+    model.script(Says(thinks=("Let me look.",), calls=(("lookup", "{}"),)), "Found it.")
+    asked: Any = {"model": "assistant", "tools": [LOOKUP], "store": False, "include": ["reasoning.encrypted_content"]}
+    talk: Any = [{"role": "user", "content": "Look it up"}]
+    async with sdk.responses.stream(input=talk, **asked) as stream:
+        async for _ in stream:
+            pass
+        first = await stream.get_final_response()
+    thought = first.output[0]
+    assert (thought.type, thought.encrypted_content) == ("reasoning", f"daybook.1.{thought.id}")
+    talk += [item.model_dump(exclude_none=True) for item in first.output] + outputs(first, "A")
+    second = await sdk.responses.create(input=talk, **asked)
+    assert (second.output_text, [run.turn for run in await runs()]) == ("Found it.", [1])
+    assert model.calls[1].body(stream=False)["messages"][2]["reasoning_content"] == "Let me look."
+
+
 async def test_instructions_are_of_one_request(sdk: openai.AsyncOpenAI, model: ScriptedModel) -> None:
     model.script("Arr.", "Yes.")
     first = await sdk.responses.create(model="assistant", input="Hi", instructions="Talk like a pirate.")

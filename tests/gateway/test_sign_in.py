@@ -14,9 +14,9 @@ from django.test import Client
 from django.utils import timezone
 from pytest_django.fixtures import Settings
 
-from gateway import passwords
-from gateway.passwords import BoundedPasswordHasher, hashing_slot
-from gateway.sign_in import FROM_ADDRESS, attempts_purge
+from gateway.accounts import passwords
+from gateway.accounts.passwords import BoundedPasswordHasher, hashing_slot
+from gateway.accounts.sign_in import FROM_ADDRESS, attempts_purge
 from memories.errors import Overloaded
 from memories.models import AuditEntry, Owner
 from tests.admin_rows import staff_client
@@ -154,11 +154,14 @@ def test_the_administration_has_no_sign_in_page_of_its_own(alice: Owner) -> None
     page = Client()
     page.force_login(alice.user)  # type: ignore[arg-type]  # alice has one
     answer = page.get("/admin/", follow=True)
-    assert (answer.status_code, "You may not use the administration." in answer.content.decode()) == (403, True)
+    assert (answer.status_code, "You do not have access to the administration." in answer.content.decode()) == (
+        403,
+        True,
+    )
 
 
 def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, alice: Owner, settings: Settings) -> None:
-    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     monkeypatch.setattr(passwords, "WAIT_SECONDS", 0.01)
     with hashing_slot():
         answer = sign_in()
@@ -169,7 +172,7 @@ def test_passwords_are_hashed_one_at_a_time(monkeypatch: pytest.MonkeyPatch, ali
 
 
 def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
-    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     held, done = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -190,7 +193,7 @@ def test_a_slot_that_gets_free_is_taken(settings: Settings) -> None:
 def test_passwords_that_were_stored_before_still_fit(settings: Settings) -> None:
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]
     stored = make_password("a long one")
-    settings.PASSWORD_HASHERS = ["gateway.passwords.BoundedPasswordHasher"]
+    settings.PASSWORD_HASHERS = ["gateway.accounts.passwords.BoundedPasswordHasher"]
     assert check_password("a long one", stored)
     assert BoundedPasswordHasher.algorithm == "pbkdf2_sha256"
 

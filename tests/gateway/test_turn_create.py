@@ -47,6 +47,23 @@ async def test_it_streams_the_reply(alice_api: Api, session: Session, model: Scr
     assert '"completed"' in body
 
 
+async def test_it_streams_the_reply_as_html(alice_api: Api, session: Session, model: ScriptedModel) -> None:
+    model.script(says("**Hel", "lo** <b>", "\n\n- x"))
+    _, body = await alice_api.stream(turns(session), {"content": "Hi", "stream": True, "render": "html"})
+    events = [line.removeprefix("event: ") for line in body.splitlines() if line.startswith("event: ")]
+    assert set(events) == {"started", "html", "done"}
+    shown: dict[int, str] = {}
+    for line in body.splitlines():
+        data = json.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
+        for block in data.get("blocks", ()):
+            shown[block["block"]] = shown.get(block["block"], "")[: block["keep"]] + block["html"]
+    assert shown == {0: "<p><strong>Hello</strong> &lt;b&gt;</p>", 1: "<ul>\n<li>x</li>\n</ul>"}
+    run = await in_thread(Run.objects.get)
+    response = await alice_api.raw("GET", f"{turns(session)}/{run.pk}/events?render=html&after=9", None)
+    again = b"".join([piece async for piece in response.streaming_content]).decode()
+    assert "<strong>Hello</strong>" in again
+
+
 async def test_a_failed_upstream_keeps_the_message_and_the_session(
     alice_api: Api, session: Session, model: ScriptedModel
 ) -> None:

@@ -9,11 +9,11 @@ import pytest
 from gateway.models import Agent, Message, Session
 from gateway.upstream.faults import domain_error
 from memories.database import in_thread
-from memories.importing import import_text
 from memories.models import Book, Memory, Owner
 from memories.storable import storable
 from reviews.consolidation.answers import parse_synthesis
 from tests.conftest import Api
+from tests.in_one_go import import_text
 from tests.scripted_model import ScriptedModel, calls, says
 
 

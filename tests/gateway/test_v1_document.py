@@ -1,5 +1,7 @@
 """GET /v1/openapi.json, and what is answered where nothing is"""
 
+from typing import Any
+
 import pytest
 from django.test import AsyncClient
 
@@ -27,6 +29,22 @@ async def test_the_document_names_every_operation_with_its_bounds() -> None:
         answers = paths[path]["post"]["responses"]
         assert {*answers["200"]["content"]} == {"application/json", "text/event-stream"}  # type: ignore[index]
         assert {"400", "401", "403", "404", "413", "429", "502", "503", "504"} <= {*answers}  # type: ignore[misc]
+
+
+async def test_the_headers_of_limits_are_described_where_they_come() -> None:
+    document: dict[str, Any] = await _document()
+    described = document["components"]["headers"]
+    for path, header in (
+        ("/v1/chat/completions", "x-ratelimit-remaining-tokens"),
+        ("/v1/models", "x-ratelimit-reset-requests"),
+        ("/v1/messages", "anthropic-ratelimit-tokens-reset"),
+    ):
+        operation = next(iter(document["paths"][path].values()))
+        assert header in described
+        assert operation["responses"]["200"]["headers"][header]["$ref"].endswith(header)
+    assert "Retry-After" in document["paths"]["/v1/messages"]["post"]["responses"]["429"]["headers"]
+    too_many = document["components"]["responses"]["TooManyRequests"]["headers"]
+    assert {"Retry-After", "x-ratelimit-limit-requests"} <= {*too_many}
 
 
 @pytest.mark.parametrize("path", ["/v1", "/v1/", "/v1/audio/speech", "/v1/chat", "/v1/completions/x/"])

@@ -11,7 +11,7 @@ from memories.database import in_thread
 from memories.models import Owner
 from memories.services import book_get_or_create
 from tests.conftest import Api
-from tests.factories import memory_make
+from tests.factories import key_make, memory_make
 from tests.gateway.v1 import Chat, ask
 from tests.scripted_model import ScriptedModel
 
@@ -40,8 +40,18 @@ async def test_a_new_v1_session(alice_api: Api, alice: Owner, agent: Agent, mode
     async with statements() as found:
         await ask(alice_api, "hi there")
     # open: agent with key, earlier runs; run, message and session inserted; book. The view of the book is shared.
-    # close: session locked, run, message, record of the turn, session.
-    assert len(found) == 11, found
+    # close: session locked, run, message, record of the turn, session, usage of the day.
+    assert len(found) == 12, found
+
+
+async def test_a_key_with_limits_of_the_day_adds_one_look(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(memory_make, alice, "Likes tea.")
+    _, plain = await in_thread(lambda: key_make(alice, tokens_per_day=1000, money_per_day=1, streams_at_once=5))
+    model.script("Hello.", "Hello.")
+    await ask(Api(plain), "hi")
+    async with statements() as found:
+        await ask(Api(plain), "hi there")
+    assert len(found) == 13, found
 
 
 async def test_a_continued_v1_session(alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel) -> None:
@@ -53,7 +63,7 @@ async def test_a_continued_v1_session(alice_api: Api, alice: Owner, agent: Agent
         await chat.say("and more", "No.")
     # open: agent with key, session by hash, its latest run, its open run; run, message, session; book, newest record.
     # close: as above.
-    assert len(found) == 14, found
+    assert len(found) == 15, found
 
 
 async def test_a_native_turn(alice_api: Api, alice: Owner, session: Session, model: ScriptedModel) -> None:
@@ -65,7 +75,7 @@ async def test_a_native_turn(alice_api: Api, alice: Owner, session: Session, mod
         await alice_api.post(path, {"content": "more"})
     # key; open: session with agent and key, its open run, transcript; run, message, session; book, newest record.
     # close: as above.
-    assert len(found) == 14, found
+    assert len(found) == 15, found
 
 
 async def test_without_memory_a_turn_reads_nothing_of_it(

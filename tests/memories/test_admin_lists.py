@@ -1,12 +1,18 @@
 """/admin/: what every list keeps to: queries that do not grow with its rows, no count of a table"""
 
+from datetime import UTC, datetime
+
 import pytest
+from django.contrib.admin import site
 from django.db import connection
+from django.db.models import Count
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from tests.admin_pages import list_of, page_of, pages, rows_make, set_make
-from tests.admin_rows import staff_client
+from memories.admin.paging import COUNTED
+from memories.models import Book, Memory, Notification
+from tests.admin_pages import counts_a_table, list_of, page_of, pages, rows_make, set_make
+from tests.admin_rows import book_make, memory_make, staff_client
 
 pytestmark = pytest.mark.django_db
 MANY = 20
@@ -20,21 +26,78 @@ def queries_of(client: Client, path: str) -> list[str]:
     return [query["sql"] for query in queries]
 
 
+def cost_of(client: Client, path: str) -> int:
+    """The statements of a list, without the one that counts a few pages further on: a list of one page needs none."""
+    return sum(f"LIMIT {COUNTED + 1}" not in statement for statement in queries_of(client, path))
+
+
 def test_no_list_costs_more_queries_with_twenty_rows_than_with_one() -> None:
     rows_make()
     root = staff_client(superuser=True)
-    few = {name: len(queries_of(root, list_of(name))) for name in pages()}
+    few = {name: cost_of(root, list_of(name)) for name in pages()}
     for number in range(MANY - 1):
         set_make(f"person{number}")
     for name, page in pages().items():
         if name != "gateway.configuration":  # one form over a fixed number of rows
             assert page.model._default_manager.count() >= MANY, f"tests.admin_pages.set_make makes no further {name}"
-    assert {name: len(queries_of(root, list_of(name))) for name in pages()} == few
+    assert {name: cost_of(root, list_of(name)) for name in pages()} == few
 
 
 def test_no_list_and_no_page_counts_a_table() -> None:
     rows = rows_make()
     root = staff_client(superuser=True)
     paths = [list_of(name) for name in pages()] + [page_of(name, row) for name, row in rows.items()]
-    counting = [path for path in paths if any("COUNT(" in sql.upper() for sql in queries_of(root, path))]
+    counting = [path for path in paths if any(map(counts_a_table, queries_of(root, path)))]
     assert counting == []
+
+
+def test_a_statement_that_counts_is_told_by_its_limit() -> None:
+    rows = Memory.objects.order_by("-pk")
+    with CaptureQueriesContext(connection) as queries:
+        rows.count()
+        rows[:1001].count()
+        Book.objects.annotate(n=Count("memories")).first()
+    assert [counts_a_table(query["sql"]) for query in queries] == [True, False, True]
+
+
+def test_a_list_says_how_many_rows_it_has_and_stops_counting_at_a_thousand() -> None:
+    root, book = staff_client(superuser=True), book_make()
+    path = list_of("memories.memory")
+    for number in range(3):
+        memory_make(f"Fact {number}.", book=book)
+    assert "3 in this list" in root.get(path).content.decode()
+    Notification.objects.bulk_create(
+        Notification(owner=book.owner, seq=seq, kind="resync") for seq in range(10_000, 10_000 + COUNTED + 1)
+    )
+    path = list_of("memories.notification")
+    assert "More than 1,000 in this list" in root.get(path).content.decode()
+    assert any("LIMIT 1001" in sql and "COUNT" in sql for sql in queries_of(root, path))
+    Notification.objects.filter(seq__gte=10_000 + 59).delete()
+    number = Notification.objects.count()
+    assert f"{number} in this list" in root.get(path).content.decode()
+    assert f"{number} in this list" in root.get(path, {"p": 2}).content.decode()
+
+
+def test_lists_are_sorted_by_columns_with_an_index_only() -> None:
+    rows_make()
+    root = staff_client(superuser=True)
+    for name, page in pages().items():
+        for column in page.sortable_by:
+            field = getattr(getattr(page, column), "admin_order_field", column)
+            firsts = [index.fields[0] for index in page.model._meta.indexes if index.fields]
+            indexed = {first.lstrip("-") for first in firsts} | {"pk", "username"}
+            assert field in indexed, (name, column)
+            place = page.list_display.index(column) + bool(page.actions)
+            for order in (place, -place):
+                assert root.get(list_of(name), {"o": order}).status_code == 200
+
+
+def test_memories_in_the_order_of_their_last_use_are_those_that_were_used() -> None:
+    root = staff_client(superuser=True)
+    used = [memory_make(f"Fact {number}.") for number in range(3)][:2]
+    for day, memory in enumerate(used, start=1):
+        Memory.objects.filter(pk=memory.pk).update(last_used_at=datetime(2026, 1, day, tzinfo=UTC))
+    page = site.get_model_admin(Memory)
+    place = page.list_display.index("last_use") + 1
+    for order, wanted in ((place, used), (-place, used[::-1])):
+        assert list(root.get(list_of("memories.memory"), {"o": order}).context["cl"].result_list) == wanted

@@ -9,11 +9,10 @@ from memories import changes
 from memories.batches import finish
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.errors import NotFound
-from memories.importing import import_text
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_get_or_create, book_limits_set, book_writing
 from tests.factories import memory_make
-from tests.in_one_go import undo_changes
+from tests.in_one_go import import_text, undo_changes
 
 REVIEW = Source(actor="model", origin=WriteOrigin.BACKGROUND_REVIEW, kind=ChangeSet.Kind.REVIEW)
 UNDO = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)

@@ -9,10 +9,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memories.artifact_paths import MEMORY_PATH, SUMMARY_PATH, clean_path, is_skill_name, resolve_uri, skill_path
+from memories.batches import finish
 from memories.books import book_state
 from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords
 from memories.errors import InvalidRequest, TooLarge
-from memories.import_lines import ImportLine, parse_lines
+from memories.imports.files import Upload
+from memories.imports.formats import found_in
+from memories.imports.found import Entry
 from memories.json_input import read_json
 from memories.models import Owner
 from memories.pagination import number
@@ -68,7 +71,8 @@ imported = odd_object(
 @example('{"content": "a", "expires_at": [1]}')
 def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
     try:
-        lines = parse_lines(text, default_book="main")
+        upload = Upload.of(text.encode(errors="surrogatepass"))
+        lines = finish(found_in(upload, format="jsonl", book="main")).entries
     except (InvalidRequest, TooLarge):
         return
     assert len(lines) <= text.count("\n") + 1
@@ -76,7 +80,7 @@ def test_lines_of_an_import_are_memories_or_are_refused(text: str) -> None:
         check_fields(line)
 
 
-def check_fields(line: ImportLine) -> None:
+def check_fields(line: Entry) -> None:
     """What is stored of a line is storable, or the line is refused."""
     fields = line.fields
     try:

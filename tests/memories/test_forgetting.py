@@ -55,7 +55,8 @@ def row_make(model: type[models.Model], owner: Owner, number: int) -> None:
         elif field.is_relation:
             theirs: Any = field.related_model
             rows = theirs.objects.filter(owner=owner) if theirs in owner_tables() else theirs.objects
-            values[field.name] = None if theirs is model else rows.order_by("pk")[number % rows.count()]
+            empty = field.null and not rows.exists()  # no table of ours
+            values[field.name] = None if theirs is model or empty else rows.order_by("pk")[number % rows.count()]
         elif (field.unique and not field.has_default()) or field.name in {"path_key", "seq", "number", "name"}:
             values[field.name] = _different(field, owner, number)
         elif isinstance(field, models.DateField) and not field.null and not field.has_default():

@@ -14,15 +14,16 @@ from memories.changes import change_set_get
 from memories.database import in_thread
 from memories.errors import Conflict, InvalidRequest, Overloaded, TooLarge
 from memories.ids import parse_uuid
-from memories.import_lines import lines_of
-from memories.importing import import_slices, import_text
+from memories.imports.files import Upload
+from memories.imports.formats import found_in
+from memories.imports.running import ImportRequest, import_slices
 from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
 from memories.portability import PAGE, export_lines, in_chunks
 from memories.services import Source, book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.in_one_go import forget_memories, undo_changes
+from tests.in_one_go import forget_memories, import_text, undo_changes
 
 
 def lines(count: int, **fields: Any) -> str:
@@ -115,9 +116,10 @@ def test_what_was_imported_before_a_failure_stays_and_can_be_undone(alice: Owner
 
 async def test_a_client_that_goes_away_stops_the_import_at_the_next_slice(alice: Owner) -> None:
     reached = asyncio.Event()
+    upload = Upload.of(lines(2_000).encode())
 
     def watched() -> Any:
-        for _ in import_slices(alice.pk, lines(2_000), actor="user:1", preview=False):
+        for _ in import_slices(alice.pk, ImportRequest(upload=upload), actor="user:1"):
             if Memory.objects.exists():
                 reached.set()
             yield
@@ -189,7 +191,7 @@ def test_an_export_reads_its_rows_in_pages(alice: Owner) -> None:
 
 
 def test_a_generator_gives_what_it_returns() -> None:
-    assert finish(lines_of('{"content": "x"}', "main"))[0].fields.content == "x"
+    assert finish(found_in(Upload.of(b'{"content": "x"}'), book="main")).entries[0].fields.content == "x"
 
 
 def test_forgetting_many_memories_erases_all_of_them(alice: Owner, charlie: Owner) -> None:

@@ -7,10 +7,10 @@ import pytest
 from memories.database import in_thread
 from memories.entry_rules import clean_keywords
 from memories.errors import InvalidRequest
-from memories.importing import import_text
 from memories.limits import KEYWORD_LENGTH, KEYWORDS_GIVEN
 from memories.models import Book, Memory, Owner
 from tests.conftest import Api
+from tests.in_one_go import import_text
 from tests.steps import steps
 
 

@@ -7,6 +7,7 @@ from typing import cast
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.http import HttpResponse
 from django.test import Client
@@ -15,6 +16,7 @@ from django.utils import timezone
 
 from gateway.models import Agent, ApiKey, Run
 from memories import entry_rules
+from memories.imports.formats import FORMATS
 from memories.models import Book, ChangeSet, Memory, Owner, Revision, Target, WriteOrigin
 from memories.page.importing import MOST_SHOWN
 from memories.page.summary import meter
@@ -109,7 +111,7 @@ def test_a_row_says_who_where_and_how_often(page: Client, alice: Owner, agent: A
     Memory.objects.update(usage_count=12, last_used_at=timezone.now())
     html = html_of(page, "/memories/")
     text = text_of(html)
-    for words in ("Agent", "Your work · workflow", "Used 12 times, last today", "Found by: backup"):
+    for words in ("Agent", "Your work · workflow", "Recalled 12 times, last today", "Search keywords: backup"):
         assert words in text
     assert f'<a href="/c/{session.pk}/#turn-{run.pk}">from “Nightly backups”, turn 3</a>' in html
 
@@ -189,7 +191,7 @@ def test_a_blocked_memory_shows_its_rule_and_cannot_be_pinned(page: Client, alic
     memory = block(memory_make(alice, "Some words."))
     html = html_of(page, "/memories/")
     assert f"Rule <code>{memory.scan_rule}</code>" in html
-    assert "No model is given this." in html
+    assert "It is never sent to a model." in html
     assert "data-pin" not in html
     assert "1 memory is blocked" in text_of(html)
 
@@ -198,10 +200,12 @@ def test_a_deleted_memory_leaves_its_struck_words_and_the_way_back(page: Client,
     memory = memory_make(alice, "Likes tea.")
     with book_writing(memory.book, Source(actor="user:1", origin=WriteOrigin.USER)) as writer:
         writer.delete(memory.number)
-        assert writer.change_set is not None
     html = html_of(page, "/fragments/memories/1/")
     assert "<s>Likes tea.</s>" in html
-    assert f'data-undo="{writer.change_set.pk}"' in html
+    until = (timezone.now() + timedelta(days=settings.UNDO_DAYS)).strftime("%-d %b")
+    assert f"Deleted by you today, kept until {until}" in html
+    latest = Revision.objects.get(action=Revision.Action.DELETE)
+    assert f'data-restore="{latest.pk}"' in html
     assert rows_in(html_of(page, "/memories/")) == []
 
 
@@ -258,7 +262,7 @@ def test_meters_say_how_much_room_is_left() -> None:
     assert meter(Target.USER, 0, used=0, limit=800).hint == "Room for about 10 more."
     assert meter(Target.USER, 10, used=899, limit=1000).look == ""
     near = meter(Target.USER, 10, used=900, limit=1000)
-    assert (near.look, near.words) == ("near", "900 of 1,000 characters")
+    assert (near.look, near.words) == ("near", "900 of 1,000")
     assert near.hint == "Almost full. Past 1,000 a new memory is refused, and you are told."
     full = meter(Target.USER, 10, used=1000, limit=1000)
     assert (full.look, full.hint) == ("full", "Full. Edit or delete something to make room.")
@@ -270,11 +274,11 @@ def test_meters_say_how_much_room_is_left() -> None:
     ("state", "phase", "done", "total", "words", "fill"),
     [
         ("scheduled", "extraction", 0, 0, "Consolidation chooses the sessions it reads.", None),
-        ("running", "extraction", 18, 26, "Consolidation is at work: 18 of 26 sessions read.", 69.0),
-        ("running", "extraction", 0, 1, "Consolidation is at work: 0 of 1 session read.", 0.0),
+        ("running", "extraction", 18, 26, "Consolidation is running: 18 of 26 sessions read.", 69.0),
+        ("running", "extraction", 0, 1, "Consolidation is running: 0 of 1 session read.", 0.0),
         ("running", "synthesis", 26, 26, "Consolidation writes the documents, 26 of 26 sessions read.", None),
         ("running", "synthesis", 0, 0, "Consolidation writes the documents.", None),
-        ("paused", "extraction", 5, 9, "Consolidation rests: 5 of 9 sessions read. It goes on by itself.", 55.3),
+        ("paused", "extraction", 5, 9, "Consolidation is paused: 5 of 9 sessions read. It resumes by itself.", 55.3),
     ],
 )
 def test_how_far_consolidation_is_stands_in_the_health_line(
@@ -293,7 +297,7 @@ def test_how_far_consolidation_is_stands_in_the_health_line(
     ("state", "words"),
     [
         ("failed", "The last review failed 2 hours ago; the next one reads those turns too."),
-        ("timed_out", "The last review ran out of time 2 hours ago; the next one reads those turns too."),
+        ("timed_out", "The last review timed out 2 hours ago; the next one reads those turns too."),
         ("nothing_to_save", "Last review 2 hours ago ."),
     ],
 )
@@ -431,3 +435,13 @@ def test_a_key_that_several_people_share_is_warned_of(page: Client, alice: Owner
     assert "several end users" not in text_of(html_of(page, "/memories/"))
     ApiKey.objects.filter(pk=key.pk).update(end_users_mixed_at=timezone.now())
     assert "was used for several end users and is not trusted to name them" in text_of(html_of(page, "/memories/"))
+
+
+def test_the_import_dialog_names_every_format_and_a_preview_of_one_reads_it(page: Client, alice: Owner) -> None:
+    html = html_of(page, "/memories/")
+    assert set(re.findall(r'<option value="(\w+)">', html.split('id="import-format"')[1].split("</select>")[0])) == {
+        "auto",
+        *FORMATS,
+    }
+    assert sent(page, "Keeps bees.", query="?format=text").status_code == 200
+    assert sent(page, "Keeps bees.", query="?format=excel").status_code == 400

@@ -8,14 +8,13 @@ import pytest
 from gateway.models import Agent
 from memories.database import in_thread
 from memories.errors import InvalidRequest
-from memories.importing import import_text
 from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision
 from memories.portability import export_lines
 from memories.services import book_limits_set
 from tests.conftest import Api
 from tests.factories import memory_make
 from tests.gateway.v1 import ask
-from tests.in_one_go import forget_memories, forget_owner
+from tests.in_one_go import forget_memories, forget_owner, import_text
 from tests.scripted_model import ScriptedModel
 
 

@@ -24,7 +24,7 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from config import health
-from gateway import rates
+from gateway.limits import rates
 from gateway.models import Session
 from gateway.routing import websocket_application
 from memories.background import Background, redis_calls

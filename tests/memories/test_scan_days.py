@@ -13,13 +13,13 @@ from django.test.utils import CaptureQueriesContext
 from memories.artifacts import artifact_put
 from memories.counters import scan_refused, unstored_take
 from memories.errors import BlockedByScan
-from memories.importing import import_text
 from memories.models import Memory, Owner, ScanDay, WriteOrigin
 from memories.services import Source, book_get_or_create, book_writing, refusals_stored
 from memories.services.refusals import KEPT
 from memories.sweep import memories_sweep
 from prompts.review import ReviewPrompt
 from tests.factories import memory_make
+from tests.in_one_go import import_text
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
 

@@ -11,6 +11,7 @@ from memories.models import Owner
 from memories.tools import TOOLS, Stage, Tool, definitions, tools_at, tools_of_turn
 from memories.tools.table import table_of
 from memories.tools.tool import Arguments, ToolRun, Words
+from memories.tools.writing import Written
 from reviews.staged import staging
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -31,6 +32,7 @@ def tool_make(name: str = "pin_memory", **values: Any) -> Tool:
         "description": "Pin a memory.",
         "arguments": Anything,
         "handler": handler,
+        "result": Written,
         "stages": frozenset({Stage.MCP}),
         "words": Words("Pinning…", "Pinned."),
     }

@@ -16,13 +16,13 @@ from pytest_django.fixtures import Settings
 from memories import changes, database
 from memories.batches import BatchSize, Slices, in_slices_to_the_end
 from memories.database import in_turn
-from memories.importing import import_text
 from memories.models import Book, ChangeSet, Memory, Owner
 from memories.services import book_limits_set
 from reviews.consolidation import clear
 from reviews.models import ReviewRun
 from tests.endings import close_lanes
 from tests.factories import agent_make, key_make, memory_make, session_make
+from tests.in_one_go import import_text
 from tests.waiting import eventually_async
 
 pytestmark = pytest.mark.django_db(transaction=True)

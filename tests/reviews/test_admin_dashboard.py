@@ -16,16 +16,16 @@ from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.tasks import async_task
 
+from gateway.limits.money import dollars
 from gateway.models import Run, Worker
 from gateway.services import configuration_save
-from memories.ids import uuid7
+from memories.ids import first_id, uuid7
 from memories.models import Book, Owner, Revision, ScanDay, WriteOrigin
 from reviews.admin.dashboard import dashboard, owners
 from reviews.admin.dashboard.charts import _DASHES, Chart
-from reviews.admin.dashboard.money import dollars
 from reviews.admin.dashboard.now import NowFacts, queue_facts
 from reviews.admin.dashboard.owners import OwnerUse
-from reviews.admin.dashboard.periods import Period, first_id
+from reviews.admin.dashboard.periods import Period
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
 
@@ -42,7 +42,7 @@ def noon() -> Any:
 
 
 def board(*, days: str = "", superuser: bool = True) -> dict[str, Any]:
-    request = RequestFactory().get("/admin/", {"days": days} if days else {})
+    request = RequestFactory().get("/admin/", {"part": "charts", **({"days": days} if days else {})})
     request.user = user_make(f"staff{uuid7()}", is_staff=True, is_superuser=superuser)
     return dashboard(request, {"kept": 1})
 
@@ -155,7 +155,7 @@ def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
     ):
         ScanDay.objects.create(day=day, rule=rule, kind=kind, number=number)
     context = board()
-    assert totals("scan", context) == {"Orders": 2, "Secrets": 3, "Copies of our prompts": 1}
+    assert totals("scan", context) == {"Prompt injection": 2, "Secrets": 3, "Copies of our prompts": 1}
     assert next((tally.word, tally.number) for tally in chart("scan", context).tallies) == ("password", 3)
 
 
@@ -189,7 +189,7 @@ def test_without_prices_no_money_is_shown() -> None:
     Run.objects.update(usage=usage(1_000_000, 0), model="fine")
     context = board()
     assert (context["shows_money"], chart("tokens", context).heads[-1]) == (False, "Consolidation")
-    assert ">Cost</th>" not in staff_client(superuser=True).get("/admin/").content.decode()
+    assert ">Cost</th>" not in staff_client(superuser=True).get("/admin/?part=charts").content.decode()
 
 
 def test_money_is_that_of_the_models_which_have_a_price() -> None:
@@ -336,7 +336,7 @@ def test_a_queue_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr("reviews.admin.dashboard.now.get_broker", Down)
     assert queue_facts(NOON).length is None
-    assert "The queue does not answer" in staff_client(superuser=True).get("/admin/").content.decode()
+    assert "The queue does not answer" in staff_client(superuser=True).get("/admin/?part=charts").content.decode()
 
 
 # ---- who, and at what cost ----
@@ -356,7 +356,7 @@ def test_staff_without_runs_sees_the_list_of_pages() -> None:
 def test_who_sees_only_runs_is_offered_no_link_elsewhere() -> None:
     book = book_make()
     review_make(book, "scheduled", not_before=NOON - timedelta(hours=1), usage=usage(5, 0))
-    page = staff_client(may=("gateway.view_run",)).get("/admin/").content.decode()
+    page = staff_client(may=("gateway.view_run",)).get("/admin/?part=charts").content.decode()
     assert "Review for alice" in page
     assert "/admin/reviews/reviewrun/" not in page
     assert f"/admin/memories/owner/{book.owner_id}" not in page
@@ -373,7 +373,7 @@ def test_the_page_holds_no_word_that_anybody_said() -> None:
 
 
 def test_it_costs_the_same_however_much_there_is() -> None:
-    request = RequestFactory().get("/admin/")
+    request = RequestFactory().get("/admin/", {"part": "charts"}, headers={"HX-Request": "true"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
     counts = []
     for names in (("alice",), ("bea", "cem", "dora", "emil")):
@@ -402,7 +402,7 @@ def _much_of(owner: Owner) -> None:
 def test_no_query_reads_a_whole_table_of_runs_or_revisions() -> None:
     many_rows(NOON - timedelta(days=400), 4000)
     _much_of(owner_make())
-    request = RequestFactory().get("/admin/", {"days": "30"})
+    request = RequestFactory().get("/admin/", {"days": "30", "part": "charts"})
     request.user = user_make("root", is_superuser=True, is_staff=True)
     if connection.vendor == "postgresql":  # which does so by itself; SQLite never does
         with connection.cursor() as cursor:
@@ -512,6 +512,6 @@ def test_rows_with_older_keys_are_not_looked_at() -> None:
 
 def test_the_first_page_opens_for_a_superuser_with_every_chart() -> None:
     session_make(turns=1)
-    page = staff_client(superuser=True).get("/admin/?days=30").content.decode()
-    for title in ("Turns", "Tokens", "Reviews by state", "Writes to memory, by whom", "Writes that the scan refused"):
+    page = staff_client(superuser=True).get("/admin/?days=30&part=charts").content.decode()
+    for title in ("Turns", "Tokens", "Reviews by state", "Writes to memory, by whom", "Blocked writes"):
         assert f">{title}</h2>" in page

@@ -107,16 +107,16 @@ def test_single_ones_are_saved_and_the_others_wait_on(root: Client, wait: Wait) 
 
 def test_single_ones_are_turned_down(root: Client, wait: Wait) -> None:
     review = wait()
-    assert said(decide(root, review, "reject", 0)) == ["Turned down. It can still be saved here for a while."]
+    assert said(decide(root, review, "reject", 0)) == ["Rejected. It can still be saved here for a while."]
     assert states(review) == ("awaiting_approval", ["rejected", "waiting"])
-    assert done() == "Turned down write 0."
+    assert done() == "Rejected write 0."
 
 
 def test_all_are_turned_down_and_one_is_saved_after_all(root: Client, wait: Wait) -> None:
     review = wait()
     shown = decide(root, review, "reject", 0, 1).content.decode()
     assert states(review) == ("cancelled", ["rejected"] * 2)
-    assert "An administrator turned it down." in shown
+    assert "An administrator rejected it." in shown
     assert 'value="reject"' not in shown
     assert " checked>" not in shown
     assert said(decide(root, review, "approve", 1)) == ["Saved 1 memory."]
@@ -127,7 +127,7 @@ def test_turning_down_all_leaves_alone_what_was_turned_down_before(root: Client,
     review = review_reject(wait(), actor="user:1", only=frozenset({0}))
     decide(root, review, "reject", 0, 1)
     assert states(review) == ("cancelled", ["rejected"] * 2)
-    assert done() == "Turned down write 1."
+    assert done() == "Rejected write 1."
 
 
 def test_what_expired_can_be_saved_until_it_is_purged(root: Client, wait: Wait) -> None:

@@ -70,7 +70,7 @@ def logged() -> list[tuple[str | None, str]]:
 
 def test_reviews_of_several_owners_are_undone_at_once(alice: Owner, charlie: Owner, root: Client, saved: Save) -> None:
     reviews = [saved(alice), saved(alice, adds("Is vegetarian.", "Lives in York.")), saved(charlie)]
-    assert act(root, "undo_reviews", *reviews) == "4 memories were taken back."
+    assert act(root, "undo_reviews", *reviews) == "4 memories were changed back."
     assert ([state(review) for review in reviews], contents()) == (["undone"] * 3, [])
     newest = Revision.objects.latest("id")
     assert (newest.actor, newest.write_origin) == (bob(), "admin")
@@ -87,7 +87,7 @@ def test_a_memory_that_several_of_them_changed_goes_back_to_before_the_first(
 ) -> None:
     leeds = memory_make(alice, "Lives in Leeds.")
     reviews = [saved(alice, updates(leeds.number, f"Lives in {city}.")) for city in ("York", "Hull", "Bath")]
-    assert act(root, "undo_reviews", *reviews) == "1 memory was taken back."
+    assert act(root, "undo_reviews", *reviews) == "1 memory was changed back."
     assert (contents(), [state(review) for review in reviews]) == (["Lives in Leeds."], ["undone"] * 3)
 
 
@@ -105,7 +105,7 @@ def test_one_that_was_approved_late_counts_as_written_then(alice: Owner, root: C
     older.save()
     review_approve(older, actor="user:1")
     assert contents()[-1] == "Lives in Hull."
-    assert act(root, "undo_reviews", older, newer) == "1 memory was taken back."
+    assert act(root, "undo_reviews", older, newer) == "1 memory was changed back."
     assert contents() == ["Likes tea.", "Lives in Leeds."]
 
 
@@ -114,7 +114,7 @@ def test_what_was_changed_since_is_left_alone_and_named(alice: Owner, root: Clie
     edit(alice, 2, "Is vegan.")
     edit(alice, 3, "Lives in Hull.")
     assert act(root, "undo_reviews", *reviews) == (
-        "1 memory was taken back. 2 memories were left alone, because of changes since: "
+        "1 memory was changed back. 2 memories were left alone, because of changes since: "
         "alice’s memory 2, alice’s memory 3."
     )
     assert (contents(), [state(r) for r in reviews]) == (["Is vegan.", "Lives in Hull."], ["undone", "saved"])
@@ -127,8 +127,8 @@ def test_reviews_with_nothing_to_undo_are_named_and_left_out(alice: Owner, root:
     nothing = newest_review()
     ReviewRun.objects.filter(pk=nothing.pk).update(state="nothing_to_save")
     said = act(root, "undo_reviews", nothing, review)
-    assert said.startswith("1 memory was taken back. Left out: “I am a vegetarian.” of alice, ")
-    assert said.endswith(": This review wrote nothing that could be taken back.")
+    assert said.startswith("1 memory was changed back. Left out: “I am a vegetarian.” of alice, ")
+    assert said.endswith(": This review wrote nothing that could be undone.")
     assert state(nothing) == "nothing_to_save"
 
 
@@ -148,7 +148,7 @@ def test_an_undone_review_is_left_out_and_never_put_back(alice: Owner, root: Cli
     review_undo(review, actor="user:1", origin=WriteOrigin.USER)
     for _ in range(2):
         said = act(root, "undo_reviews", review)
-        assert said.startswith("No memory was taken back. Left out: ")
+        assert said.startswith("No memory was changed back. Left out: ")
         assert said.endswith(": It is undone already.")
     assert (state(review), contents(), Revision.objects.count(), logged()) == ("undone", [], 2, [])
 
@@ -165,7 +165,7 @@ def test_one_bad_row_does_not_lose_the_others(
 
     monkeypatch.setattr(many_reviews, "review_undo_slices", undo)
     said = act(root, "undo_reviews", *reviews)
-    assert said.startswith("2 memories were taken back. Left out: ")
+    assert said.startswith("2 memories were changed back. Left out: ")
     assert "It could not be done; the server's log says why." in said
     assert ([state(r) for r in reviews], contents()) == (["undone", "saved", "undone"], ["Fact 1."])
     assert "RuntimeError: broken" in caplog.text
@@ -175,7 +175,7 @@ def test_a_review_whose_changes_are_gone_is_left_out(alice: Owner, root: Client,
     gone, review = saved(alice), saved(alice, adds("Is vegetarian."))
     ReviewRun.objects.filter(pk=gone.pk).update(change_set="018f0000-0000-7000-8000-000000000000")
     said = act(root, "undo_reviews", gone, review)
-    assert said.startswith("1 memory was taken back. Left out: ")
+    assert said.startswith("1 memory was changed back. Left out: ")
     assert said.endswith("There is no such group of changes.")
 
 

@@ -129,7 +129,7 @@ def test_putting_back_is_for_superusers_and_auditors(alice: Owner, role: str, ma
     undone = client.get(page_of(review)).content.decode()
     assert ('value="put_back"' in undone, 'value="undo"' in undone, live()) == (True, False, 0)
     back = client.post(object_action, {"verb": "put_back"}, follow=True).content.decode()
-    assert ("Put back. 1 memory is as it was before the undo." in back, live()) == (True, 1)
+    assert ("Restored. 1 memory is as it was before the undo." in back, live()) == (True, 1)
     review.refresh_from_db()
     assert review.state == "saved"
 

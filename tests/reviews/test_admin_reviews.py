@@ -181,7 +181,7 @@ def object_action(client: Client, review: ReviewRun, verb: str) -> str:
 
 def test_an_undo_takes_the_memories_back_and_names_the_administrator(root: Client) -> None:
     review = saved_review()
-    assert "Undone. 1 memory was taken back." in object_action(root, review, "undo")
+    assert "Undone. 1 memory was changed back." in object_action(root, review, "undo")
     review.refresh_from_db()
     assert (review.state, Memory.objects.get().deleted_at is not None) == ("undone", True)
     assert Revision.objects.latest("created_at").actor == bob()
@@ -207,7 +207,7 @@ def test_a_viewer_undoes_nothing() -> None:
 
 def test_undoing_a_review_that_wrote_nothing_is_a_message(root: Client) -> None:
     review = review_make(state="nothing_to_save", writes=[])
-    assert "This review wrote nothing that could be taken back." in object_action(root, review, "undo")
+    assert "This review wrote nothing that could be undone." in object_action(root, review, "undo")
 
 
 def test_a_scheduled_review_is_cancelled_once(root: Client) -> None:

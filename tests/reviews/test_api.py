@@ -48,6 +48,12 @@ async def test_a_review_is_shown_with_its_writes(alice: Owner, alice_api: Api, m
         "after": "Is vegetarian.",
         "state": "applied",
         "reason": "",
+        "evidence": {
+            "kind": "own_words",
+            "quote": "I am a vegetarian.",
+            "session_id": str(review.session_id),
+            "turn_id": found["writes"][0]["evidence"]["turn_id"],
+        },
     }
 
 

@@ -94,7 +94,7 @@ async def test_a_session_that_is_not_found_again_reads_only_what_no_other_one_ho
 ) -> None:
     one = await turn(alice_api, model, "I am a vegetarian.")
     await turn(alice_api, model, "I am a vegetarian.", "Fine.", "I live in York.")
-    altered = ["I am a vegetarian.", "Fine, altered.", "I live in York.", "Fine, too.", "I was born in Leeds.", "Oh."]
+    altered = ["I am a vegetarian.", "Tell me more.", "I live in York.", "A town.", "I was born in Leeds.", "Oh."]
     other = await turn(alice_api, model, *altered, "Hello.")
     assert other.pk != one.pk
     assert other.reviewed_through == 4

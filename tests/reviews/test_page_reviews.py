@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
 from django.utils import timezone
 
 from gateway.models import Agent, Configuration, Message, Run, Session
@@ -19,7 +20,7 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.models import ConsolidationRun, ReviewRun
 from reviews.page.document import changed_lines
 from reviews.writes import ReviewWrite
-from tests.factories import agent_make, session_make
+from tests.factories import agent_make, owner_make, session_make
 from tests.in_one_go import review_undo, undo_changes
 from tests.pages import client_of, html_of, text_of
 
@@ -181,11 +182,11 @@ def test_one_write_of_several_can_be_taken_back_and_put_back(
     assert re.findall(r'data-undo-write="(\d)"', html) == ["1", "2"]
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set)]
     assert "Undo both" in text_of(html)
-    assert re.search(r"Has a cat\. Undone by you, \d\d:\d\d Put back", text_of(html))
+    assert re.search(r"Has a cat\. Undone by you, \d\d:\d\d Restore", text_of(html))
     both = taken_back(review, alice)
     html = html_of(page, "/reviews/")
     assert re.findall(r'data-change="(.+?)"', html) == [str(first.change_set), str(both.change_set)]
-    assert "Put back both" in text_of(html)
+    assert "Restore both" in text_of(html)
     assert review.state == State.UNDONE
     undo_changes(change_set_get(alice.pk, first.change_set), by(alice))
     html = html_of(page, "/reviews/")
@@ -211,7 +212,7 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
     review_make(talk(alice, agent), book, State.AWAITING_APPROVAL, writes=writes)
     html = html_of(page, "/reviews/")
     text = text_of(html)
-    assert "One waits for you." in text
+    assert "1 review needs your decision." in text
     assert re.findall(r'data-write="(\d)"', html) == ["0", "1", "2"]
     assert ">Cooks on Fridays.</textarea>" in html
     assert "Edit before saving" in text
@@ -223,11 +224,11 @@ def test_a_waiting_review_can_be_decided_write_by_write(page: Client, alice: Own
 @pytest.mark.parametrize(
     ("state", "fields", "words"),
     [
-        (State.TIMED_OUT, {"attempts": 1}, "The model server took longer than 30 seconds. Nothing was changed."),
+        (State.TIMED_OUT, {"attempts": 1}, "The model server took longer than 30 seconds. Nothing was saved."),
         (State.TIMED_OUT, {"attempts": 2}, "took longer than 30 seconds, twice."),
         (State.FAILED, {"error": {"code": "upstream_error", "message": "x"}}, "answered with an error. Nothing was"),
-        (State.FAILED, {"error": {"code": "strange", "message": "It rained."}}, "It rained. Nothing was changed."),
-        (State.CANCELLED, {"error": {"code": "rejected", "message": "x"}}, "You turned it down. Nothing was saved."),
+        (State.FAILED, {"error": {"code": "strange", "message": "It rained."}}, "It rained. Nothing was saved."),
+        (State.CANCELLED, {"error": {"code": "rejected", "message": "x"}}, "You rejected it. Nothing was saved."),
         (State.CANCELLED, {"error": {"code": "expired", "message": "Nobody decided."}}, "Nobody decided. Nothing was"),
         (State.SCHEDULED, {}, "It begins as soon as a worker is free."),
         (State.NOTHING_TO_SAVE, {}, "Nothing new"),
@@ -326,8 +327,14 @@ def turn_on(**fields: Any) -> None:
 
 def test_consolidation_that_is_off_says_who_turns_it_on(page: Client) -> None:
     html = html_of(page, "/reviews/")
-    assert "It is off. An administrator turns it on" in text_of(html)
+    assert "Consolidation is off. An administrator can turn it on." in text_of(html)
     assert "data-preview" not in html
+
+
+def test_an_administrator_is_led_to_the_setting_that_turns_consolidation_on(agent: Agent) -> None:
+    html = html_of(client_of(owner_make("root", is_staff=True, is_superuser=True)), "/reviews/")
+    address = reverse("admin:gateway_configuration_change", args=["memories"])
+    assert f'<a href="{address}">Turn it on in the settings</a>' in html
 
 
 def test_a_running_consolidation_shows_its_steps_and_ceilings(page: Client, book: Book) -> None:

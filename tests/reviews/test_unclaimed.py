@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from gateway.sessions.keeping import session_discard, session_restore
 from memories.ids import uuid7
 from memories.models import Owner
 from reviews import services
@@ -42,6 +43,15 @@ def test_one_that_is_not_due(review: ReviewRun, unclaimed: Unclaimed) -> None:
     ReviewRun.objects.update(not_before=later)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=not_due not_before={later.isoformat()}"]
+
+
+def test_one_whose_session_was_deleted_and_may_be_restored_waits(review: ReviewRun, unclaimed: Unclaimed) -> None:
+    assert review.session is not None
+    session_discard(review.session)
+    assert review_claim(review.pk) is None
+    assert unclaimed() == [f"review not claimed: id={review.pk} cause=session_deleted"]
+    session_restore(review.owner_id, review.session_id)
+    assert review_claim(review.pk) is not None
 
 
 def test_one_whose_session_was_deleted(review: ReviewRun, unclaimed: Unclaimed) -> None:

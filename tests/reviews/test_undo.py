@@ -225,6 +225,6 @@ def test_an_undo_marks_what_is_blocked_instead_of_refusing(
     finding = scanning.Finding(kind="injection", rule="a_new_rule", start=0, end=1, reason="is an order")
     blocked = scanning.Verdict(findings=(finding,))
     monkeypatch.setattr(scanning, "scan", lambda *_: blocked)
-    monkeypatch.setattr(scanning, "scan_hash", lambda *_: "of newer rules")
+    monkeypatch.setattr(scanning, "scan_hash", lambda *_, **__: "of newer rules")
     assert undo(review).undone == (1,)
     assert Memory.objects.get().blocked

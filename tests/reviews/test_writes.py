@@ -38,6 +38,7 @@ def test_json_becomes_a_write_and_the_same_json_again(kept: dict[str, Any]) -> N
 @pytest.mark.parametrize("kept", [KEPT, APPLIED, EDITED])
 def test_the_api_is_not_shown_what_the_row_keeps_for_itself(kept: dict[str, Any]) -> None:
     shown = ReviewWrite.from_json(kept).to_json(public=True)
+    assert shown.pop("evidence") == {"kind": "none", "quote": "", "session_id": None, "turn_id": None}
     assert shown == {k: v for k, v in kept.items() if k not in {"key", "version", "left_version", "edited_by"}}
 
 

@@ -30,7 +30,8 @@ SECRETS = {
 @settings(max_examples=200, deadline=None)
 def test_any_text_can_be_scanned_and_findings_lie_inside(content: str, keywords: list[str]) -> None:
     length = len("\n".join((content, *keywords)))
-    for finding in scan(content, keywords).findings:
+    verdict = scan(content, keywords)
+    for finding in (*verdict.findings, *verdict.doubts):
         assert 0 <= finding.start <= finding.end <= length
         assert finding.kind in ("injection", "secret")
         assert finding.rule.isidentifier()

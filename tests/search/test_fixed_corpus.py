@@ -61,10 +61,10 @@ CURATED = {
     "peanut butter recipe for my bird": [2, 1, 9],
 }
 CONVERSATION = {
-    "What is the name of Ben's dog?": [2, 4, 10, 3],
-    "When did Ana start painting?": [5, 1],
+    "What is the name of Ben's dog?": [2, 4, 10],
+    "When did Ana start painting?": [5, 1, 13, 12],
     "What did Ana say on 1 April 2025?": [13, 11, 12, 10],
-    "Where can I see Ana's paintings?": [13, 5, 11, 12],
+    "Where can I see Ana's paintings?": [5, 13, 11, 12],
     "running shoes": [10, 11, 13, 12],
     "How deep is the ocean?": [],
 }

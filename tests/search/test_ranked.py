@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search import AnalysisCache, BookIndex, Entry, extract_keywords
+from search.query import is_personal
 from tests.search.books import FACTS, START, facts, match_all, talk
 
 CACHE = AnalysisCache()
@@ -46,8 +47,39 @@ def test_nothing_is_returned_for_a_general_question() -> None:
     assert len(found(facts(*FACTS), "Who painted the Mona Lisa?", threshold=False)) == 5
 
 
+def test_a_large_book_keeps_silent_where_a_small_one_does() -> None:
+    """Among many entries some are close to any message by chance."""
+    people = ("aunt", "teacher", "neighbour", "dentist", "captain", "painter", "singer", "banker")
+    places = ("Lisbon", "Rome", "the museum", "the harbour", "a gallery", "the theatre", "the market", "the school")
+    habits = ("sells prints", "restores frames", "tells jokes", "collects stamps", "bakes bread", "draws portraits")
+    texts = [f"The {one} from {place} {habit}" for one in people for place in places for habit in habits]
+    assert found(facts(*FACTS), "Who painted the Mona Lisa?") == []
+    assert found(facts(*FACTS, *texts), "Who painted the Mona Lisa?") == []
+
+
 def test_asking_to_be_told_something_is_not_yet_personal() -> None:
     assert found(facts(*FACTS), "Tell me a riddle about volcanoes") == []
+
+
+@pytest.mark.parametrize(
+    ("message", "personal"),
+    [
+        ("cuándo viajo? tengo que saber", True),
+        ("posso comer isso hoje", True),
+        ("im late again", True),
+        ("je sais plus quand j'arrive", True),
+        ("what can mum eat", True),
+        ("wie erreicht man Opa", True),
+        ("когда папа приедет", True),
+        ("妈妈喜欢什么", True),
+        ("why does a mum kangaroo have a pouch", False),
+        ("draw your dad as a cartoon", False),
+        ("what is a mamba", False),
+        ("Wie hoch ist der Eiffelturm", False),
+    ],
+)
+def test_a_message_speaks_of_its_writer_by_a_verb_or_by_its_own_family(message: str, personal: bool) -> None:
+    assert is_personal(message) is personal
 
 
 def test_no_keywords_give_all_entries_capped_in_insertion_order() -> None:

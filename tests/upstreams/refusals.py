@@ -115,6 +115,27 @@ CASES: dict[str, Case] = {
         sent={"reasoning_effort": None},
         learned=['reasoning_effort is left out where it is "minimal"'],
     ),
+    "vllm: an effort that it does not have": Case(
+        says=openai("Input should be 'low', 'medium' or 'high'", "body.reasoning_effort"),
+        holds=lambda body: body.get("reasoning_effort") == "none",
+        asked={"reasoning_effort": "none"},
+        sent={"reasoning_effort": None},
+        learned=['reasoning_effort is left out where it is "none"'],
+    ),
+    "ollama: a model that does not think": Case(
+        says=openai('"llama3.1:8b" does not support thinking'),
+        holds=has("reasoning_effort"),
+        asked={"reasoning_effort": "high", "temperature": 0.2},
+        sent={"reasoning_effort": None, "temperature": 0.2},
+        learned=["reasoning_effort is left out"],
+    ),
+    "ollama: a model that has one way to think": Case(
+        says=openai('think value "medium" is not supported for this model'),
+        holds=lambda body: body.get("reasoning_effort") == "medium",
+        asked={"reasoning_effort": "medium"},
+        sent={"reasoning_effort": None},
+        learned=['reasoning_effort is left out where it is "medium"'],
+    ),
     "openai: tools want the effort none": Case(
         says=openai(f"{FUNCTION_TOOLS} {EFFORT_NONE}", "reasoning_effort"),
         holds=lambda body: bool(body.get("tools")) and body.get("reasoning_effort") != "none",

@@ -1,7 +1,8 @@
-"""`manage.py memories export | import`: what is remembered of an owner, as JSON Lines."""
+"""`manage.py memories export | import`: what is remembered of an owner as JSON Lines, and what other systems export."""
 
 import sys
 from argparse import ArgumentParser
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -9,28 +10,37 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 
 from memories.audit import SYSTEM, Action, audit_record
+from memories.batches import finish
 from memories.errors import DomainError
 from memories.ids import parse_uuid
-from memories.importing import ImportReport, import_text
+from memories.imports.files import Upload
+from memories.imports.formats import AUTO, FORMATS
+from memories.imports.report import ImportReport
+from memories.imports.running import ImportRequest, import_slices
 from memories.models import Owner
 from memories.portability import export_lines
 from memories.services import owner_for_user
 
 _STANDARD = Path("-")
+_IMPORT_OPTIONS = ("book", "file", "format", "no_conversations", "preview")
 
 
 class Command(BaseCommand):
-    help = "Export everything about an owner as JSON Lines, or import memories from such a file."
+    help = "Export everything about an owner as JSON Lines, or import such a file or the export of another system."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="export|import")
         export = verbs.add_parser("export", help="write JSON Lines to FILE, or to standard output")
-        imported = verbs.add_parser("import", help="read JSON Lines from FILE, or from standard input")
+        imported = verbs.add_parser("import", help="read FILE, or standard input")
         for verb in (export, imported):
             verb.add_argument("--owner", required=True, help="name of the user, or the id of an end user's owner")
             verb.add_argument("file", type=Path, nargs="?", default=_STANDARD, metavar="FILE")
         export.add_argument("--book", help="only what this book remembers")
-        imported.add_argument("--book", default="main", help="book of lines that name none (default: main)")
+        imported.add_argument("--book", default="main", help="book of memories that name none (default: main)")
+        imported.add_argument(
+            "--format", default=AUTO, choices=[AUTO, *FORMATS], help="format of the file (default: it is recognised)"
+        )
+        imported.add_argument("--no-conversations", action="store_true", help="import memories only")
         imported.add_argument("--preview", action="store_true", help="only say what would be written")
 
     def handle(self, *args: Any, verb: str, **options: Any) -> None:
@@ -39,12 +49,11 @@ class Command(BaseCommand):
             if verb == "export":
                 self._export(owner, options["book"], options["file"])
             else:
-                self._import(owner, options["book"], options["file"], preview=options["preview"])
+                self._import(owner, **{name: options[name] for name in _IMPORT_OPTIONS})
         except DomainError as error:
             raise CommandError(str(error)) from None
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-            raise CommandError(f"{options['file']}: {reason}") from None
+        except OSError as error:
+            raise CommandError(f"{options['file']}: {error.strerror}") from None
 
     def _export(self, owner: Owner, book: str | None, file: Path) -> None:
         audit_record(Action.EXPORT, actor=SYSTEM, kind="owner", object_id=owner.pk, owner=owner)
@@ -58,22 +67,35 @@ class Command(BaseCommand):
             count = sum(1 for line in lines if out.write(line))
         self.stderr.write(f"Wrote {count} lines to {file}.")
 
-    def _import(self, owner: Owner, book: str, file: Path, *, preview: bool) -> None:
-        text = sys.stdin.read() if file == _STANDARD else file.read_text(encoding="utf-8")
-        report = import_text(owner.pk, text, actor="system", book=book, preview=preview)
+    def _import(
+        self, owner: Owner, *, book: str, file: Path, format: str, no_conversations: bool, preview: bool
+    ) -> None:
+        with BytesIO(sys.stdin.buffer.read()) if file == _STANDARD else file.open("rb") as opened:
+            wanted = ImportRequest(
+                upload=Upload(opened, file.name),
+                format=format,
+                book=book,
+                conversations=not no_conversations,
+                preview=preview,
+            )
+            report = finish(import_slices(owner.pk, wanted, actor="system"))
         self.stdout.write(_summary(report))
         for problem in report.problems:
             why = problem.get("message") or f"rule {problem.get('rule')}"
-            self.stderr.write(f"Line {problem['line']} was left out: {problem['code']} ({why})")
+            self.stderr.write(f"{problem['place']} was left out: {problem['code']} ({why})")
 
 
 def _summary(report: ImportReport) -> str:
     done = "Imported" if report.written else "Would import"
     counts = f"{report.new} new, {report.changed} changed, {report.known} known already"
     left_out = report.blocked + report.refused
-    return f"{done}: {counts}, {left_out} left out." + "".join(
-        f"\nChange set {change_set} (undo takes it back)." for change_set in report.change_sets
-    )
+    said = f"{done}: {counts}, {left_out} left out."
+    if report.held:
+        said += f" {report.held} to be decided about, on the page of reviews."
+    if report.conversations_new or report.conversations_known:
+        new, known = report.conversations_new, report.conversations_known
+        said += f" Conversations: {new} new, {known} known already."
+    return said + "".join(f"\nChange set {change_set} (it can be undone)." for change_set in report.change_sets)
 
 
 def _owner(given: str) -> Owner:

@@ -1,29 +1,36 @@
 """`manage.py up`: everything a new user needs, in one process tree."""
 
+import json
 import os
+import signal
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from socket import socket
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand
-from django.db import connections
 
+from config import collector
 from config.bootstrap import Prepared, prepare
 from config.environment import ConfigurationError
 from config.health import model_kind
+from config.processes import STOPS, fork, may_fork
 from config.prompt_checks import MEANWHILE
-from config.serve import address, listening_socket, reachable
-from config.supervisor import Supervisor, readiness
+from config.serve import address, listening_socket, preload, reachable, serve
+from config.supervisor import start
+from config.warm import warm_up
+from config.worker import run_worker
+from memories.database import disconnect
 from prompts.files import prompt_problems
 
 NO_ADMINISTRATOR = (
     "There is no active administrator. Make one with `python manage.py createsuperuser`, or start with"
     " DAYBOOK_ADMIN_USER set to a name that no account has."
 )
-_MOST_WORKERS = 64
+_MOST_WORKERS = _MOST_WEB = 64
 
 
 class Command(BaseCommand):
@@ -42,9 +49,13 @@ class Command(BaseCommand):
             help="worker processes (DAYBOOK_WORKERS)",
         )
 
-    def handle(self, *args: Any, host: str, port: int, workers: int, **options: Any) -> None:
+        parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
+
+    def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
         if not 1 <= workers <= _MOST_WORKERS:
             raise ConfigurationError(f"--workers is {workers}; allowed is 1 to {_MOST_WORKERS}.")
+        if not 1 <= web <= _MOST_WEB:
+            raise ConfigurationError(f"--web is {web}; allowed is 1 to {_MOST_WEB}.")
         if not 0 <= port <= 65535:
             raise ConfigurationError(f"--port is {port}; allowed is 0 to 65535.")
         with listening_socket(host, port) as listener:
@@ -52,26 +63,54 @@ class Command(BaseCommand):
                 self._say_prepared(prepare())
             except KeyboardInterrupt:
                 sys.exit(130)
-            connections.close_all()
-            code = self._supervise(listener, host=host, workers=workers)
-        sys.exit(code)
+            children = self._children(listener, host=host, web=web, workers=workers)
+            self._watch(children, listener)
 
-    def _supervise(self, listener: socket, *, host: str, workers: int) -> int:
-        where, to = reachable(listener), address(listener)
+    def _children(self, listener: socket, *, host: str, web: int, workers: int) -> list[tuple[str, int]]:
+        """Start the processes: as forks, which share what is loaded here, or anew where this process may not fork."""
+        warm_up()
+        preload(settings.DAYBOOK_SERVER)
+        disconnect()
+        collector.resume(collect=True)
+        names = ["web server" if web == 1 else f"web server {number}" for number in range(1, web + 1)]
+        if not may_fork():
+            return self._anew(listener, names, host=host, workers=workers)
+        children = []
+        for name in names:
+            if (pid := fork("daybook-web")) == 0:
+                serve(settings.DAYBOOK_SERVER, listener)
+                sys.exit()
+            children.append((name, pid))
+        if (pid := fork("daybook-worker")) == 0:
+            listener.close()
+            sys.exit(run_worker(workers))
+        return [*children, ("worker", pid)]
+
+    def _anew(self, listener: socket, names: Sequence[str], *, host: str, workers: int) -> list[tuple[str, int]]:
         env = {
             **os.environ,
             "DAYBOOK_HOST": host,
-            "DAYBOOK_PORT": str(where[1]),
+            "DAYBOOK_PORT": str(reachable(listener)[1]),
             "DAYBOOK_WORKERS": str(workers),
         }
         manage = [sys.executable, str(Path(settings.BASE_DIR) / "manage.py")]
-        with Supervisor(tell=self._complain) as supervisor:
-            fd, parent = str(listener.fileno()), str(os.getpid())
-            web = [*manage, "web", "--listener", fd, "--parent", parent]
-            supervisor.start("web server", web, env=env, pass_fds=[listener.fileno()])
-            supervisor.start("worker", [*manage, "worker", "--parent", parent], env=env)
-            listener.close()  # the web server holds it now; nobody else should keep the port
-            return supervisor.watch(probe=lambda: readiness(*where), on_ready=lambda: self._say_ready(to))
+        parent, fd = ["--parent", str(os.getpid())], listener.fileno()
+        web = [*manage, "web", "--listener", str(fd), *parent]
+        started = [(name, start(web, env=env, pass_fds=[fd])) for name in names]
+        started.append(("worker", start([*manage, "worker", *parent], env=env)))
+        self._started = [child for _, child in started]  # kept: whoever drops one may take note of its end first
+        return [(name, child.pid) for name, child in started]
+
+    def _watch(self, children: Sequence[tuple[str, int]], listener: socket) -> None:
+        """Become the supervisor: a program without Django, in this very process, whose children they stay."""
+        (host, port), ready = reachable(listener), f"Daybook is ready at {address(listener)}"
+        told = {"children": children, "host": host, "port": port, "ready": [*self._about_model(), ready]}
+        program = [sys.executable, "-P", "-m", "config.supervise", json.dumps(told)]
+        signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        # The listener is closed with this: the web servers hold it now, and nobody else should keep the port.
+        os.execve(sys.executable, program, {**os.environ, "PYTHONPATH": str(settings.BASE_DIR)})  # noqa: S606
 
     def _say_prepared(self, done: Prepared) -> None:
         if done.backup:
@@ -91,10 +130,11 @@ class Command(BaseCommand):
         for problem in prompt_problems():
             self._complain(f"{problem} {MEANWHILE}")
 
-    def _say_ready(self, to: str) -> None:
-        if model_kind() == "demo":
-            self._say("No upstream is configured (OPENAI_BASE_URL, OPENAI_API_KEY): the demo model answers.")
-        self._say(f"Daybook is ready at {to}")
+    @staticmethod
+    def _about_model() -> list[str]:
+        if model_kind() != "demo":
+            return []
+        return ["No upstream is configured (OPENAI_BASE_URL, OPENAI_API_KEY): the demo model answers."]
 
     def _say(self, line: str) -> None:
         self.stdout.write(line)

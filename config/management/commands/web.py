@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand
 
-from config.processes import die_with_parent
+from config.processes import die_with_parent, name_process
 from config.serve import listening_socket, serve
 from config.warm import warm_up
 
@@ -27,6 +27,7 @@ class Command(BaseCommand):
     ) -> None:
         if parent is not None:
             die_with_parent(parent)
+        name_process("daybook-web")
         warm_up()
         with listening_socket(host, port) if listener is None else socket.socket(fileno=listener) as listening:
             serve(settings.DAYBOOK_SERVER, listening)

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from config.processes import die_with_parent
+from config.processes import die_with_parent, name_process
 from config.worker import run_worker
 
 
@@ -20,4 +20,5 @@ class Command(BaseCommand):
     def handle(self, *args: Any, parent: int | None, **options: Any) -> None:
         if parent is not None:
             die_with_parent(parent)
+        name_process("daybook-worker")
         sys.exit(run_worker())

@@ -9,16 +9,18 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from gateway.keys import api_key_create, api_key_revoke
+from gateway.keys import MOST_MONEY, api_key_create, api_key_revoke, plain_keys, rate_words
 from gateway.models import ApiKey
 from memories.errors import DomainError
 from memories.ids import parse_uuid
 from memories.models import Owner
 from memories.services import owner_for_user
 
+_LIMITS = ("requests_per_minute", "tokens_per_day", "money_per_day", "streams_at_once")
+
 
 class Command(BaseCommand):
-    help = "Make, list and revoke API keys. A new key is printed once and kept nowhere."
+    help = "Make, list and revoke API keys. A new key is printed once and not stored."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         verbs = parser.add_subparsers(dest="verb", required=True, metavar="create|list|revoke")
@@ -29,6 +31,9 @@ class Command(BaseCommand):
         create.add_argument("--trusted", action="store_true", help="may name end users")
         create.add_argument("--agents", default="", metavar="A,B", help="agents it may use (default: all)")
         create.add_argument("--requests-per-minute", type=int, default=0, metavar="N", help="0: no limit")
+        create.add_argument("--tokens-per-day", type=int, default=0, metavar="N", help="0: no limit")
+        create.add_argument("--money-per-day", type=float, default=0.0, metavar="X", help="0: no limit")
+        create.add_argument("--streams-at-once", type=int, default=0, metavar="N", help="answers at once (0: no limit)")
         create.add_argument("--days", type=int, default=0, metavar="N", help="it expires after so many days (0: never)")
         listed = verbs.add_parser("list", help="list keys, newest first")
         listed.add_argument("--user", default="", help="only of this user")
@@ -42,8 +47,9 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from None
 
     def _create(self, options: dict[str, Any]) -> None:
-        if options["requests_per_minute"] < 0:
-            raise CommandError("--requests-per-minute is a number from 0.")
+        for name in _LIMITS:
+            if not 0 <= options[name] <= MOST_MONEY:
+                raise CommandError(f"--{name.replace('_', '-')} is a number from 0 to {MOST_MONEY}.")
         if not 0 <= options["days"] <= 36_500:
             raise CommandError("--days is a number from 0 to 36500.")
         if not options["name"].strip():
@@ -55,13 +61,16 @@ class Command(BaseCommand):
             trusted=options["trusted"],
             agents=[name.strip() for name in options["agents"].split(",") if name.strip()],
             requests_per_minute=options["requests_per_minute"],
+            tokens_per_day=options["tokens_per_day"],
+            money_per_day=options["money_per_day"],
+            streams_at_once=options["streams_at_once"],
             expires_at=timezone.now() + timedelta(days=options["days"]) if options["days"] else None,
         )
         self.stdout.write(plain)
-        self.stderr.write(f"This is the key {key}. Copy it now: it is not shown again, and kept nowhere.")
+        self.stderr.write(f"This is the key {key}. Copy it now: it is not shown again, and not stored.")
 
     def _list(self, options: dict[str, Any]) -> None:
-        keys = ApiKey.objects.select_related("owner__user").order_by("-created_at")
+        keys = plain_keys().select_related("owner__user").order_by("-created_at")
         if options["user"]:
             keys = keys.filter(owner=_owner(options["user"]))
         for key in keys:
@@ -84,7 +93,7 @@ def _limits(key: ApiKey) -> str:
         "read-only" * key.read_only,
         "trusted" * key.trusted,
         f"agents {','.join(key.agents)}" if key.agents else "",
-        f"{key.requests_per_minute} requests a minute" if key.requests_per_minute else "",
+        *rate_words(key),
         "several end users, no memory for them" if key.end_users_mixed_at else "",
     ]
     return "".join(f", {word}" for word in words if word)
@@ -100,7 +109,7 @@ def _owner(name: str) -> Owner:
 
 def _key(given: str) -> ApiKey:
     by_id: UUID | None = parse_uuid(given)
-    found = ApiKey.objects.filter(pk=by_id) if by_id else ApiKey.objects.filter(prefix=given.rstrip("…"))
+    found = plain_keys().filter(pk=by_id) if by_id else plain_keys().filter(prefix=given.rstrip("…"))
     keys = list(found[:2])
     if not keys:
         raise CommandError(f"There is no key {given}; `apikey list` shows them.")

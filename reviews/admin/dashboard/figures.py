@@ -9,11 +9,11 @@ from typing import Any
 
 from django.db.models import CharField, Count, Q, Sum
 
+from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.admin.badges import ORIGINS
 from memories.models import Revision, ScanDay, WriteOrigin
 from reviews.admin.dashboard.charts import ACCENT, DANGER, OK, QUIET, WARN, Chart, Tally, lines
-from reviews.admin.dashboard.money import Money, Tokens, dollars, token_sums
 from reviews.admin.dashboard.periods import Period, day_of, group_of
 from reviews.models import ConsolidationRun, ReviewRun
 
@@ -38,8 +38,8 @@ _WRITERS = {
         (DANGER, WriteOrigin.USER),
     )
 } | {QUIET: _OTHERS}
-_KINDS = {"injection": "Orders", "secret": "Secrets", "prompt": "Copies of our prompts"}
-_SCANNED = {ACCENT: "Orders", OK: "Secrets", WARN: "Copies of our prompts"}
+_KINDS = {"injection": "Prompt injection", "secret": "Secrets", "prompt": "Copies of our prompts"}
+_SCANNED = {ACCENT: "Prompt injection", OK: "Secrets", WARN: "Copies of our prompts"}
 
 ByDay = Counter[tuple[date, str]]
 
@@ -164,11 +164,11 @@ def _scan_chart(period: Period) -> Chart:
         blocks[day, _KINDS.get(kind, kind)] += number
     return Chart(
         name="scan",
-        title="Writes that the scan refused",
+        title="Blocked writes",
         days=period.days,
         series=lines(period.days, _SCANNED, blocks),
         tallies=_tallies({}, rules),
-        empty="The scan refused no write in these days.",
+        empty="No write was blocked in these days.",
     )
 
 

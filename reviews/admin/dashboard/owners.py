@@ -14,10 +14,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from gateway.agents.configuration import consolidation_settings
+from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Used
-from reviews.admin.dashboard.money import Money, Tokens, dollars, token_sums
 from reviews.admin.dashboard.periods import Period, begin_of, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
 

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, TypeVar
-from uuid import UUID
 
 from django.core.cache import cache
 from django.db.models import DateField, Field, Q
 from django.db.models.functions import Coalesce, TruncDate
+
+from memories.ids import first_id
 
 CHOICES = (7, 30)
 KEPT_SECONDS = 600
@@ -53,11 +54,6 @@ class Period:
             finished = list(groups(since & Q(pk__lt=today)))
             cache.set(key, finished, KEPT_SECONDS)
         return [*finished, *groups(since & Q(pk__gte=today))]
-
-
-def first_id(moment: datetime) -> UUID:
-    """Return the smallest UUIDv7 of that millisecond."""
-    return UUID(int=(int(moment.timestamp() * 1000) << 80) | (7 << 76) | (2 << 62))
 
 
 def begin_of(day: date) -> datetime:

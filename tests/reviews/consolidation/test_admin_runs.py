@@ -139,7 +139,7 @@ def test_stop_ends_a_run_and_undo_takes_its_documents_back(
     done = consolidate(alice)
     assert document(alice, "MEMORY.md")
     answer = object_action(root, done, "undo")
-    assert "2 documents were taken back" in answer.content.decode()
+    assert "2 documents were changed back" in answer.content.decode()
     assert document(alice, "MEMORY.md") == ""
     waits = request(alice)
     assert "Stopped." in object_action(root, waits, "stop").content.decode()

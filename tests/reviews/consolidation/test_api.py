@@ -165,7 +165,7 @@ def test_the_health_line_shows_the_progress(
     assert "Consolidation" not in _health(alice)["text"]
     run = request(alice)
     ConsolidationRun.objects.update(sessions_total=3, sessions_done=1)
-    assert _health(alice)["text"].endswith("Consolidation is at work: 1 of 3 sessions read.")
+    assert _health(alice)["text"].endswith("Consolidation is running: 1 of 3 sessions read.")
     assert _health(alice)["consolidation"]["sessions_done"] == 1
     work(run)
     assert "Consolidation" not in _health(alice)["text"]

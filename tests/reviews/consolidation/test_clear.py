@@ -2,6 +2,7 @@
 
 import json
 from datetime import timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from memories.artifacts import artifact_put, live_artifacts
 from memories.batches import finish
 from memories.changes import change_set_get
 from memories.errors import Conflict
-from memories.importing import import_text
 from memories.models import (
     Artifact,
     ArtifactRevision,
@@ -23,6 +23,7 @@ from memories.models import (
     ChangeSet,
     ClearCode,
     Memory,
+    Notification,
     Owner,
     Revision,
     ThreadRecord,
@@ -36,7 +37,7 @@ from reviews.consolidation.clear import FIRST_BATCH, clear_code_make, clear_conf
 from reviews.frozen import read_frozen
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction, ReviewRun
 from tests.factories import agent_make, memory_make, session_make
-from tests.in_one_go import book_clear, forget_memories, undo_changes
+from tests.in_one_go import book_clear, forget_memories, import_text, undo_changes
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis, text_of
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, notes, request, talk, work
 
@@ -426,3 +427,29 @@ def test_a_book_of_many_memories_is_cleared_in_batches_and_comes_back_whole(alic
     assert Revision.objects.filter(change_set=cleared.change_set).count() == 2 * FIRST_BATCH + 5
     undo_changes(change_set_get(alice.pk, cleared.change_set), BY_HAND)
     assert Memory.objects.filter(deleted_at=None).count() == 2 * FIRST_BATCH + 5
+
+
+def test_many_conversations_are_passed_over_in_slices(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    """Of 120 sessions no transaction takes more than a part, and what is noted meanwhile goes, too."""
+    first = talk(alice, agent, "I deploy with make ship.")
+    Session.objects.bulk_create(Session(owner=alice, agent=agent, title=str(number)) for number in range(120))
+    book = book_of(alice)
+    work = clear_confirmed(book, clear_code_make(book), actor="user:1")
+    passed = []
+    for _ in work:
+        passed.append(Extraction.objects.exclude(cleared_at=None).count())
+        if len(passed) == 3:
+            Extraction.objects.filter(session=first).update(raw_memory="Deploys.", cleared_at=None, cleared_by=None)
+    steps = [later - earlier for earlier, later in pairwise(passed)]
+    assert sum(step > 0 for step in steps) > 1
+    assert max(steps) <= 110
+    assert not Extraction.objects.filter(cleared_at=None).exists()
+    assert Extraction.objects.count() == 121
+
+
+def test_a_clear_of_documents_alone_is_told(alice: Owner, agent: Agent, answering: AnsweringModel) -> None:
+    talk(alice, agent)
+    consolidate(alice)
+    before = Notification.objects.count()
+    clear(alice)
+    assert Notification.objects.count() == before + 1

@@ -1,0 +1,195 @@
+"""How much processor time a turn of `/v1/chat/completions` takes in the web process, without the HTTP server around it.
+
+    python bench/turn_cpu.py --turns 400
+    python bench/turn_cpu.py --turns 400 --clients 8 --stream --profile
+
+The ASGI application runs in this process on a database of its own; the scripted upstream runs in another one, so that
+it is not counted. Every turn is a new conversation, stored, with a frozen block and a recall over 20 memories, as in
+`gateway.py`. Processor time is that of all threads, so it hardly depends on what else the machine does. `--profile`
+prints the functions that took the most of it (of all threads when `DAYBOOK_DB_THREADS` is 0, which it then is)."""
+
+import argparse
+import asyncio
+import cProfile
+import json
+import os
+import pstats
+import secrets
+import shutil
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import uvloop
+from daybook_server import INJECTING_MODEL, MEMORIES, agents_file
+from own_home import own_home
+from processes import upstream_start
+
+Application = Any
+_SLICES = 10
+
+
+async def one_turn(application: Application, key: str, number: int, *, stream: bool) -> None:
+    """Send one request to the application; raises where the answer is none."""
+    asked = {
+        "model": "assistant",
+        "stream": stream,
+        "messages": [{"role": "user", "content": f"What should I cook on day {number} before the train to Porto?"}],
+    }
+    body = json.dumps(asked).encode()
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": "POST",
+        "path": "/v1/chat/completions",
+        "raw_path": b"/v1/chat/completions",
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "client": ("127.0.0.1", 50000),
+        "server": ("127.0.0.1", 8000),
+        "headers": [
+            (b"host", b"testserver"),
+            (b"authorization", b"Bearer " + key.encode()),
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(body)).encode()),
+        ],
+    }
+    sent = iter([{"type": "http.request", "body": body, "more_body": False}])
+    gone = asyncio.Event()
+    status, said = 0, 0
+
+    async def receive() -> dict[str, Any]:
+        if (message := next(sent, None)) is not None:
+            return message
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        nonlocal status, said
+        status = message.get("status", status)
+        said += len(message.get("body", b""))
+
+    await application(scope, receive, send)
+    if status != 200 or not said:
+        raise RuntimeError(f"a turn was answered with {status}")
+
+
+async def turns(application: Application, key: str, count: int, clients: int, *, stream: bool) -> None:
+    """Send so many turns, `clients` at once."""
+    numbers = iter(range(count))
+
+    async def client() -> None:
+        for number in numbers:
+            await one_turn(application, key, number, stream=stream)
+
+    await asyncio.gather(*(client() for _ in range(clients)))
+
+
+async def measure(application: Application, key: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Return milliseconds of processor time and of time for each turn: the median over slices of the run."""
+    await turns(application, key, options.warm_up, options.clients, stream=options.stream)
+    profile = cProfile.Profile(time.process_time) if options.profile else None
+    each = max(1, options.turns // _SLICES)
+    processor, passed = [], []
+    if profile:
+        profile.enable()
+    for _ in range(_SLICES):
+        began, began_at = time.process_time(), time.perf_counter()
+        await turns(application, key, each, options.clients, stream=options.stream)
+        processor.append((time.process_time() - began) / each * 1000)
+        passed.append((time.perf_counter() - began_at) / each * 1000)
+    if profile:
+        profile.disable()
+        stats = pstats.Stats(profile)
+        stats.sort_stats(options.sort).print_stats(options.lines)
+        if options.save:
+            stats.dump_stats(options.save)
+    return {
+        "turns": each * _SLICES,
+        "clients": options.clients,
+        "stream": options.stream,
+        "cpu_ms": round(statistics.median(processor), 3),
+        "cpu_ms_least": round(min(processor), 3),
+        "ms": round(statistics.median(passed), 3),
+    }
+
+
+def seed(key: str, empty: str) -> None:
+    """Make the database, the owner with the key, the agents and the memories. `empty` is a file that keeps the migrated
+    database for the next run."""
+    # Django is set up when this runs.
+    from django.contrib.auth.models import User
+    from django.core.management import call_command
+
+    from gateway.agents.file import bootstrap_agents
+    from gateway.keys import api_key_create
+    from memories.models import WriteOrigin
+    from memories.services import MemoryFields, Source, book_get_or_create, book_writing, owner_for_user
+
+    here = Path(os.environ["DAYBOOK_HOME"]) / "daybook.sqlite3"
+    if empty and Path(empty).exists():
+        shutil.copy(empty, here)
+    else:
+        call_command("migrate", verbosity=0)
+        if empty:
+            with closing(sqlite3.connect(here)) as made, closing(sqlite3.connect(empty)) as kept:
+                made.backup(kept)
+    bootstrap_agents()
+    owner = owner_for_user(User.objects.create_user("bench"))
+    api_key_create(owner=owner, name="bench", plain=key)
+    book = book_get_or_create(owner.pk, "main")
+    with book_writing(book, Source(actor="system", origin=WriteOrigin.IMPORT)) as writer:
+        for category, content in MEMORIES:
+            writer.add(MemoryFields(content=content, category=category, target="user"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--turns", type=int, default=400)
+    parser.add_argument("--warm-up", type=int, default=60)
+    parser.add_argument("--clients", type=int, default=1)
+    parser.add_argument("--stream", action="store_true")
+    parser.add_argument("--chunks", type=int, default=50, help="content chunks of an answer")
+    parser.add_argument("--threads", action="store_true", help="the database in its threads, as a server has it")
+    parser.add_argument("--database-url", default="", help="an empty database of PostgreSQL, instead of SQLite")
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--sort", default="tottime")
+    parser.add_argument("--lines", type=int, default=60)
+    parser.add_argument("--save", default="", help="a file for the profile")
+    parser.add_argument("--empty", default="", help="a file for the migrated database: made once, then copied")
+    options = parser.parse_args()
+    key = "dbk_" + secrets.token_urlsafe(32)
+    with ExitStack() as stack:
+        upstream = upstream_start(stack, "--chunks", str(options.chunks))
+        agents = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="daybook-agents-"))) / "agents.yaml"
+        agents.write_text(agents_file())
+        variables = {
+            "OPENAI_BASE_URL": upstream.url + "/v1",
+            "OPENAI_API_KEY": "x",
+            "DAYBOOK_MODEL": INJECTING_MODEL,
+            "DAYBOOK_AGENTS": str(agents),
+        }
+        if options.threads and not options.profile:
+            variables["DAYBOOK_DB_THREADS"] = "1"
+        if options.database_url:
+            variables["DATABASE_URL"] = options.database_url
+        stack.enter_context(own_home("turn-cpu", variables))
+        seed(key, options.empty)
+        from config.asgi import application
+        from config.warm import warm_up
+
+        warm_up()
+        sys.setswitchinterval(0.001)
+        figures = uvloop.run(measure(application, key, options))
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

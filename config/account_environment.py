@@ -1,0 +1,69 @@
+"""The variables about people: how they sign in, and who is sent mail. Part of config.environment's Environment."""
+
+from urllib.parse import urlsplit
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings
+
+MAIL_SCHEMES = {"smtp": 25, "smtp+tls": 587, "smtps": 465}
+_LOOPBACK = {"127.0.0.1", "::1", "localhost"}
+
+
+class AccountEnvironment(BaseSettings):
+    """How people get in, and how they are reached."""
+
+    passwords: bool = Field(True, description="People may sign in with a password; false needs OpenID Connect.")
+    oidc_issuer: str = Field("", max_length=255, description="Address of the OpenID provider; empty: none.")
+    oidc_client_id: str = Field("", description="What the provider calls this Daybook.")
+    oidc_client_secret: SecretStr = Field(SecretStr(""), description="The secret that goes with it.")
+    oidc_name: str = Field(
+        "single sign-on", min_length=1, max_length=60, description="What the button says after “Sign in with”."
+    )
+    oidc_scopes: str = Field("openid email profile", description="What the provider is asked for.")
+    oidc_groups_claim: str = Field("groups", min_length=1, description="The claim that names a person's groups.")
+    oidc_roles: str = Field(
+        "",
+        description="Roles of groups, such as staff-of-x=auditor, separated by commas; empty: not touched.",
+    )
+    mail_url: SecretStr = Field(
+        SecretStr(""), description="Mail server: smtp+tls://user:password@host:587, or smtps:// or smtp://."
+    )
+    mail_from: str = Field("", description="Address that mails come from.")
+    alerts_mail: str = Field("", description="Addresses that alerts are mailed to, separated by commas.")
+    alerts_url: SecretStr = Field(SecretStr(""), description="Address that alerts are posted to as JSON.")
+
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _issuer(cls, value: str) -> str:
+        parts = urlsplit(value)
+        private = parts.scheme == "http" and parts.hostname in _LOOPBACK
+        if value and not (parts.hostname and (parts.scheme == "https" or private)):
+            raise ValueError("allowed are https:// addresses, and http:// on this machine")
+        return value
+
+    @field_validator("mail_url")
+    @classmethod
+    def _mail_server(cls, value: SecretStr) -> SecretStr:
+        try:
+            parts = urlsplit(value.get_secret_value())
+            usable = not parts.geturl() or (parts.scheme in MAIL_SCHEMES and parts.hostname and parts.port != 0)
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError("allowed are smtp+tls://user:password@host:port, smtps://… and smtp://…")
+        return value
+
+    @field_validator("mail_from", "alerts_mail")
+    @classmethod
+    def _mail_addresses(cls, value: str) -> str:
+        if any("@" not in address or not address.isprintable() for address in value.split(",") if address.strip()):
+            raise ValueError("allowed are mail addresses")
+        return value
+
+    @field_validator("alerts_url")
+    @classmethod
+    def _posted_to(cls, value: SecretStr) -> SecretStr:
+        parts = urlsplit(value.get_secret_value())
+        if parts.geturl() and not (parts.scheme in {"http", "https"} and parts.hostname):
+            raise ValueError("allowed are http:// and https:// addresses")
+        return value

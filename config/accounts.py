@@ -1,0 +1,66 @@
+"""What the settings say about people: the mail server, the OpenID provider, and whether passwords are taken."""
+
+from urllib.parse import unquote, urlsplit
+
+from config.account_environment import MAIL_SCHEMES
+from config.environment import ConfigurationError, Environment, split_list
+from gateway.accounts.settings import ROLES, Mail, OpenID
+
+
+def mail(env: Environment) -> Mail | None:
+    """Return the mail server; None where none is configured. Raises ConfigurationError."""
+    parts = urlsplit(env.mail_url.get_secret_value())
+    if not parts.hostname:
+        if env.alerts_mail:
+            raise ConfigurationError("DAYBOOK_MAIL_URL is not set, but DAYBOOK_ALERTS_MAIL is; set both.")
+        return None
+    if not env.mail_from:
+        raise ConfigurationError("DAYBOOK_MAIL_FROM is not set, but DAYBOOK_MAIL_URL is; set both.")
+    return Mail(
+        host=parts.hostname,
+        port=parts.port or MAIL_SCHEMES[parts.scheme],
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=parts.scheme == "smtp+tls",
+        tls=parts.scheme == "smtps",
+        sender=env.mail_from.strip(),
+    )
+
+
+def oidc(env: Environment) -> OpenID | None:
+    """Return the OpenID provider; None where none is configured. Raises ConfigurationError."""
+    if not env.oidc_issuer:
+        return None
+    if not env.oidc_client_id:
+        raise ConfigurationError("DAYBOOK_OIDC_CLIENT_ID is not set, but DAYBOOK_OIDC_ISSUER is; set both.")
+    if "openid" not in env.oidc_scopes.split():
+        raise ConfigurationError("DAYBOOK_OIDC_SCOPES has to contain openid.")
+    return OpenID(
+        issuer=env.oidc_issuer,
+        client_id=env.oidc_client_id,
+        client_secret=env.oidc_client_secret.get_secret_value(),
+        name=env.oidc_name,
+        scopes=env.oidc_scopes,
+        groups_claim=env.oidc_groups_claim,
+        roles=_roles(env.oidc_roles),
+    )
+
+
+def passwords_allowed(env: Environment) -> bool:
+    """Return True unless people sign in with OpenID Connect only. Raises ConfigurationError."""
+    if not env.passwords and not env.oidc_issuer:
+        raise ConfigurationError("DAYBOOK_PASSWORDS is false, which needs DAYBOOK_OIDC_ISSUER; nobody could sign in.")
+    return env.passwords
+
+
+def _roles(given: str) -> dict[str, str]:
+    """Return the role of each group. A group's name may contain `=`; a role's does not."""
+    found = {}
+    for pair in split_list(given):
+        group, _, role = pair.rpartition("=")
+        if not group.strip() or role.strip() not in ROLES:
+            raise ConfigurationError(
+                f"DAYBOOK_OIDC_ROLES has '{pair}'; allowed is group=role, where the role is one of {', '.join(ROLES)}."
+            )
+        found[group.strip()] = role.strip()
+    return found

@@ -1,0 +1,99 @@
+"""The static files that pages load: joined (config.joined_files), named by a hash of their content, and compressed.
+
+The first web process of a version prepares them in STATIC_ROOT, within a second; others find them there. It needs
+neither a build step nor a network. Pages name them with `{% static %}`, browsers keep them for ever."""
+
+import fcntl
+import functools
+import hashlib
+import time
+from pathlib import Path
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib.staticfiles import finders
+from django.contrib.staticfiles.storage import staticfiles_storage
+from django.core.management import call_command
+from servestatic.middleware import ServeStaticMiddleware
+from servestatic.storage import CompressedManifestStaticFilesStorage
+
+from config import joined_files
+
+# What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx.
+_LEFT_OUT = ("*.map", "redoc*", "htmax-*", "htmx-4*", "htmx-2.js", "ext", "LICENSE*", "README*", "OFL-*")
+_KEPT_SECONDS = 86_400
+
+
+def _without_maps(patterns: Any) -> Any:
+    return tuple(
+        (extension, tuple(each for each in each_of if "sourceMappingURL" not in str(each)))
+        for extension, each_of in patterns
+    )
+
+
+class AssetStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the package has no types
+    """servestatic's storage with manifest; it does not look for maps of sources, which are left out."""
+
+    patterns = _without_maps(CompressedManifestStaticFilesStorage.patterns)
+    keep_intermediate_files = False
+
+
+class AssetMiddleware(ServeStaticMiddleware):  # type: ignore[misc]  # the package has no types
+    """Serves the static files, and has them prepared before the first request."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        prepare_assets()
+        super().__init__(*args, **kwargs)
+
+
+@functools.cache
+def prepare_assets() -> None:
+    """Bring STATIC_ROOT up to date with the static files of this version, looking once in a process; several processes
+    at once do it once."""
+    folder = Path(settings.STATIC_ROOT)
+    state = _state()
+    if _prepared(folder) != state:
+        _prepare(folder, state)
+    # Another process may have prepared them since the storage read its manifest here.
+    storage = cast(AssetStorage, staticfiles_storage)
+    storage.hashed_files, storage.manifest_hash = storage.load_manifest()
+
+
+def _prepare(folder: Path, state: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _prepared(folder) != state:
+            call_command("collectstatic", interactive=False, verbosity=0, ignore_patterns=[*_LEFT_OUT])
+            _remove_old(folder)
+            (folder / ".prepared").write_text(state)
+
+
+def _prepared(folder: Path) -> str:
+    try:
+        return (folder / ".prepared").read_text()
+    except FileNotFoundError:
+        return ""
+
+
+def _state() -> str:
+    """Return a hash of all that the prepared files are made from, these two modules among it."""
+    digest = hashlib.sha256()
+    for module in (__file__, joined_files.__file__):
+        digest.update(Path(module).read_bytes())
+    for finder in finders.get_finders():
+        for name, storage in finder.list([*_LEFT_OUT]):
+            digest.update(f"\0{name}\0".encode())
+            digest.update(Path(storage.path(name)).read_bytes())
+    return digest.hexdigest()
+
+
+def _remove_old(folder: Path) -> None:
+    """Remove files of earlier versions, but those of the last day: a process that is about to end may serve them."""
+    storage = cast(AssetStorage, staticfiles_storage)
+    named = {name for each in storage.hashed_files.values() for name in (each, f"{each}.gz")}
+    before = time.time() - _KEPT_SECONDS
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_file() and "/" in name and name not in named and path.stat().st_mtime < before:
+            path.unlink()

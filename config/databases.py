@@ -1,0 +1,55 @@
+"""Which database Daybook uses, and with how many connections: SQLite in the home, or PostgreSQL."""
+
+from pathlib import Path
+from typing import Any
+
+import dj_database_url
+
+from config.environment import ConfigurationError, Environment, owner_only
+
+_PAGE_CONNECTIONS = 2  # what is left of the pool, at least, when every database thread holds its own
+
+
+def database(env: Environment, home: Path) -> dict[str, Any]:
+    """Return Django's settings of the one database. Raises ConfigurationError."""
+    if env.database_url:
+        try:
+            config: dict[str, Any] = dict(
+                dj_database_url.parse(env.database_url, conn_max_age=0, conn_health_checks=True)
+            )
+        except (ValueError, KeyError):
+            config = {}
+        if config.get("ENGINE") != "django.db.backends.postgresql":
+            raise ConfigurationError(
+                "DATABASE_URL is a value that is not shown; allowed is postgres://user:password@host:port/name."
+            )
+        threads = env.db_threads + env.db_read_threads
+        if env.db_pool < threads + _PAGE_CONNECTIONS:
+            raise ConfigurationError(
+                f"DAYBOOK_DB_POOL is {env.db_pool}; allowed is {threads + _PAGE_CONNECTIONS} or more: one for each of "
+                f"{threads} database threads and {_PAGE_CONNECTIONS} for pages."
+            )
+        # Pages take a connection for their request and give it back, database threads keep theirs: this process
+        # never has more than these, and a request that finds none free within the busy time is answered as overloaded.
+        config.setdefault("OPTIONS", {})["pool"] = {
+            "min_size": 0,
+            "max_size": env.db_pool,
+            "timeout": env.db_busy_seconds,
+            "max_idle": 60,
+            "num_workers": 2,
+        }
+        return config
+    return {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": owner_only(home / "daybook.sqlite3"),
+        "CONN_MAX_AGE": None,
+        "OPTIONS": {
+            "transaction_mode": "IMMEDIATE",
+            "timeout": env.db_busy_seconds,
+            # What is deleted is overwritten: forgetting must not rest on how SQLite was compiled.
+            "init_command": "PRAGMA journal_mode=WAL; PRAGMA secure_delete=ON; "
+            f"PRAGMA synchronous={env.sqlite_synchronous};",
+        },
+        # A file: an in-memory database isn't reliably shared between the threads of a live server.
+        "TEST": {"NAME": home / "test.sqlite3"},
+    }

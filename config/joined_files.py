@@ -1,0 +1,117 @@
+"""Our scripts and styles as few files: what a module or a style sheet imports is written into it.
+
+Browsers would ask for each imported file by itself, one level after the other. In the folder `static` every file stays
+small and says what it needs; a file that is collected from there holds all of it, once and in order. Only the forms
+that our own files use are understood, and any other is refused, so that nothing is joined wrongly."""
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from django.contrib.staticfiles.finders import FileSystemFinder
+from django.core.exceptions import ImproperlyConfigured
+from django.core.files.base import ContentFile, File
+from django.core.files.storage import FileSystemStorage
+
+Read = Callable[[str], str]
+
+_JS_IMPORT = re.compile(r'^import (?:\{ (?P<names>[\w, ]+) \} from )?"(?P<file>\.{1,2}/[\w/.-]+)";\n', re.MULTILINE)
+_JS_EXPORT = re.compile(r"^export (?=(?:(?:async )?function\*?|class|const) (\w+))", re.MULTILINE)
+_JS_OTHER = re.compile(r"^(?:import|export)\b.*|\bimport[.(]|^await\b", re.MULTILINE)
+_CSS_IMPORT = re.compile(r'^@import "(?P<file>[\w/.-]+)";\n', re.MULTILINE)
+_CSS_OTHER = re.compile(r"@import\b.*")
+
+
+def joined_script(name: str, read: Read) -> str:
+    """Return the module with all that it imports: each module once, in a function of its own that returns its exports.
+
+    What the module itself exports is exported. `read` returns the text of a file by its name below `static`. Raises
+    ImproperlyConfigured for a form of import or export that is not understood."""
+    source = read(name)
+    if not _JS_IMPORT.search(source):
+        return source
+    parts = [_as_function(each, read(each)) for each in _in_order(name, read, _JS_IMPORT)]
+    if names := _JS_EXPORT.findall(source):
+        parts.append(f"export const {{ {', '.join(names)} }} = {_variable(name)};\n")
+    return "".join(parts)
+
+
+def joined_styles(name: str, read: Read) -> str:
+    """Return the style sheet with those that it imports in their places, each once."""
+    return "".join(_styles(each, name, read(each)) for each in _in_order(name, read, _CSS_IMPORT))
+
+
+def _in_order(name: str, read: Read, pattern: re.Pattern[str]) -> Iterator[str]:
+    """Yield the names of all files that this one needs, each after those that it needs itself."""
+    done: set[str] = set()
+
+    def visit(each: str, path: tuple[str, ...]) -> Iterator[str]:
+        if each in path:
+            raise ImproperlyConfigured(f"static/{each} imports itself, by {' and '.join(path)}.")
+        if each in done:
+            return
+        for match in pattern.finditer(read(each)):
+            yield from visit(_target(each, match["file"]), (*path, each))
+        done.add(each)
+        yield each
+
+    yield from visit(name, ())
+
+
+def _as_function(name: str, source: str) -> str:
+    exports = _JS_EXPORT.findall(source)
+
+    def known(match: re.Match[str]) -> str:
+        target = _variable(_target(name, match["file"]))
+        return f"const {{ {match['names']} }} = {target};\n" if match["names"] else ""
+
+    body = _JS_EXPORT.sub("", _JS_IMPORT.sub(known, source))
+    if other := _JS_OTHER.search(body):
+        raise ImproperlyConfigured(f"static/{name} cannot be joined: {other[0]}")
+    returned = f"return {{ {', '.join(exports)} }};\n" if exports else ""
+    return f"// {name}\nconst {_variable(name)} = (() => {{\n{body}{returned}}})();\n"
+
+
+def _styles(name: str, into: str, source: str) -> str:
+    body = _CSS_IMPORT.sub("", source)
+    if other := _CSS_OTHER.search(body):
+        raise ImproperlyConfigured(f"static/{name} cannot be joined: {other[0]}")
+    if "url(" in body and posixpath.dirname(name) != posixpath.dirname(into):
+        raise ImproperlyConfigured(f"static/{name} names files beside it; only a sheet of its folder can import it.")
+    return body
+
+
+def _target(name: str, file: str) -> str:
+    return posixpath.normpath(posixpath.join(posixpath.dirname(name), file))
+
+
+def _variable(name: str) -> str:
+    return "$" + re.sub(r"\W", "_", name)
+
+
+_JOINED = {".js": joined_script, ".css": joined_styles}
+
+
+class JoinedFiles(FileSystemStorage):
+    """A folder of static files whose scripts and styles are read joined."""
+
+    def open(self, name: str, mode: str = "rb") -> "File[Any]":
+        join = _JOINED.get(posixpath.splitext(name)[1])
+        if join is None:
+            return super().open(name, mode)
+        return ContentFile(join(name.replace("\\", "/"), self._text).encode(), name=name)
+
+    def _text(self, name: str) -> str:
+        with super().open(name) as file:
+            return str(file.read().decode())
+
+
+class JoinedFinder(FileSystemFinder):
+    """Finds the files of STATICFILES_DIRS, joined."""
+
+    def __init__(self, app_names: Any = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(app_names, *args, **kwargs)
+        for prefix, root in self.locations:
+            self.storages[root] = JoinedFiles(location=root)
+            self.storages[root].prefix = prefix  # the finder's own attribute of its storages

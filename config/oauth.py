@@ -1,0 +1,31 @@
+"""What django-oauth-toolkit is told: authorization codes with PKCE and rotating refresh tokens, nothing else.
+The pages and endpoints are ours (gateway.oauth); of the library they use the models, the validator and oauthlib."""
+
+from typing import Any
+
+OAUTH2_PROVIDER: dict[str, Any] = {
+    "OAUTH2_SERVER_CLASS": "oauthlib.oauth2.WebApplicationServer",
+    "OAUTH2_VALIDATOR_CLASS": "gateway.oauth.validator.Validator",
+    "ACCESS_TOKEN_GENERATOR": "gateway.oauth.tokens.access_token_make",
+    "REFRESH_TOKEN_GENERATOR": "gateway.oauth.tokens.refresh_token_make",
+    "OAUTH_PRE_TOKEN_VALIDATION": [],
+    "SCOPES": {"memory:read": "Read memories", "memory:write": "Write memories"},
+    "READ_SCOPE": "memory:read",
+    "WRITE_SCOPE": "memory:write",
+    "AUTHORIZATION_CODE_EXPIRE_SECONDS": 60,
+    "ACCESS_TOKEN_EXPIRE_SECONDS": 3600,
+    "REFRESH_TOKEN_EXPIRE_SECONDS": 30 * 24 * 3600,
+    "REFRESH_TOKEN_REUSE_PROTECTION": True,
+    "ALLOW_LOCALHOST_LOOPBACK": True,
+    "PKCE_REQUIRED": True,
+    "OIDC_ENABLED": False,
+    "COMPLIANT_BCP_RFC9700_IMPLICIT_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PASSWORD_GRANT": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_METHOD": True,
+    "COMPLIANT_BCP_RFC9700_ACCESS_TOKEN_TRANSPORT": True,
+    "COMPLIANT_BCP_RFC9700_AUTHZ_RESPONSE_ISS": True,
+    "COMPLIANT_BCP_RFC9700_TOKEN_STORAGE": True,
+    "COMPLIANT_BCP_RFC9700_REFRESH_TOKEN": True,
+    "COMPLIANT_BCP_RFC9700_REDIRECT_URI_MATCHING": True,
+    "COMPLIANT_BCP_RFC9700_PKCE_REQUIRED": True,
+}

@@ -1,0 +1,117 @@
+"""People as an OpenID provider names them: found by the provider's own id of a person, linked to an account by a
+verified mail address, or made; their role follows from their groups."""
+
+import logging
+import re
+from dataclasses import dataclass
+
+from django.contrib.auth.models import User
+from django.db import IntegrityError, transaction
+
+from gateway.accounts.roles import USER, role_give
+from gateway.accounts.settings import ROLES
+from gateway.models import Identity
+from memories.audit import SYSTEM, Action, audit_record
+from memories.errors import Forbidden
+from memories.services import owner_for_user
+
+logger = logging.getLogger("daybook.sign_in")
+NAME_LENGTH = 150  # of an account
+_NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")
+_OFF = "This account is switched off. Ask an administrator."
+_NOT_IN_GROUP = "You are not in a group that may use Daybook. Ask an administrator."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """What a provider says about somebody. `email` is empty unless the provider has verified it."""
+
+    issuer: str
+    subject: str
+    name: str = ""
+    email: str = ""
+    first_name: str = ""
+    last_name: str = ""
+    groups: frozenset[str] = frozenset()
+
+
+def person_sign_in(person: Person, roles: dict[str, str]) -> User:
+    """Return the active user that a person is, made at first sight, with the role that their groups give. Raises
+    Forbidden for an account that is switched off, and for people in none of the groups where a group is needed."""
+    role = role_of_groups(person.groups, roles)
+    try:
+        with transaction.atomic():
+            user = _user_of(person)
+    except IntegrityError:  # the same person signed in for the first time in two windows
+        with transaction.atomic():
+            user = _user_of(person)
+    if not user.is_active:
+        raise Forbidden(_OFF)
+    if role and role_give(user, role):
+        owner = owner_for_user(user)
+        note = f"To {role}, as single sign-on says."
+        audit_record(Action.ROLE_CHANGE, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner, note=note)
+    return user
+
+
+def role_of_groups(groups: frozenset[str], roles: dict[str, str]) -> str:
+    """Return the highest role of these groups; "" where no groups are configured. Somebody in none of them is a user,
+    unless some group is named for users: then Forbidden is raised."""
+    if not roles:
+        return ""
+    given = [roles[group] for group in groups if group in roles]
+    if not given and USER in roles.values():
+        raise Forbidden(_NOT_IN_GROUP)
+    return max(given, key=ROLES.index, default=USER)
+
+
+def _user_of(person: Person) -> User:
+    known = Identity.objects.filter(issuer=person.issuer, subject=person.subject).select_related("user").first()
+    if known is not None:
+        return known.user
+    user = _by_email(person) or _new_user(person)
+    Identity.objects.create(user=user, issuer=person.issuer, subject=person.subject)
+    owner = owner_for_user(user)
+    audit_record(Action.IDENTITY_LINK, actor=SYSTEM, kind="user", object_id=user.pk, owner=owner)
+    return user
+
+
+def _by_email(person: Person) -> User | None:
+    """Return the one account with this verified address. An account that the provider knows under another id is
+    somebody else's, whose address was given on. Raises Forbidden for one that is switched off: nobody comes back by
+    another door."""
+    if not person.email:
+        return None
+    found = list(User.objects.filter(email__iexact=person.email).exclude(identities__issuer=person.issuer)[:2])
+    if len(found) != 1:
+        return None
+    if not found[0].is_active:
+        raise Forbidden(_OFF)
+    return found[0]
+
+
+def _new_user(person: Person) -> User:
+    """Make an account without a password."""
+    taken = bool(person.email) and User.objects.filter(email__iexact=person.email).exists()
+    user = User(
+        username=_free_name(person),
+        email="" if taken else person.email[:254],
+        first_name=person.first_name[:150],
+        last_name=person.last_name[:150],
+    )
+    user.set_unusable_password()
+    user.save(force_insert=True)
+    return user
+
+
+def _free_name(person: Person) -> str:
+    """Return a name that no account has: what the provider calls the person, with a number where that is taken."""
+    given = person.name or person.email.partition("@")[0]
+    base = _NOT_IN_NAMES.sub("-", given).strip("-.")[: NAME_LENGTH - 10] or "person"
+    taken = set(User.objects.filter(username__istartswith=base).values_list("username", flat=True)[:10_000])
+    lower = {name.lower() for name in taken}
+    number, name = 1, base
+    while name.lower() in lower:
+        number += 1
+        name = f"{base}-{number}"
+    return name

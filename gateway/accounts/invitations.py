@@ -1,0 +1,128 @@
+"""Invitations: an administrator makes a link, one person makes their own account with it.
+
+The token of a link is derived from the signing key, as the secrets of webhooks are, so that a mail can be sent later
+without the token being stored; its hash finds the row, also when the signing key is renewed."""
+
+import base64
+import hashlib
+from datetime import timedelta
+from uuid import UUID
+
+from django.contrib.auth.forms import UserCreationForm
+from django.contrib.auth.models import User
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from gateway.accounts.mails import mail_configured, mail_send
+from gateway.accounts.roles import USER, role_give
+from gateway.accounts.settings import ROLES
+from gateway.jobs import enqueue
+from gateway.models import Invitation
+from memories.audit import Action, Actor, actor_of, audit_record
+from memories.errors import Conflict, Forbidden, InvalidRequest
+from memories.ids import uuid7
+from memories.services import owner_for_user
+
+TASK = "gateway.accounts.invitations.invitation_mail"
+MOST_DAYS = 90
+KEPT = timedelta(days=30)
+"""How long an invitation that is over stays listed."""
+_KIND = "invitation"
+
+
+@transaction.atomic
+def invitation_create(*, email: str, role: str, days: int, by: User, origin: str) -> tuple[Invitation, str]:
+    """Make an invitation and return it with its link. It is mailed where mail is configured and an address is given.
+
+    Raises InvalidRequest for an address that has an account, Forbidden for a role that only an administrator gives."""
+    if not 1 <= days <= MOST_DAYS:
+        raise InvalidRequest(f"An invitation is valid for 1 to {MOST_DAYS} days.", param="days")
+    if role not in ROLES or (role != USER and not by.is_superuser):
+        raise Forbidden("Only an administrator can invite people with a role in the administration.")
+    if email and User.objects.filter(email__iexact=email).exists():
+        raise InvalidRequest("An account with this address already exists.", param="email")
+    row = Invitation(pk=uuid7(), email=email, role=role, invited_by=by)
+    plain = _token(row.pk)
+    row.sha256, row.expires_at = _hash(plain), timezone.now() + timedelta(days=days)
+    row.save(force_insert=True)
+    audit_record(Action.INVITE, actor=actor_of(by), kind=_KIND, object_id=row.pk, note=f"Role: {role}.")
+    if email and mail_configured():
+        enqueue(TASK, row.pk, origin)
+    return row, f"{origin}{_path(plain)}"
+
+
+@transaction.atomic
+def invitation_revoke(row: Invitation, *, by: Actor) -> None:
+    """Take an invitation back: its link is refused from now on."""
+    if _open().filter(pk=row.pk).update(revoked_at=timezone.now()):
+        audit_record(Action.INVITE_REVOKE, actor=by, kind=_KIND, object_id=row.pk)
+
+
+def invitation_find(plain: str) -> Invitation | None:
+    """Return the invitation that a token is for; None where it was used or taken back, or has expired."""
+    return _open().filter(sha256=_hash(plain[:200])).first()
+
+
+@transaction.atomic
+def invitation_accept(row: Invitation, form: "UserCreationForm[User]") -> User:
+    """Make the account of a filled form. Raises Conflict for an invitation that somebody used a moment ago, and
+    Overloaded."""
+    if not _open().filter(pk=row.pk).update(accepted_at=timezone.now()):
+        raise Conflict("This invitation was already used. Ask for a new one.")
+    user: User = form.save(commit=False)
+    if not User.objects.filter(email__iexact=row.email).exists():
+        user.email = row.email
+    user.save()
+    role_give(user, row.role)
+    Invitation.objects.filter(pk=row.pk).update(user=user)
+    owner = owner_for_user(user)
+    audit_record(Action.INVITE_ACCEPT, actor=actor_of(user), kind=_KIND, object_id=row.pk, owner=owner)
+    return user
+
+
+def invitation_mail(invitation_id: str, origin: str) -> bool:
+    """The job: mail an invitation to the address that it is for. Returns True if that was done."""
+    row = _open().filter(pk=UUID(invitation_id), mailed_at=None).exclude(email="").first()
+    if row is None or _hash(plain := _token(row.pk)) != row.sha256:
+        return False
+    address = f"{origin}{_path(plain)}"
+    sent = mail_send([row.email], "Your invitation", "invitation", address=address, expires=row.expires_at)
+    if sent:
+        Invitation.objects.filter(pk=row.pk).update(mailed_at=timezone.now())
+    return sent
+
+
+def invitation_state(row: Invitation) -> str:
+    """Return `open`, `accepted`, `revoked` or `expired`."""
+    if row.accepted_at:
+        return "accepted"
+    if row.revoked_at:
+        return "revoked"
+    return "open" if row.expires_at > timezone.now() else "expired"
+
+
+def invitations_purge() -> None:
+    """Delete invitations that are over since KEPT; the audit log keeps that there were such."""
+    cut_off = timezone.now() - KEPT
+    over = Q(expires_at__lt=cut_off) | Q(accepted_at__lt=cut_off) | Q(revoked_at__lt=cut_off)
+    Invitation.objects.filter(over).delete()
+
+
+def _open() -> QuerySet[Invitation]:
+    return Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=timezone.now())
+
+
+def _token(invitation_id: UUID) -> str:
+    derived = salted_hmac("daybook.invitation", str(invitation_id), algorithm="sha256").digest()
+    return base64.urlsafe_b64encode(derived).rstrip(b"=").decode()
+
+
+def _hash(plain: str) -> str:
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def _path(plain: str) -> str:
+    return reverse("invitation", args=[plain])

@@ -1,0 +1,42 @@
+"""Mails of the product: plain text, sent by the worker from a job that names people by id, so that neither the queue
+nor the log holds an address or a link."""
+
+import logging
+import smtplib
+
+from django.conf import settings
+from django.core.mail import EmailMessage
+from django.http import HttpRequest
+from django.template.loader import render_to_string
+
+from gateway.oauth.addresses import public_origin
+
+logger = logging.getLogger("daybook.mail")
+
+
+def mail_configured() -> bool:
+    """Return True if mails can be sent."""
+    return settings.MAIL is not None
+
+
+def mail_origin(request: HttpRequest) -> str:
+    """Return the origin for links in mails: one of DAYBOOK_TRUSTED_ORIGINS where there are any, so that nobody has a
+    mail of ours lead elsewhere with a forged Host header."""
+    here = public_origin(request)
+    trusted = settings.TRUSTED_ORIGINS
+    return here if not trusted or here in trusted else str(max(trusted))
+
+
+def mail_send(to: list[str], subject: str, template: str, **context: object) -> bool:
+    """Send a text to these addresses, each in a mail of its own. Returns False where the mail server refused, or does
+    not answer; what it said is logged without the address."""
+    if not mail_configured():
+        return False
+    text = render_to_string(f"gateway/mails/{template}.txt", context)
+    try:
+        for address in to:
+            EmailMessage(subject=subject, body=text, to=[address]).send()
+    except (smtplib.SMTPException, OSError) as error:
+        logger.warning("A mail (%s) was not sent: %s.", template, type(error).__name__)
+        return False
+    return True

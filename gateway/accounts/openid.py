@@ -1,0 +1,181 @@
+"""Sign-in with an OpenID provider, by authlib: authorization code with state, nonce and PKCE, and an ID token whose
+signature, issuer, audience and end are checked. Our part is the two addresses, and what becomes of the claims."""
+
+import logging
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from authlib.common.errors import AuthlibBaseError
+from authlib.integrations.django_client import OAuth
+from django.conf import settings
+from django.contrib.auth import login
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET
+from joserfc.errors import JoseError
+
+from gateway.accounts.identities import Person, person_sign_in
+from gateway.accounts.settings import OpenID
+from gateway.accounts.sign_in import PASSWORD_BACKEND
+from gateway.oauth.addresses import AUTHORIZE_PATH, keep_opener, public_origin
+from memories.errors import Forbidden
+
+logger = logging.getLogger("daybook.sign_in")
+SECONDS = 10
+"""How long an answer of the provider may take."""
+_NEXT = "daybook.openid_next"
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "Ed25519")
+_MOST_GROUPS = 10_000
+_FAILED = (AuthlibBaseError, JoseError, requests.RequestException, ValueError, KeyError, TypeError, RuntimeError)
+_clients: dict[str, Any] = {}
+
+
+@never_cache
+@require_GET
+def openid_begin(request: HttpRequest) -> HttpResponse:
+    """`/login/sso/`: lead to the provider."""
+    configured: OpenID | None = settings.OIDC
+    if configured is None:
+        return render(request, "gateway/not_found.html", status=404)
+    asked = request.GET.get("next", "")
+    safe = url_has_allowed_host_and_scheme(asked, {request.get_host()}, require_https=request.is_secure())
+    request.session[_NEXT] = asked if safe else "/"
+    try:
+        _give_connection_back()
+        back = public_origin(request) + reverse("openid-callback")
+        response: HttpResponse = _client(configured).authorize_redirect(request, back)
+    except _FAILED as error:
+        return _refused(request, error)
+    return _kept_open(response, asked)
+
+
+@never_cache
+@require_GET
+def openid_callback(request: HttpRequest) -> HttpResponse:
+    """`/login/sso/callback/`: where the provider leads back to."""
+    configured: OpenID | None = settings.OIDC
+    if configured is None:
+        return render(request, "gateway/not_found.html", status=404)
+    try:
+        _give_connection_back()
+        person = _person(_claims(request, configured), configured)
+    except _FAILED as error:
+        return _refused(request, error)
+    try:
+        user = person_sign_in(person, configured.roles)
+    except Forbidden as refusal:
+        return _page(request, str(refusal), 403)
+    asked = request.session.pop(_NEXT, "/")
+    login(request, user, backend=PASSWORD_BACKEND)
+    return _kept_open(redirect(asked), asked)
+
+
+def forget_clients() -> None:
+    """Forget what is known of providers (tests)."""
+    _clients.clear()
+
+
+def _client(configured: OpenID) -> Any:
+    """Return authlib's client with the provider's metadata, which is read once. Raises what _FAILED lists."""
+    found = _clients.get(configured.issuer)
+    if found is None:
+        issuer = configured.issuer.rstrip("/")
+        found = OAuth().register(
+            "daybook",
+            client_id=configured.client_id,
+            client_secret=configured.client_secret or None,
+            server_metadata_url=f"{issuer}/.well-known/openid-configuration",
+            client_kwargs={
+                "scope": configured.scopes,
+                "code_challenge_method": "S256",
+                "default_timeout": SECONDS,
+            },
+        )
+        metadata = found.load_server_metadata()
+        if str(metadata.get("issuer")).rstrip("/") != issuer:
+            raise ValueError(f"the provider calls itself {metadata.get('issuer')!r}")
+        # Whatever it lists: a token that everybody could sign, or nobody has to, is never taken.
+        offered = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+        metadata["id_token_signing_alg_values_supported"] = [name for name in offered if name in _ALGORITHMS]
+        methods = metadata.get("token_endpoint_auth_methods_supported") or ["client_secret_basic"]
+        if configured.client_secret and "client_secret_basic" not in methods:
+            found.client_kwargs["token_endpoint_auth_method"] = "client_secret_post"  # noqa: S105 - a way
+        _clients[configured.issuer] = found
+    return found
+
+
+def _claims(request: HttpRequest, configured: OpenID) -> dict[str, Any]:
+    """Return the claims of a checked ID token, with those of the userinfo endpoint where there is one."""
+    client = _client(configured)
+    required = {
+        "iss": {"essential": True, "value": client.server_metadata["issuer"]},
+        "aud": {"essential": True, "value": configured.client_id},
+        "sub": {"essential": True},
+        "exp": {"essential": True},
+    }
+    token = client.authorize_access_token(request, claims_options=required)
+    claims = dict(token["userinfo"])
+    if client.load_server_metadata().get("userinfo_endpoint"):
+        more = dict(client.userinfo(token=token))
+        if more.get("sub") == claims["sub"]:  # else it is about somebody else
+            claims = more | claims
+    return claims
+
+
+def _person(claims: dict[str, Any], configured: OpenID) -> Person:
+    groups = claims.get(configured.groups_claim) or []
+    groups = [groups] if isinstance(groups, str) else groups
+    email = claims.get("email") if claims.get("email_verified") is True else ""
+    subject = claims["sub"]
+    if not isinstance(subject, str) or not 0 < len(subject) <= 255:
+        raise ValueError("the claim sub has 1 to 255 characters")
+    return Person(
+        issuer=configured.issuer.rstrip("/"),
+        subject=subject,
+        name=_text(claims, "preferred_username"),
+        email=email if isinstance(email, str) and "@" in email else "",
+        first_name=_text(claims, "given_name"),
+        last_name=_text(claims, "family_name"),
+        groups=frozenset(group for group in groups[:_MOST_GROUPS] if isinstance(group, str)),
+    )
+
+
+def _text(claims: dict[str, Any], name: str) -> str:
+    value = claims.get(name)
+    return value.strip() if isinstance(value, str) and value.isprintable() else ""
+
+
+def _kept_open(response: HttpResponse, address: str) -> HttpResponse:
+    """Keep the window's tie to an app that opened it and waits for the end of the sign-in, as SignIn does."""
+    if urlsplit(address).path == AUTHORIZE_PATH:
+        keep_opener(response)
+    return response
+
+
+def _give_connection_back() -> None:
+    """Let others have this page's connection to the database while the provider is asked."""
+    if not connection.in_atomic_block:
+        connection.close_if_unusable_or_obsolete()
+
+
+def _refused(request: HttpRequest, error: Exception) -> HttpResponse:
+    """A page that says that it did not work; the log says why, without a token."""
+    refusal = isinstance(error, AuthlibBaseError)  # by the provider, or of a state that is not ours
+    if not refusal:
+        _clients.clear()  # its keys or addresses may have changed
+    told = getattr(error, "error", "") or str(error)[:200]
+    logger.warning("single sign-on failed: %s: %s", type(error).__name__, told)
+    return _page(
+        request,
+        "Sign-in failed. Try again, or ask an administrator: the server’s log says why.",
+        400 if refusal else 502,
+    )
+
+
+def _page(request: HttpRequest, why: str, status: int) -> HttpResponse:
+    return render(request, "gateway/openid_failed.html", {"why": why}, status=status)

@@ -1,0 +1,115 @@
+"""A forgotten password: a link by mail, with Django's own tokens, and the page where a new one is chosen.
+The answer is the same whether there is such an account or not, and what was typed is neither stored nor logged."""
+
+from datetime import timedelta
+from typing import Any
+
+from axes.handlers.proxy import AxesProxyHandler
+from django.conf import settings
+from django.contrib.auth.forms import PasswordResetForm
+from django.contrib.auth.models import User
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from gateway.accounts.logins import logins_end, logins_of
+from gateway.accounts.mails import mail_configured, mail_origin, mail_send
+from gateway.jobs import enqueue
+from gateway.requests import client_address
+from gateway.sockets import look_again
+from memories.audit import NOBODY, Action, actor_of, audit_record
+from memories.errors import Overloaded
+from memories.ids import first_id
+from memories.models import AuditEntry, Owner
+from memories.services import owner_for_user
+
+TASK = "gateway.accounts.password_reset.password_mail"
+FROM_ADDRESS = 10
+"""How often an address may ask within an hour."""
+FOR_ACCOUNT = 3
+"""How many mails an account gets within an hour, whoever asks."""
+_MOST_ACCOUNTS = 5  # that share an address
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def password_forgotten(request: HttpRequest) -> HttpResponse:
+    """`/password/forgotten/`: takes a mail address. 429 after too many requests from one network address."""
+    if not (mail_configured() and settings.PASSWORDS):
+        return render(request, "gateway/password_forgotten.html", {"off": True, "passwords": settings.PASSWORDS})
+    form = PasswordResetForm(request.POST or None)
+    if not form.is_valid():
+        return render(request, "gateway/password_forgotten.html", {"form": form}, status=400 if form.is_bound else 200)
+    if _asked(address=client_address(request) or "") >= FROM_ADDRESS:
+        page = render(request, "gateway/password_forgotten.html", {"form": form, "too_many": True}, status=429)
+        page.headers["Retry-After"] = "3600"
+        return page
+    users = [user for user in form.get_users(form.cleaned_data["email"]) if not _had_enough(user)][:_MOST_ACCOUNTS]
+    for user in users:
+        owner = Owner.objects.filter(user=user).select_related("user").first()
+        audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY, kind="user", object_id=user.pk, owner=owner)
+    if not users:
+        audit_record(Action.PASSWORD_FORGOTTEN, actor=NOBODY)
+    # A job also where there is nobody, so that the answer takes equally long.
+    enqueue(TASK, ",".join(str(user.pk) for user in users), mail_origin(request))
+    return render(request, "gateway/password_forgotten.html", {"sent": True})
+
+
+def password_mail(user_ids: str, origin: str) -> int:
+    """The job: mail a link to each of these accounts. Returns how many mails were sent."""
+    ids = [int(part) for part in user_ids.split(",") if part]
+    return sum(_mail(user, origin) for user in User.objects.filter(pk__in=ids, is_active=True))
+
+
+class NewPassword(PasswordResetConfirmView):
+    """`/password/forgotten/UID/TOKEN/`: Django keeps the token in the session and leads on to an address without it."""
+
+    template_name = "gateway/password_new.html"
+
+    def dispatch(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuse every link while passwords are switched off."""
+        if not settings.PASSWORDS:
+            return render(self.request, "gateway/password_forgotten.html", {"off": True, "passwords": False})
+        return super().dispatch(*args, **kwargs)
+
+    def get_success_url(self) -> str:
+        return f"{reverse('login')}?done=password"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Store it, and end every login of the account."""
+        try:
+            response = super().form_valid(form)
+        except Overloaded as refusal:
+            page = self.render_to_response(self.get_context_data(form=form, refusal=str(refusal)))
+            page.status_code = refusal.http_status
+            return page
+        user, owner = form.user, owner_for_user(form.user)
+        audit_record(Action.PASSWORD_CHANGE, actor=actor_of(user), kind="user", object_id=user.pk, owner=owner)
+        logins_end(user, logins_of(user), by=actor_of(user))
+        look_again(owner.pk)
+        AxesProxyHandler.reset_attempts(username=user.get_username())
+        return response
+
+
+def _mail(user: User, origin: str) -> bool:
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    link = reverse("password_reset_confirm", kwargs={"uidb64": uid, "token": default_token_generator.make_token(user)})
+    name = user.get_username()
+    return mail_send([user.email], "Reset your Daybook password", "password", name=name, address=f"{origin}{link}")
+
+
+def _had_enough(user: User) -> bool:
+    return _asked(kind="user", object_id=str(user.pk)) >= FOR_ACCOUNT
+
+
+def _asked(**about: str) -> int:
+    """Return how often it was asked within the last hour: the audit log knows."""
+    since = first_id(timezone.now() - timedelta(hours=1))
+    return AuditEntry.objects.filter(action=Action.PASSWORD_FORGOTTEN, id__gte=since, **about).count()

@@ -1,0 +1,33 @@
+"""Password hashing that leaves the processor to conversations: one hash at a time in each process.
+A hash takes a third of a second of a core on purpose; forty people who sign in at once would take all of them."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+
+from memories.errors import Overloaded
+
+WAIT_SECONDS = 5.0
+_one_at_a_time = threading.BoundedSemaphore(1)
+
+
+@contextmanager
+def hashing_slot() -> Iterator[None]:
+    """Wait for the slot. Raises Overloaded after WAIT_SECONDS. Called in threads of pages, never on the event loop."""
+    if not _one_at_a_time.acquire(timeout=WAIT_SECONDS):
+        raise Overloaded("Too many people are signing in right now. Try again in a few seconds.")
+    try:
+        yield
+    finally:
+        _one_at_a_time.release()
+
+
+class BoundedPasswordHasher(PBKDF2PasswordHasher):
+    """Django's default hasher, within the slot. Stored passwords are the same."""
+
+    def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
+        """Raises Overloaded."""
+        with hashing_slot():
+            return super().encode(password, salt, iterations)

@@ -1,0 +1,197 @@
+"""Signing in: the one page for it, limits on guessing (kept by django-axes in the database), and what the log is told.
+Nothing that was typed is stored or logged: a name without an account is kept as a keyed hash."""
+
+import copy
+import logging
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlsplit
+
+from axes.handlers.database import AxesDatabaseHandler
+from axes.handlers.proxy import AxesProxyHandler
+from axes.models import AccessAttempt
+from django.conf import settings
+from django.contrib.auth import authenticate, get_user_model
+from django.contrib.auth.forms import AuthenticationForm
+from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.views import LoginView
+from django.db.models import Max, Sum
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect, QueryDict
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.crypto import salted_hmac
+
+from gateway.accounts.logins import login_begin
+from gateway.oauth.addresses import AUTHORIZE_PATH, keep_opener
+from gateway.requests import client_address
+from memories.audit import NOBODY, Action, actor_of, audit_record
+from memories.errors import Overloaded, RateLimited
+from memories.models import Owner
+
+logger = logging.getLogger("daybook.sign_in")
+# Failures within the waiting time. Of one account from one address (AXES_FAILURE_LIMIT); from one address, whatever the
+# accounts; of one account, wherever from: so high that only a distributed attack locks somebody out.
+FROM_ADDRESS = 50
+OF_ACCOUNT = 100
+PASSWORD_BACKEND = "django.contrib.auth.backends.ModelBackend"  # noqa: S105 - a class; every login here is of it
+RECENTLY = timedelta(minutes=15)
+_NO_PASSWORDS = "Passwords are not used here."
+_DONE = {"password": "Password changed. Sign in with the new one."}
+
+
+def account_name(request: HttpRequest | None, credentials: dict[str, Any] | None) -> str:
+    """Return what failures are counted under: the account's name; a keyed hash of what was typed if there is no such
+    account (people type passwords into the wrong field)."""
+    typed = str((credentials or {}).get(get_user_model().USERNAME_FIELD) or "")
+    if get_user_model()._default_manager.filter(**{get_user_model().USERNAME_FIELD: typed}).exists():
+        return typed
+    return f"?{salted_hmac('daybook.sign_in', typed).hexdigest()[:32]}"
+
+
+class AttemptsHandler(AxesDatabaseHandler):  # type: ignore[misc]  # axes ships no types
+    """Counts failures by account and address together, by address and by account, each with a limit of its own."""
+
+    def get_failures(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
+        """Failures of the account from the address, or what the other two counts come to on the same scale."""
+        sums = [
+            rows.aggregate(sum=Sum("failures_since_start"))["sum"] or 0
+            for rows in self.get_user_attempts(request, credentials)
+        ]
+        both, address, account = sums
+        limit = settings.AXES_FAILURE_LIMIT
+        return max(both, address * limit // FROM_ADDRESS, account * limit // OF_ACCOUNT)
+
+    def reset_user_attempts(self, request: HttpRequest, credentials: dict[str, Any] | None = None) -> int:
+        """Return a success ends the count of this account from this address only: a guesser may have an account,
+        too."""
+        both = self.filter_user_attempts(request, credentials)[0]
+        return int(both.delete()[0])
+
+    def user_login_failed(
+        self, sender: Any, credentials: dict[str, Any], request: HttpRequest | None = None, **kwargs: Any
+    ) -> None:
+        """Count and record a failure; one that was refused without looking at the password is not counted."""
+        if request is None:
+            return
+        refused = request.axes_locked_out  # type: ignore[attr-defined]  # set by axes
+        quiet = copy.copy(request)  # axes keeps what was sent; here it gets to see nothing
+        quiet.GET, quiet.POST = QueryDict(), QueryDict()
+        super().user_login_failed(sender, credentials, quiet, **kwargs)
+        request.axes_locked_out = locked = quiet.axes_locked_out  # type: ignore[attr-defined]
+        if refused:
+            return
+        user = get_user_model()._default_manager.filter(username=account_name(request, credentials)).first()
+        owner = Owner.objects.filter(user=user).select_related("user").first() if user else None
+        kind, key = ("user", user.pk) if user else ("", "")
+        audit_record(Action.SIGN_IN_FAILED, actor=NOBODY, kind=kind, object_id=key, owner=owner)
+        logger.warning(
+            "a sign-in failed: %s, from %s", f"user {user.pk}" if user else "no such account", client_address(request)
+        )
+        if locked:
+            audit_record(Action.SIGN_IN_REFUSED, actor=NOBODY, kind=kind, object_id=key, owner=owner)
+            logger.warning("too many failed sign-ins from %s: it has to wait", client_address(request))
+
+    def wait_minutes(self, request: HttpRequest, credentials: dict[str, Any] | None) -> int:
+        """Return how long signing in is refused from now on, in minutes: at least 1, at most the waiting time."""
+        newest = [rows.aggregate(at=Max("attempt_time"))["at"] for rows in self.get_user_attempts(request, credentials)]
+        ends = max((at for at in newest if at), default=timezone.now()) + settings.AXES_COOLOFF_TIME
+        return max(1, -int((timezone.now() - ends).total_seconds() // 60))
+
+
+class SignIn(LoginView):
+    """`/login/`. 429 with the time to wait after too many failures, 503 while too many people sign in."""
+
+    template_name = "gateway/login.html"
+    redirect_authenticated_user = True
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Keep the window's tie to an app that opened it and waits for the end of its sign-in."""
+        response = super().dispatch(request, *args, **kwargs)
+        if urlsplit(self.get_redirect_url()).path == AUTHORIZE_PATH:
+            keep_opener(response)
+        return response
+
+    def get_context_data(self, **shown: Any) -> dict[str, Any]:
+        """The ways to sign in that are configured."""
+        ways = {"passwords": settings.PASSWORDS, "openid": settings.OIDC, "next": self.get_redirect_url()}
+        done = _DONE.get(self.request.GET.get("done", ""), "")
+        context: dict[str, Any] = super().get_context_data(**ways, done=done, **shown)
+        return context
+
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not settings.PASSWORDS:
+            return _refused(self.render_to_response(self.get_context_data(refusal=_NO_PASSWORDS)), 403)
+        try:
+            return super().post(request, *args, **kwargs)
+        except Overloaded as refusal:
+            page = self.render_to_response(self.get_context_data(refusal=str(refusal), form=None))
+            return _refused(page, 503, seconds=5)
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        if not getattr(self.request, "axes_locked_out", False):
+            return super().form_invalid(form)
+        minutes = _wait_minutes(self.request, form.data.get("username", ""))
+        page = self.render_to_response(self.get_context_data(form=form, refusal=_too_many(minutes)))
+        return _refused(page, 429, seconds=minutes * 60)
+
+
+def admin_sign_in(request: HttpRequest) -> HttpResponse:
+    """`/admin/login/`: leads to the one page for signing in; 403 for an account that may not use the administration."""
+    if request.user.is_authenticated and not (request.user.is_active and request.user.is_staff):
+        return render(request, "gateway/not_for_you.html", status=403)
+    return HttpResponseRedirect(f"{reverse('login')}?{request.GET.urlencode()}".rstrip("?"))
+
+
+def has_password(user: AbstractBaseUser) -> bool:
+    """Return True if the user may sign in with a password."""
+    return bool(settings.PASSWORDS) and user.has_usable_password()
+
+
+def signed_in_recently(user: AbstractBaseUser) -> bool:
+    """Return True if the user has signed in within RECENTLY: what people without a password prove who they are by."""
+    return user.last_login is not None and timezone.now() - user.last_login < RECENTLY
+
+
+def password_right(request: HttpRequest, user: AbstractBaseUser, given: str) -> bool:
+    """Return True if this is the user's password; a wrong one counts as a failed sign-in. Raises RateLimited,
+    Overloaded."""
+    if authenticate(request, username=user.get_username(), password=given) is not None:
+        return True
+    if getattr(request, "axes_locked_out", False):
+        raise RateLimited(_too_many(_wait_minutes(request, user.get_username())))
+    return False
+
+
+def attempts_purge() -> None:
+    """Delete failures that are older than the waiting time."""
+    AccessAttempt.objects.filter(attempt_time__lt=timezone.now() - settings.AXES_COOLOFF_TIME).delete()
+
+
+def signed_in(sender: Any, request: HttpRequest | None, user: AbstractBaseUser, **kwargs: Any) -> None:
+    """Receiver of django.contrib.auth's `user_logged_in`."""
+    audit_record(Action.SIGN_IN, actor=actor_of(user))
+    if request is not None:
+        login_begin(request, user)
+
+
+def signed_out(sender: Any, request: HttpRequest | None, user: AbstractBaseUser | None, **kwargs: Any) -> None:
+    """Receiver of django.contrib.auth's `user_logged_out`."""
+    if user is not None and user.pk:
+        audit_record(Action.SIGN_OUT, actor=actor_of(user))
+
+
+def _wait_minutes(request: HttpRequest, name: str) -> int:
+    handler = AxesProxyHandler.get_implementation()
+    return int(handler.wait_minutes(request, {"username": name}))
+
+
+def _too_many(minutes: int) -> str:
+    return f"Too many failed attempts. Wait {minutes} minute{'' if minutes == 1 else 's'}, then try again."
+
+
+def _refused(page: HttpResponse, status: int, *, seconds: int = 0) -> HttpResponse:
+    page.status_code = status
+    if seconds:
+        page.headers["Retry-After"] = str(seconds)
+    return page

@@ -1,0 +1,71 @@
+"""Connected apps in the admin: which app has which book of whom, and a button that disconnects it. The library's own
+pages are taken away: they would show, and let change, clients and tokens past our services."""
+
+from django.apps import apps
+from django.contrib import admin, messages
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from gateway.admin.keys import KeyStateFilter
+from gateway.models import ConnectedApp
+from gateway.oauth.connections import app_disconnect
+from memories.admin.badges import badge, moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.audit import actor_of
+
+_LIBRARYS = apps.get_app_config("oauth2_provider").get_models()
+admin.site.unregister([model for model in _LIBRARYS if admin.site.is_registered(model)])
+
+
+@admin.register(ConnectedApp)
+class ConnectedAppAdmin(ObjectActionAdmin):
+    """Apps are connected by people, on the page that an app sends them to."""
+
+    object_actions = (
+        ObjectAction(verb="disconnect", label="Disconnect", permission="gateway.change_connectedapp", look="danger"),
+    )
+    list_display = ("name", "owner", "book", "may", "state", "last_used", "created")
+    list_select_related = ("owner__user", "client")
+    list_filter = (KeyStateFilter, ("owner", AutocompleteSelectFilter))
+    search_fields = ("name",)
+    fields = (("name", "owner"), ("book", "may"), "redirects", "state", ("created", "last_used"))
+    readonly_fields = ("may", "redirects", "state", "created", "last_used")
+
+    @admin.display(description="May")
+    def may(self, app: ConnectedApp) -> str:
+        return "read only" if app.read_only else "read and write"
+
+    @admin.display(description="Returns to")
+    def redirects(self, app: ConnectedApp) -> str:
+        return app.client.redirect_uris if app.client else ""
+
+    @admin.display(description="State")
+    def state(self, app: ConnectedApp) -> SafeString:
+        if app.revoked_at:
+            return badge(f"Disconnected {moment(app.revoked_at)}", "muted", "block")
+        return badge("Connected", "ok", "check")
+
+    @admin.display(description="Last used")
+    def last_used(self, app: ConnectedApp) -> str:
+        return moment(app.last_used_at)
+
+    @admin.display(description="Connected")
+    def created(self, app: ConnectedApp) -> str:
+        return moment(app.created_at)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: ConnectedApp | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: ConnectedApp | None = None) -> bool:
+        return False
+
+    def fits(self, row: ConnectedApp, verb: str) -> bool:
+        return row.revoked_at is None
+
+    def do(self, request: HttpRequest, row: ConnectedApp, verb: str) -> None:
+        app_disconnect(row, by=actor_of(request.user))
+        self.message_user(request, f"Disconnected {row}.", messages.SUCCESS)

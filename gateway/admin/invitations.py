@@ -1,0 +1,137 @@
+"""Invitations in the admin: made, listed and taken back. The link is shown once, when it is made."""
+
+from typing import Any
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils.safestring import SafeString
+from unfold.widgets import UnfoldAdminIntegerFieldWidget, UnfoldAdminRadioSelectWidget
+
+from gateway.accounts.invitations import MOST_DAYS, invitation_create, invitation_revoke, invitation_state
+from gateway.accounts.mails import mail_configured, mail_origin
+from gateway.accounts.roles import MEANINGS, USER
+from gateway.accounts.settings import ROLES
+from gateway.models import Invitation
+from memories.admin.badges import badge, moment
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.refusals import RefusableForm, ServiceAdmin
+from memories.audit import actor_of
+
+_LINK = "daybook.invitation_link"
+_LOOKS = {
+    "open": ("ok", "check"),
+    "accepted": ("muted", "done_all"),
+    "revoked": ("muted", "block"),
+    "expired": ("muted", "schedule"),
+}
+
+
+class InvitationForm(RefusableForm):
+    """Whom, as what, and for how long."""
+
+    role = forms.ChoiceField(
+        choices=[(role, f"{role.capitalize()}. {MEANINGS[role]}") for role in ROLES],
+        initial=USER,
+        widget=UnfoldAdminRadioSelectWidget,
+    )
+    days = forms.IntegerField(
+        label="Valid for (days)",
+        min_value=1,
+        max_value=MOST_DAYS,
+        initial=7,
+        widget=UnfoldAdminIntegerFieldWidget,
+    )
+
+    class Meta:
+        model = Invitation
+        fields = ("email", "role")
+
+
+@admin.register(Invitation)
+class InvitationAdmin(ObjectActionAdmin, ServiceAdmin):
+    """Links with which people make their own accounts."""
+
+    form = InvitationForm
+    object_actions = (
+        ObjectAction(verb="revoke", label="Revoke", permission="gateway.change_invitation", look="danger"),
+    )
+    list_display = ("whom", "role", "state", "by", "mailed", "created", "expires")
+    sortable_by = ("created",)
+    list_select_related = ("invited_by", "user")
+    search_fields = ("email",)
+    fields = (("whom", "role"), ("state", "by"), ("mailed", "account"), ("created", "expires"))
+    readonly_fields = ("whom", "state", "by", "mailed", "account", "created", "expires")
+
+    def get_fieldsets(self, request: HttpRequest, obj: Invitation | None = None) -> Any:
+        if obj is not None:
+            return super().get_fieldsets(request, obj)
+        mails = "The link is mailed there, and shown to you once." if mail_configured() else "The link is shown once."
+        return [(None, {"fields": ("email", "role", "days"), "description": mails})]
+
+    @admin.display(description="For")
+    def whom(self, row: Invitation) -> str:
+        return row.email or "anyone with the link"
+
+    @admin.display(description="State")
+    def state(self, row: Invitation) -> SafeString:
+        state = invitation_state(row)
+        return badge(state.capitalize(), *_LOOKS[state])
+
+    @admin.display(description="Invited by")
+    def by(self, row: Invitation) -> str:
+        return str(row.invited_by or "")
+
+    @admin.display(description="Account")
+    def account(self, row: Invitation) -> str:
+        return str(row.user or "")
+
+    @admin.display(description="Mailed")
+    def mailed(self, row: Invitation) -> str:
+        return moment(row.mailed_at)
+
+    @admin.display(description="Made", ordering="pk")
+    def created(self, row: Invitation) -> str:
+        return moment(row.created_at)
+
+    @admin.display(description="Valid until")
+    def expires(self, row: Invitation) -> str:
+        return moment(row.expires_at)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Adding follows the permissions, and makes no sense where passwords are switched off."""
+        return bool(settings.PASSWORDS) and bool(super().has_add_permission(request))
+
+    def has_change_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Invitation | None = None) -> bool:
+        return False
+
+    def save_model(self, request: HttpRequest, obj: Invitation, form: Any, change: bool) -> None:
+        """Raises InvalidRequest and Forbidden, which the form shows."""
+        assert request.user.is_authenticated
+        row, link = invitation_create(**form.cleaned_data, by=request.user, origin=mail_origin(request))
+        # The admin logs and redirects with obj, so it must carry what the service chose.
+        obj.pk, obj.expires_at = row.pk, row.expires_at
+        request.META[_LINK] = link
+
+    def response_add(self, request: HttpRequest, obj: Invitation, post_url_continue: str | None = None) -> HttpResponse:
+        """The link, in this answer only: a message would travel in a cookie."""
+        context = {**self.admin_site.each_context(request), "opts": self.opts, "title": "New invitation"}
+        told = {"invitation": obj, "link": request.META[_LINK], "mailed": bool(obj.email) and mail_configured()}
+        page = TemplateResponse(request, "admin/gateway/invitation/created.html", context | told)
+        page.headers["Cache-Control"] = "no-store"
+        return page
+
+    def log_addition(self, request: HttpRequest, obj: Any, message: Any) -> None:
+        """Add nothing: the service has recorded it."""
+
+    def fits(self, row: Invitation, verb: str) -> bool:
+        return invitation_state(row) == "open"
+
+    def do(self, request: HttpRequest, row: Invitation, verb: str) -> None:
+        invitation_revoke(row, by=actor_of(request.user))
+        self.message_user(request, "The invitation is revoked.", messages.SUCCESS)

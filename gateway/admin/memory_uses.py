@@ -1,0 +1,76 @@
+"""Where a memory was used: the newest turns that were given it, on the memory's page in the admin. The page is
+memories.admin's, with this added."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.urls import reverse
+
+from gateway.admin.sight import Sight
+from gateway.chat.labels import why_words
+from gateway.models import Run, Session
+from memories.admin.memory_pages import MemoryAdmin
+from memories.models import Memory
+
+SESSIONS = 50
+LOOKED_AT = 200
+SHOWN = 10
+
+admin.site.unregister(Memory)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryUse:
+    """A turn that was given a memory, and why. `words` name its session, as far as the reader may see it."""
+
+    url: str
+    words: str
+    at: datetime
+    why: str
+
+
+@admin.register(Memory)
+class UsedMemoryAdmin(MemoryAdmin):
+    """Memories of all owners, and the turns that were given them."""
+
+    def page_context(self, request: HttpRequest, row: Memory) -> dict[str, Any]:
+        """Return the memory's page, with its uses for those who may see runs."""
+        context: dict[str, Any] = super().page_context(request, row)
+        if not request.user.has_perm("gateway.view_run"):
+            return context
+        return {**context, "uses": memory_uses(row, Sight.of(request)), "uses_looked_at": LOOKED_AT}
+
+
+def memory_uses(memory: Memory, sight: Sight) -> list[MemoryUse]:
+    """Return the newest SHOWN turns that were given a memory, of the LOOKED_AT newest turns in the SESSIONS newest
+    sessions of its owner. Three queries at most, all by an index; nothing else tells which runs hold it."""
+    newest = Session.objects.filter(owner_id=memory.owner_id).order_by("-last_active_at")
+    sessions = list(newest.values_list("pk", flat=True)[:SESSIONS])
+    if not sessions:
+        return []
+    ids = Run.objects.filter(owner_id=memory.owner_id, session_id__in=sessions).order_by("-pk")
+    looked_at = list(ids.values_list("pk", flat=True)[:LOOKED_AT])
+    runs = Run.objects.filter(pk__in=looked_at).select_related("session").order_by("-pk")
+    given = ((run, _item(run, memory.number)) for run in runs.only("recalled", "turn", "started_at", "session__title"))
+    return [_use(run, item, sight) for run, item in given if item is not None][:SHOWN]
+
+
+def _item(run: Run, number: int) -> dict[str, Any] | None:
+    recalled: Sequence[Any] = run.recalled or ()
+    named = str(number)
+    return next((item for item in recalled if isinstance(item, dict) and item.get("memory_id") == named), None)
+
+
+def _use(run: Run, item: dict[str, Any], sight: Sight) -> MemoryUse:
+    lane = str(item.get("lane", ""))
+    quotes = lane != "frozen"  # a reason of the search quotes the question
+    return MemoryUse(
+        url=reverse("admin:gateway_run_change", args=[run.pk]),
+        words=f"Turn {run.turn}" + (f" of {run.session.title or 'an untitled session'}" if sight.words else ""),
+        at=run.started_at,
+        why=why_words(lane=lane, why=str(item.get("why") or ""), usage_count=0) if sight.words or not quotes else "",
+    )

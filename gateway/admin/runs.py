@@ -1,0 +1,128 @@
+"""Runs in the admin: a list, and a page that explains one turn. What was said stays as it was said."""
+
+import json
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from gateway.admin.session_titles import SessionTitles, title_of
+from gateway.admin.sessions import SessionIdFilter
+from gateway.admin.sight import Sight
+from gateway.admin.turn import error_sentence, turn_explained
+from gateway.models import Run
+from memories.admin.badges import moment, seconds, state_badge, total_tokens, yes_no
+from memories.admin.base import ReadOnlyAdmin
+from memories.admin.filters import MadeDayFilter, choice_filter
+from memories.ids import parse_uuid
+
+RunStateFilter = choice_filter("state", Run.State)
+# What the row holds, for those who look for it; some of it quotes what was said.
+_RAW = ("error", "usage", "recalled", "trace")
+_RAW_WITHOUT_WORDS = ("usage", "trace")
+
+
+@admin.register(Run)
+class RunAdmin(SessionTitles, ReadOnlyAdmin):
+    """Executions of turns: what each was asked and given, what it did, and what it cost."""
+
+    records_opening = True
+    list_display = ("turn_of", "owner", "state_badge", "model", "tokens", "seconds", "why", "started")
+    sortable_by = ("started",)
+    list_select_related = ("owner__user", "session__agent")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        RunStateFilter,
+        SessionIdFilter,
+        ("started_at", MadeDayFilter),
+    )
+    search_fields = ("request_id",)
+    search_help_text = "Request id, or the run's id"
+    change_form_template = "admin/gateway/run/change_form.html"
+    fields = (
+        ("session_link", "owner"),
+        ("started", "request_id"),
+        ("is_counted", "is_superseded"),
+        ("lease_until", "stop_asked"),
+        "id",
+    )
+    readonly_fields = ("session_link", "is_counted", "is_superseded", "lease_until", "stop_asked", "started", "id")
+
+    @admin.display(description="Turn")
+    def turn_of(self, run: Run) -> str:
+        return f"Turn {run.turn} of {title_of(run)}"
+
+    @admin.display(description="Session")
+    def session_link(self, run: Run) -> SafeString | str:
+        if getattr(run, "titles_hidden", False):
+            return title_of(run)
+        link = reverse("admin:gateway_session_change", args=[run.session_id])
+        return format_html('<a class="db-link" href="{}">{}</a>', link, title_of(run))
+
+    @admin.display(description="State")
+    def state_badge(self, run: Run) -> SafeString:
+        return state_badge(run)
+
+    @admin.display(description="Counted as a user turn")
+    def is_counted(self, run: Run) -> str:
+        return yes_no(run.counted)
+
+    @admin.display(description="Superseded")
+    def is_superseded(self, run: Run) -> str:
+        return yes_no(run.superseded)
+
+    @admin.display(description="Lease until")
+    def lease_until(self, run: Run) -> str:
+        return moment(run.lease_expires_at)
+
+    @admin.display(description="Stop asked for")
+    def stop_asked(self, run: Run) -> str:
+        return yes_no(run.stop_requested)
+
+    @admin.display(description="Tokens")
+    def tokens(self, run: Run) -> str:
+        return total_tokens(run.usage)
+
+    @admin.display(description="Seconds")
+    def seconds(self, run: Run) -> str:
+        return seconds(run.started_at, run.finished_at)
+
+    @admin.display(description="Why")
+    def why(self, run: Run) -> str:
+        return error_sentence(run, words=not getattr(run, "titles_hidden", False)) or "–"
+
+    @admin.display(description="Started", ordering="pk")
+    def started(self, run: Run) -> str:
+        return moment(run.started_at)
+
+    def page_context(self, request: HttpRequest, row: Run) -> dict[str, Any]:
+        """Return the turn in words, as far as the reader may see it."""
+        sight = Sight.of(request)
+        raw = _RAW if sight.words else _RAW_WITHOUT_WORDS
+        return {
+            **super().page_context(request, row),
+            "title": self.turn_of(row),
+            "turn": turn_explained(row, sight),
+            "turn_badge": state_badge(row),
+            "raw": [(name, pretty(getattr(row, name))) for name in raw],
+        }
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Run], search_term: str
+    ) -> tuple[QuerySet[Run], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        # Equality, not a substring: request ids are looked up, not guessed. Some of them are UUIDs, as run ids are.
+        key = parse_uuid(term)
+        return queryset.filter(Q(request_id=term) | Q(pk=key) if key else Q(request_id=term)), False
+
+
+def pretty(value: Any) -> str:
+    """Return a JSON value, indented for reading."""
+    return json.dumps(value, ensure_ascii=False, indent=2, default=str)

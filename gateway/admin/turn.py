@@ -1,0 +1,153 @@
+"""One turn explained, for the page of a run in the admin: the question, what it was given and why, the model's steps
+and tools, what they wrote, the answer, and errors in words. The app above adds the reviews that followed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString
+
+from gateway.admin.sight import Sight
+from gateway.admin.turn_given import Given, given_to
+from gateway.admin.turn_steps import Attempt, Step, attempts_of, messages_of, rendered, steps_of
+from gateway.agents.configuration import prices
+from gateway.chat.highlight import PAGE_BUDGET, Budget
+from gateway.chat.labels import INTERRUPTED, ErrorWords, error_words
+from gateway.limits.money import Money, Tokens, dollars, usage_words
+from gateway.models import Message, Run
+from memories.admin.badges import seconds
+from memories.admin.change_words import ShownChangeSet, shown_change_sets
+from memories.models import ChangeSet
+
+MOST_CHANGE_SETS = 20
+_STOPPED = {
+    "client": "Stopped: the client disconnected.",
+    "unwatched": "Stopped: nobody was watching.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """A fact about the turn with its word."""
+
+    word: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a turn failed or ended early, in words, and the code behind it."""
+
+    words: str
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedTurn:
+    """Everything that the page of a run shows. `question` and `answer` are empty for a reader who may not see words;
+    `first_seq` and `last_seq` are the numbers of its messages, 0 where there are none."""
+
+    sight: Sight
+    figures: Sequence[Figure]
+    trouble: Trouble | None
+    question: str
+    question_characters: int
+    attachments: int
+    given: Given
+    steps: Sequence[Step]
+    steps_unseen: int
+    attempts: Sequence[Attempt]
+    changes: Sequence[ShownChangeSet]
+    answer: SafeString
+    answer_characters: int
+    first_seq: int
+    last_seq: int
+
+
+def turn_explained(run: Run, sight: Sight) -> ExplainedTurn:
+    """Return the turn of a run, which comes with its session and agent. At most twelve queries, however long it is."""
+    colours = Budget(PAGE_BUDGET)
+    messages = messages_of(run)
+    asked = next((row for row in messages if row.role == Message.Role.USER), None)
+    steps = steps_of(messages, sight, colours)
+    return ExplainedTurn(
+        sight=sight,
+        figures=_figures(run, steps),
+        trouble=_trouble(run, sight),
+        question=asked.text if asked and sight.words else "",
+        question_characters=len(asked.text) if asked else 0,
+        attachments=_attachments(asked),
+        given=given_to(run, sight),
+        steps=steps,
+        steps_unseen=max(0, _steps_made(run) - len(steps)),
+        attempts=attempts_of(run),
+        changes=_changes(run) if sight.changes else (),
+        answer=rendered(run.text, colours) if sight.words else SafeString(),
+        answer_characters=len(run.text),
+        first_seq=messages[0].seq if messages else 0,
+        last_seq=messages[-1].seq if messages else 0,
+    )
+
+
+def error_sentence(run: Run, *, words: bool) -> str:
+    """Return why a run failed; "" where it did not. Without `words` only what its code says: the sentence of a model
+    server may quote what it was asked."""
+    return _error(run, words=words).headline if run.error else ""
+
+
+def _error(run: Run, *, words: bool) -> ErrorWords:
+    found = error_words(run.error)
+    return found if words else error_words({"code": found.code})
+
+
+def _figures(run: Run, steps: Sequence[Step]) -> list[Figure]:
+    made = _steps_made(run) or len(steps)
+    calls = sum(len(step.calls) for step in steps)
+    return [
+        Figure(word="Time", value=f"{seconds(run.started_at, run.finished_at)} s" if run.finished_at else "Not over"),
+        Figure(word="Tokens", value=usage_words(run.usage)),
+        Figure(word="Cost", value=_cost(run)),
+        Figure(word="Model", value=run.model or "None answered"),
+        Figure(word="Agent", value=run.session.agent.name),
+        Figure(word="Model steps", value=str(made)),
+        Figure(word="Tool calls", value=str(calls)),
+    ]
+
+
+def _cost(run: Run) -> str:
+    """What the tokens cost by the prices that are set now. One query."""
+    usage = run.usage if isinstance(run.usage, dict) else {}
+    tokens = Tokens.of(usage.get("total_tokens"), usage.get("completion_tokens"))
+    money = Money(prices())
+    cost = money.cost(run.model, tokens)
+    if not tokens.total:
+        return "–"
+    return dollars(cost) if run.model in money.prices else "No price is set for this model"
+
+
+def _steps_made(run: Run) -> int:
+    made = run.trace.get("steps") if isinstance(run.trace, dict) else None
+    return made if isinstance(made, int) else 0
+
+
+def _attachments(asked: Message | None) -> int:
+    parts = (asked.parts if asked else None) or ()
+    return sum(1 for part in parts if isinstance(part, dict) and part.get("type") != "text")
+
+
+def _trouble(run: Run, sight: Sight) -> Trouble | None:
+    if run.state == Run.State.FAILED or run.error:
+        found = _error(run, words=sight.words)
+        return Trouble(words=found.headline, code=found.code)
+    if run.state == Run.State.STOPPED:
+        by = str(run.trace.get("stopped_by", "")) if isinstance(run.trace, dict) else ""
+        if by in INTERRUPTED:
+            return Trouble(words="Interrupted: Daybook was restarted, or its process went away.", code=by)
+        return Trouble(words=_STOPPED.get(by, "Stopped by its owner."), code=by)
+    if run.state == Run.State.AWAITING_CLIENT_TOOLS:
+        return Trouble(words="The turn waits for the results of the client's tools.")
+    return None
+
+
+def _changes(run: Run) -> list[ShownChangeSet]:
+    rows = ChangeSet.objects.filter(owner_id=run.owner_id, run_id=run.pk, kind=ChangeSet.Kind.TOOL).order_by("pk")
+    return shown_change_sets(run.owner_id, list(rows[:MOST_CHANGE_SETS]))

@@ -1,0 +1,228 @@
+"""What a run was given from memory, for its page in the admin. Runs keep numbers and reasons; the words come from the
+revisions of that moment."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import OuterRef, Subquery
+from django.urls import reverse
+
+from gateway.admin.sight import Sight
+from gateway.agents.configuration import consolidation_settings_of
+from gateway.agents.rows import agent_settings
+from gateway.chat.labels import why_words
+from gateway.models import Run
+from memories.artifact_paths import SUMMARY_PATH
+from memories.ids import parse_uuid
+from memories.models import ArtifactRevision, Memory, Revision
+from prompts.memory import MemoryLine, memory_block
+
+_LANES = {
+    "frozen": ("menu_book", "In the snapshot"),
+    "long_term": ("search", "Found by search"),
+    "short_term": ("history", "Said earlier"),
+}
+_PARTS = {
+    "snapshot": "The snapshot",
+    "guidance": "Memory Guidance",
+    "thread": "Reading what was said earlier",
+    "short_term": "The search in what was said earlier",
+    "long_term": "The search in the book",
+    "embedding": "The embedding of the question",
+    "earlier_conversation": "The summary of the earlier conversation",
+    "blocks": "Writing the recall message",
+    "providers": "Another memory provider",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenMemory:
+    """One memory that a run was given. `words` are those of that moment, "" where the reader may not see them or they
+    are gone; `revision_url` leads to the revision that wrote them."""
+
+    number: str
+    icon: str
+    how: str
+    why: str
+    words: str = ""
+    url: str = ""
+    version: int = 0
+    revision_url: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenTurn:
+    """An earlier turn of which a passage was given."""
+
+    turn: int
+    url: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenText:
+    """A text of the system message, and what is known of it."""
+
+    title: str
+    text: str
+    note: str
+    url: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """Everything that a run was given. `lines` say how it was found, and what failed."""
+
+    lines: Sequence[str]
+    texts: Sequence[GivenText]
+    memories: Sequence[GivenMemory]
+    turns: Sequence[GivenTurn]
+
+
+def given_to(run: Run, sight: Sight) -> Given:
+    """Return what a run was given. Four queries at most, however many memories it was."""
+    items = [item for item in run.recalled if isinstance(item, dict)]
+    keys = [str(item.get("memory_id")) for item in items]
+    numbers = [int(key) for key in keys if key.isdecimal() and len(key) < 19]
+    then = _as_of(run, numbers) if numbers and sight.memories else {}
+    memories = [_memory(item, then, sight) for item in items if not item.get("turn_id")]
+    texts = [text for text in (_instructions(run), _summary(run, sight), _snapshot(items, then, sight)) if text]
+    return Given(lines=[*_lines(run)], texts=texts, memories=memories, turns=_turns(run, items))
+
+
+def recall_trace(run: Run) -> Mapping[str, Any]:
+    """Return what the run's trace says of recall."""
+    found = run.trace.get("recall") if isinstance(run.trace, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:
+    """By number: the revision of a memory that stood when the run opened. Two queries."""
+    newest = Revision.objects.filter(memory=OuterRef("pk"), created_at__lte=run.started_at).order_by("-version")
+    memories = Memory.objects.filter(owner_id=run.owner_id, number__in=numbers)
+    ids = memories.annotate(then=Subquery(newest.values("pk")[:1])).values_list("number", "then")
+    by_revision = {then: number for number, then in ids if then}
+    rows = Revision.objects.filter(owner_id=run.owner_id, pk__in=by_revision)
+    return {by_revision[revision.pk]: revision for revision in rows}
+
+
+def _memory(item: Mapping[str, Any], then: Mapping[int, Revision], sight: Sight) -> GivenMemory:
+    number = str(item.get("memory_id") or "")
+    lane = str(item.get("lane", ""))
+    icon, how = _LANES.get(lane, ("help", "Given"))
+    # A reason of the search quotes the question.
+    why = why_words(lane=lane, why=str(item.get("why") or ""), usage_count=0) if sight.words or lane == "frozen" else ""
+    shown: dict[str, Any] = {"number": number, "icon": icon, "how": how, "why": why}
+    if not number:
+        return GivenMemory(**shown, note="An entry of another memory provider; its words are not stored.")
+    if not sight.memories:
+        return GivenMemory(**shown)
+    revision = then.get(int(number)) if number.isdecimal() else None
+    if revision is None:
+        return GivenMemory(**shown, note="This memory was erased since.")
+    return GivenMemory(
+        **shown,
+        words=str(revision.after.get("content", "")),
+        url=reverse("admin:memories_memory_change", args=[revision.memory_id]),
+        version=revision.version,
+        revision_url=reverse("admin:memories_revision_change", args=[revision.pk]),
+    )
+
+
+def _instructions(run: Run) -> GivenText | None:
+    """The agent's instructions: exact while a run waits for its client, else as they are now."""
+    agent = run.session.agent
+    if run.injected is not None:
+        text, note = str(run.injected.get("instructions", "")), "As this run was given them."
+    else:
+        version = recall_trace(run).get("snapshot", {}).get("agent_version")
+        same = version is None or version == agent.version
+        text = agent_settings(agent).instructions
+        note = "As the agent has them now." if same else "As the agent has them now: its settings were changed since."
+    title = "Instructions of the agent"
+    return GivenText(title=title, text=text, note=note) if text else None
+
+
+def _summary(run: Run, sight: Sight) -> GivenText | None:
+    """Memory Guidance: the book's summary as it was then. One query, none while consolidation is off."""
+    told = str((run.injected or {}).get("guidance", ""))
+    if told and sight.documents:
+        return GivenText(title="Memory Guidance", text=told, note="As this run was given it.")
+    on = consolidation_settings_of(run.session.agent).enabled and "snapshot" in recall_trace(run)
+    if not on or not sight.documents:
+        return None
+    rows = ArtifactRevision.objects.filter(
+        owner_id=run.owner_id,
+        artifact__owner_id=run.owner_id,
+        artifact__book__name=run.session.agent.book,
+        artifact__path=SUMMARY_PATH,
+        created_at__lte=run.started_at,
+    )
+    revision = rows.order_by("-version").first()
+    text = str(revision.after.get("content", "")) if revision else ""
+    if revision is None or not text or revision.after.get("deleted_at"):
+        return None
+    return GivenText(
+        title="Memory Guidance",
+        text=text,
+        note=f"From version {revision.version} of {SUMMARY_PATH}, cut to the limit of the settings.",
+        url=reverse("admin:memories_artifact_change", args=[revision.artifact_id]),
+    )
+
+
+def _snapshot(items: Sequence[Mapping[str, Any]], then: Mapping[int, Revision], sight: Sight) -> GivenText | None:
+    """The frozen block, made again from the revisions of that moment."""
+    named = [str(item.get("memory_id")) for item in items if item.get("lane") == "frozen"]
+    frozen = [int(number) for number in named if number.isdecimal()]
+    if not frozen or not sight.memories:
+        return None
+    states = [(number, then[number].after) for number in frozen if number in then]
+    lines = [
+        MemoryLine(number=number, category=str(after.get("category", "")), content=str(after.get("content", "")))
+        for number, after in states
+    ]
+    gone = len(frozen) - len(lines)
+    note = f"Without {gone} that {'was' if gone == 1 else 'were'} erased since." if gone else ""
+    return GivenText(title="Snapshot", text=memory_block(lines), note=note or "As it stood in the system message.")
+
+
+def _turns(run: Run, items: Sequence[Mapping[str, Any]]) -> list[GivenTurn]:
+    ids: list[UUID] = [found for item in items if (found := parse_uuid(item.get("turn_id")))]
+    if not ids:
+        return []
+    rows = Run.objects.filter(owner_id=run.owner_id, pk__in=ids).order_by("turn").values_list("pk", "turn")
+    return [GivenTurn(turn=turn, url=reverse("admin:gateway_run_change", args=[pk])) for pk, turn in rows]
+
+
+def _lines(run: Run) -> Iterator[str]:
+    trace = recall_trace(run)
+    if run.temporary:
+        yield "A temporary turn: no memory was read and none is kept."
+    elif not trace and not run.recalled:
+        yield "Nothing was given from memory."
+    if isinstance(snapshot := trace.get("snapshot"), dict) and "generation" in snapshot:
+        count = "1 memory" if snapshot["frozen"] == 1 else f"{snapshot['frozen']} memories"
+        yield f"The snapshot was of generation {snapshot['generation']} of the book, with {count}."
+    for name, part in trace.items():
+        if not isinstance(part, dict):
+            continue
+        said = _PARTS.get(name, name)
+        if part.get("state") == "failed":
+            yield f"{said} failed ({part.get('kind', 'unknown')}); the turn went on without it."
+        elif part.get("state") == "timeout":
+            yield f"{said} took too long; the turn went on without it."
+        elif name == "keywords":
+            yield _keywords(part)
+        elif part.get("state") == "ok":
+            yield f"{said} found {part.get('found', 0)} in {part.get('ms', 0)} ms."
+
+
+def _keywords(part: Mapping[str, Any]) -> str:
+    if part.get("skipped"):
+        return "No keywords were asked for: there was nothing to search."
+    if fallback := part.get("fallback"):
+        return f"Keywords from a model failed ({fallback}); they were found by rule."
+    found = part.get("found", 0)
+    return f"A model named {found} keywords." if found else "A model said that no memory could matter."

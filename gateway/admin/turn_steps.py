@@ -1,0 +1,85 @@
+"""The model steps of a run and their tool calls, for its page in the admin, from the messages that were stored."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from django.utils.safestring import SafeString, mark_safe
+
+from gateway.admin.sight import Sight
+from gateway.chat.highlight import Budget
+from gateway.chat.labels import fault_words
+from gateway.chat.markdown import render_markdown
+from gateway.chat.tool_uses import ToolUse, tool_use
+from gateway.models import Message, Run
+
+MOST_MESSAGES = 200
+LONGEST = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One request to the model: what it said, what it called, and who answered where that is stored."""
+
+    number: int
+    by: str
+    html: SafeString | str
+    calls: Sequence[ToolUse]
+    characters: int
+    is_answer: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """One attempt that the trace notes: which model of which upstream, how it ended, and after how long."""
+
+    who: str
+    words: str
+    seconds: str
+    failed: bool
+
+
+def messages_of(run: Run) -> list[Message]:
+    """Return the stored messages of a run, in their order, at most MOST_MESSAGES; one query."""
+    rows = Message.objects.filter(owner_id=run.owner_id, session_id=run.session_id, run_id=run.pk)
+    return list(rows.order_by("seq")[:MOST_MESSAGES])
+
+
+def steps_of(messages: Sequence[Message], sight: Sight, colours: Budget) -> list[Step]:
+    """Return the steps that left a message. A step without a call is the answer, or a part of it."""
+    results = {row.tool_call_id: row.text for row in messages if row.role == Message.Role.TOOL}
+    said = [row for row in messages if row.role == Message.Role.ASSISTANT]
+    return [_step(number, row, results, sight, colours) for number, row in enumerate(said, start=1)]
+
+
+def attempts_of(run: Run) -> list[Attempt]:
+    """Return the attempts that the run's trace notes, which it does where any failed."""
+    noted = run.trace.get("attempts") if isinstance(run.trace, dict) else None
+    return [
+        Attempt(
+            who=f"{entry.get('model') or 'the default model'} of {entry.get('upstream') or 'the default upstream'}",
+            words=fault_words(str(entry.get("fault", ""))),
+            seconds=f"{float(entry.get('seconds') or 0):.1f} s",
+            failed=bool(entry.get("fault")),
+        )
+        for entry in noted or ()
+        if isinstance(entry, Mapping)
+    ]
+
+
+def rendered(text: str, colours: Budget) -> SafeString:
+    """Return HTML of what a model wrote, as the chat shows it."""
+    return mark_safe(render_markdown(text, colours)) if text else SafeString()  # noqa: S308 - sanitised by nh3
+
+
+def _step(number: int, row: Message, results: Mapping[str, str], sight: Sight, colours: Budget) -> Step:
+    calls = [call for call in row.tool_calls or () if isinstance(call, Mapping)]
+    kept = row.kept if isinstance(row.kept, Mapping) else {}
+    by = f"{kept['model']} of {kept['upstream']}" if kept.get("model") and kept.get("upstream") else ""
+    return Step(
+        number=number,
+        by=by,
+        html=rendered(row.text, colours) if sight.words and calls else "",
+        calls=[tool_use(call, results, longest=LONGEST, words=sight.words) for call in calls],
+        characters=len(row.text),
+        is_answer=not calls,
+    )

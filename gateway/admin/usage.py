@@ -1,0 +1,201 @@
+"""What models did for everybody: turns, requests, tokens and cost of a range of days, by day, person, key, agent or
+model. The owner's own is GET /api/usage."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+from urllib.parse import urlencode
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import reverse
+
+from gateway.limits.money import dollars
+from gateway.limits.usage_totals import COLUMNS, first_day, is_priced, last_day, totals
+from gateway.models import Agent, ApiKey, UsageDay
+from memories.admin.base import ReadOnlyAdmin
+from memories.models import Owner
+
+MOST_DAYS = 400
+MOST_ROWS = 100_000
+"""So many of the newest rows are added up: totals of days are made on their day, so that these are the newest days."""
+SHOWN = 200
+WORDS = {"day": "Day", "person": "Person", "key": "Key", "agent": "Agent", "model": "Model"}
+# The columns of the table: the word, the figure, and what the list is sorted by.
+_SORTS = {
+    "turns": ("Turns", "all_turns"),
+    "requests": ("Requests", "all_requests"),
+    "input": ("Input tokens", "all_input_tokens"),
+    "output": ("Output tokens", "all_output_tokens"),
+    "cost": ("Cost", "all_cost"),
+}
+_LONGEST = 200  # of a value that the page is narrowed to
+_NO_AGENT = "No agent"
+
+Link = Callable[[Any], str]
+
+
+class UsageForm(forms.Form):
+    """Which days, by what, and in which order. What is not given has its usual value."""
+
+    first = forms.DateField(required=False, error_messages={"invalid": "The first day is a date: 2026-11-01."})
+    last = forms.DateField(required=False, error_messages={"invalid": "The last day is a date: 2026-11-30."})
+    by = forms.ChoiceField(required=False, choices=[(name, name) for name in WORDS])
+    sort = forms.CharField(required=False, max_length=20)
+    person = forms.UUIDField(required=False)
+    key = forms.UUIDField(required=False)
+    agent = forms.CharField(required=False, max_length=_LONGEST, empty_value=None)
+    model = forms.CharField(required=False, max_length=_LONGEST, empty_value=None)
+
+    def clean(self) -> dict[str, Any]:
+        given = self.cleaned_data
+        last = given.get("last") or last_day()
+        first = given.get("first") or first_day(last)
+        if first > last:
+            raise forms.ValidationError("The first day is not after the last one.")
+        if (last - first).days >= MOST_DAYS:
+            raise forms.ValidationError(f"Choose at most {MOST_DAYS} days.")
+        return {**given, "first": first, "last": last, "by": given.get("by") or "day"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageRow:
+    """One line of the table. `link` leads to what it is about and `by_day` to its days, where that makes sense."""
+
+    name: str
+    link: str
+    by_day: str
+    figures: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heading:
+    """A column that the list can be sorted by. `order` is the value of `aria-sort`."""
+
+    word: str
+    link: str
+    order: str
+
+
+@admin.register(UsageDay)
+class UsageAdmin(ReadOnlyAdmin):
+    """The totals as one page, in place of the list of their rows."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
+        """GET, with the fields of UsageForm. Two queries, and one for names."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        form = UsageForm(request.GET)
+        shown = _shown(request, form.cleaned_data) if form.is_valid() else {}
+        context = {
+            **self.admin_site.each_context(request),
+            **shown,
+            "opts": self.opts,
+            "title": "Usage",
+            "errors": [message for messages in form.errors.values() for message in messages],
+        }
+        return TemplateResponse(request, "admin/gateway/usage.html", context, status=200 if shown else 400)
+
+
+def _shown(request: HttpRequest, asked: dict[str, Any]) -> dict[str, Any]:
+    by, sort = asked["by"], asked["sort"]
+    rows, only = _rows(asked)
+    column, falling = sort.removeprefix("-"), sort.startswith("-")
+    order = ("-" * falling + _SORTS[column][1],) if column in _SORTS else ()
+    found = totals(rows, by, most=SHOWN, order=order)
+    base = {"first": asked["first"].isoformat(), "last": asked["last"].isoformat(), **only}
+    return {
+        "rows": list(_lines(request, by, found[:SHOWN], base)),
+        "by": by,
+        "word": WORDS[by],
+        "first": base["first"],
+        "last": base["last"],
+        "choices": [(word, _address({**base, "by": name}), name == by) for name, word in WORDS.items()],
+        "headings": list(_headings(column if order else "", falling, {**base, "by": by})),
+        "only": [(WORDS[name].lower(), _named(request, name, [value])(value)) for name, value in only.items()],
+        "everything": _address({"first": base["first"], "last": base["last"], "by": by}),
+        "hidden": {**only, "by": by, **({"sort": sort} if order else {})},
+        "has_more": len(found) > SHOWN,
+        "shown": SHOWN,
+        "is_cut": _is_cut(asked["first"]),
+        "most_rows": MOST_ROWS,
+    }
+
+
+def _rows(asked: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """Return the rows that are added up, and what they were narrowed to."""
+    newest = UsageDay.objects.order_by("-pk").values("pk")[:MOST_ROWS]
+    rows = UsageDay.objects.filter(pk__in=newest, day__range=(asked["first"], asked["last"]))
+    only = {name: asked[name] for name in WORDS if asked.get(name) is not None}
+    rows = rows.filter(**{COLUMNS[name]: value for name, value in only.items()})
+    return rows, {name: str(value) for name, value in only.items()}
+
+
+def _is_cut(first: date) -> bool:
+    """Return True if rows of these days are older than those that were looked at."""
+    days = UsageDay.objects.order_by("-pk").values_list("day", flat=True)
+    oldest = days[MOST_ROWS : MOST_ROWS + 1].first()
+    return oldest is not None and oldest >= first
+
+
+def _lines(request: HttpRequest, by: str, groups: Iterable[dict[str, Any]], base: dict[str, str]) -> Iterable[UsageRow]:
+    groups = list(groups)
+    values = [group[COLUMNS[by]] for group in groups]
+    name_of, link_of = _named(request, by, values), _linked(request, by, values)
+    for group, value in zip(groups, values, strict=True):
+        days = {**base, "first": str(value), "last": str(value), "by": "person"} if by == "day" else {}
+        narrowed = days or {**base, by: str(value), "by": "day"}
+        yield UsageRow(
+            name=name_of(value),
+            link=link_of(value),
+            by_day=_address(narrowed) if value != "" else "",
+            figures=_figures(group),
+        )
+
+
+def _figures(group: dict[str, Any]) -> tuple[str, ...]:
+    numbers = (group[name] for name in ("turns", "requests", "input_tokens", "output_tokens"))
+    return (*(f"{number:,}" for number in numbers), dollars(group["cost"]) if is_priced(group) else "–")
+
+
+def _named(request: HttpRequest, by: str, values: list[Any]) -> Callable[[Any], str]:
+    """Return what says the name of a value. At most one query."""
+    if by == "person":
+        people = {str(owner.pk): str(owner) for owner in Owner.objects.select_related("user").filter(pk__in=values)}
+        return lambda value: people.get(str(value), "A person who is gone")
+    if by == "key":
+        keys = {str(pk): name for pk, name in ApiKey.objects.filter(pk__in=values).values_list("pk", "name")}
+        return lambda value: "Signed in" if str(value) == str(UsageDay.NO_KEY) else keys.get(str(value), "Deleted key")
+    return lambda value: value.isoformat() if isinstance(value, date) else str(value) or _NO_AGENT
+
+
+def _linked(request: HttpRequest, by: str, values: list[Any]) -> Link:
+    """Return what gives the address of what a value is about, for those who may open it; "" for none."""
+    pages: dict[str, tuple[str, type[Any]]] = {
+        "person": ("memories.view_owner", Owner),
+        "key": ("gateway.view_apikey", ApiKey),
+        "agent": ("gateway.view_agent", Agent),
+    }
+    if by not in pages or not request.user.has_perm(pages[by][0]):
+        return lambda value: ""
+    model = pages[by][1]
+    field = "name" if by == "agent" else "pk"
+    there = dict(model.objects.filter(**{f"{field}__in": values}).values_list(field, "pk"))
+    page = f"admin:{model._meta.app_label}_{model._meta.model_name}_change"
+    return lambda value: reverse(page, args=[there[value]]) if value in there else ""
+
+
+def _headings(column: str, falling: bool, base: dict[str, str]) -> Iterable[Heading]:
+    for name, (word, _) in _SORTS.items():
+        is_mine = name == column
+        order = ("descending" if falling else "ascending") if is_mine else "none"
+        sort = name if is_mine and falling else f"-{name}"
+        yield Heading(word=word, link=_address({**base, "sort": sort}), order=order)
+
+
+def _address(query: dict[str, str]) -> str:
+    return "?" + urlencode(query)

@@ -1,0 +1,77 @@
+"""Users in the admin, with what the gateway knows of them: roles are explained where they are chosen, and every login
+ends at once when an account is switched off or given another password."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.contrib.auth.models import User
+from django.http import HttpRequest
+from django.utils.html import format_html_join
+from django.utils.safestring import SafeString
+
+from gateway.accounts.logins import logins_end, logins_of
+from gateway.accounts.roles import ADMINISTRATOR, AUDITOR, MEANINGS, STAFF, USER
+from gateway.authentication import forget_keys
+from gateway.sockets import look_again
+from memories.admin.users import UserAdmin
+from memories.audit import actor_of
+from memories.auditors import AUDITORS
+from memories.models import Owner
+
+_HOW = {
+    USER: "active, nothing else ticked",
+    AUDITOR: f"staff status, group “{AUDITORS}”",
+    STAFF: "staff status, and groups or permissions of your choice",
+    ADMINISTRATOR: "staff status and superuser status",
+}
+_OFF = (
+    "Untick this instead of deleting an account: every login, API key, connected app and open page of it is refused "
+    "at once. Memories, conversations and the audit log stay, and ticking it again brings the account back."
+)
+
+admin.site.unregister(User)
+
+
+def roles_words() -> SafeString:
+    """Return the roles and how each is given, as the list that the form shows."""
+    rows = ((role.capitalize(), _HOW[role], MEANINGS[role]) for role in (USER, AUDITOR, STAFF, ADMINISTRATOR))
+    return format_html_join("", "<p><strong>{}</strong> ({}): {}</p>", rows)
+
+
+@admin.register(User)
+class PeopleAdmin(UserAdmin):
+    """People who sign in."""
+
+    def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
+        """Return the page's parts; that of the permissions says what the roles are."""
+        parts = super().get_fieldsets(request, obj)
+        return [
+            (title, options | ({"description": roles_words()} if "is_staff" in options["fields"] else {}))
+            for title, options in parts
+        ]
+
+    def get_form(self, request: HttpRequest, obj: Any = None, change: bool = False, **kwargs: Any) -> Any:
+        """Return the form, which says what switching off does."""
+        form = super().get_form(request, obj, change=change, **kwargs)
+        if "is_active" in form.base_fields:
+            form.base_fields["is_active"].help_text = _OFF
+        return form
+
+    def save_model(self, request: HttpRequest, obj: Any, form: Any, change: bool) -> None:
+        """Save; an account that is switched off is signed out everywhere."""
+        super().save_model(request, obj, form, change)
+        if change and not obj.is_active:
+            self._sign_out(request, obj)
+
+    def log_change(self, request: HttpRequest, obj: Any, message: Any) -> None:  # type: ignore[override]  # as the base
+        """Record a change; a new password ends every login but the one that it was given in."""
+        super().log_change(request, obj, message)
+        if message == [{"changed": {"fields": ["password"]}}]:
+            self._sign_out(request, obj)
+
+    def _sign_out(self, request: HttpRequest, user: User) -> None:
+        rows = logins_of(user).exclude(session_id=request.session.session_key)
+        logins_end(user, rows, by=actor_of(request.user))
+        forget_keys()
+        for owner_id in Owner.objects.filter(user=user).values_list("pk", flat=True):
+            look_again(owner_id)

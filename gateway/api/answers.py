@@ -1,0 +1,251 @@
+"""What the operations of the native API answer, for the OpenAPI document: see memories/api/answers.py."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
+
+from memories.api.answers import Change, Id, MemoryId, Moment, Page
+
+_SESSION: dict[str, Any] = {
+    "id": "01a20650-d0a0-7484-b03a-04197972ff6f",
+    "object": "session",
+    "agent": "assistant",
+    "title": "What could I cook?",
+    "state": "active",
+    "temporary": False,
+    "pinned": False,
+    "archived": False,
+    "tags": ["kitchen"],
+    "turns": 2,
+    "turns_since_memory_review": 2,
+    "created_at": "2026-11-22T09:30:00Z",
+    "last_active_at": "2026-11-22T09:31:00Z",
+}
+
+
+class Session(TypedDict):
+    """A conversation with an agent."""
+
+    __pydantic_config__ = ConfigDict(json_schema_extra={"examples": [_SESSION]})  # type: ignore[misc]
+
+    id: Id
+    object: Literal["session"]
+    agent: str
+    title: str
+    state: str
+    temporary: bool
+    pinned: bool
+    archived: bool
+    tags: Annotated[list[str], Field(description="In lower case.")]
+    turns: int
+    turns_since_memory_review: int
+    created_at: Moment
+    last_active_at: Moment
+
+
+class SessionMatch(TypedDict):
+    """A message that a search found."""
+
+    message_id: str
+    turn_id: Id | None
+    role: Literal["user", "assistant"]
+    snippet: str
+    highlights: Annotated[list[tuple[int, int]], Field(description="Where words of the query are in the snippet.")]
+    created_at: Moment
+
+
+class ListedSession(Session):
+    """A session of a list; what matches is there only where `search` was given."""
+
+    matches: NotRequired[Annotated[list[SessionMatch], Field(description="The newest three.")]]
+    match_count: NotRequired[int]
+
+
+class SessionList(Page):
+    """Sessions, newest first."""
+
+    data: list[ListedSession]
+
+
+class Message(TypedDict):
+    """One message of a transcript."""
+
+    id: str
+    object: Literal["message"]
+    role: Literal["user", "assistant", "tool", "system"]
+    content: Annotated[str | list[dict[str, Any]], Field(description="Text, or OpenAI's content parts.")]
+    tool_calls: list[dict[str, Any]] | None
+    tool_call_id: str | None
+    kind: str
+    turn_id: Id | None
+    superseded: Annotated[bool, Field(description="True for a turn of a branch that is not shown.")]
+    follows: Annotated[
+        Id | None, Field(description="The turn before it; turns that follow the same one are versions of each other.")
+    ]
+    created_at: Moment
+
+
+class MessageList(Page):
+    """A transcript, oldest first."""
+
+    data: list[Message]
+
+
+class Recalled(TypedDict):
+    """Something the model was given from memory."""
+
+    memory_id: MemoryId | None
+    turn_id: Id | None
+    lane: Literal["frozen", "short_term", "long_term"]
+    why: str
+
+
+class Turn(TypedDict):
+    """What was said and what came of it."""
+
+    id: Id
+    object: Literal["turn"]
+    session_id: Id
+    turn: int
+    state: str
+    content: str
+    reasoning: NotRequired[Annotated[str, Field(description="What the model told of its thinking, up to a limit.")]]
+    tool_calls: Annotated[list[dict[str, Any]], Field(description="Calls of your tools that wait for their results.")]
+    recalled: list[Recalled]
+    memory_changes: list[Change]
+    usage: dict[str, Any]
+    turns_since_memory_review: int
+    error: dict[str, Any] | None
+
+
+class StoppedTurn(TypedDict):
+    """A turn that was stopped."""
+
+    id: Id
+    object: Literal["turn"]
+    session_id: Id
+    state: str
+
+
+class Key(TypedDict):
+    """An API key, without its plain text."""
+
+    id: Id
+    object: Literal["key"]
+    name: str
+    prefix: Annotated[str, Field(description="How its plain text begins.", examples=["dbk_4f1a"])]
+    read_only: bool
+    trusted: bool
+    agents: list[str]
+    requests_per_minute: Annotated[int, Field(description="0 is no limit, here and below.")]
+    tokens_per_day: int
+    money_per_day: Annotated[float, Field(description="In the currency of the prices.")]
+    streams_at_once: int
+    expires_at: Moment | None
+    created_at: Moment
+    last_used_at: Moment | None
+    revoked_at: Moment | None
+
+
+class NewKey(Key):
+    """An API key with its plain text, which is in this answer only."""
+
+    key: str
+
+
+class KeyList(Page):
+    """Keys, newest first."""
+
+    data: list[Key]
+
+
+class Usage(TypedDict):
+    """What models did for a day, a key, an agent or a model."""
+
+    id: str
+    object: Literal["usage"]
+    by: Annotated[str | None, Field(description="The day, key, agent or model; null for what a login asked.")]
+    name: NotRequired[Annotated[str | None, Field(description="With `by=key`: the key's name.")]]
+    turns: int
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int
+    unpriced_requests: int
+    cost: Annotated[float | None, Field(description="In the currency of the prices; null where nothing has one.")]
+
+
+class UsageList(Page):
+    """Totals of UTC days, grouped."""
+
+    data: list[Usage]
+    by: Literal["day", "key", "agent", "model"]
+
+
+class Webhook(TypedDict):
+    """An address that notifications are sent to."""
+
+    id: Id
+    object: Literal["webhook"]
+    url: str
+    kinds: list[str]
+    state: Literal["active", "failing", "disabled"]
+    note: Annotated[str, Field(description="Why it fails, or was disabled.")]
+    failures: int
+    last_delivered_at: Moment | None
+    last_failed_at: Moment | None
+    next_attempt_at: Moment | None
+    disabled_at: Moment | None
+    created_at: Moment
+
+
+class NewWebhook(Webhook):
+    """A webhook with the secret that signs what it is sent, which is in this answer only."""
+
+    secret: Annotated[str, Field(examples=["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"])]
+
+
+class WebhookList(Page):
+    """Webhooks, newest first."""
+
+    data: list[Webhook]
+
+
+ANSWERS: dict[str, dict[int, Any]] = {
+    "session_create": {201: Session},
+    "session_list": {200: SessionList},
+    "session_get": {200: Session},
+    "session_patch": {200: Session},
+    "session_delete": {204: None},
+    "session_end": {200: Session},
+    "session_restored": {200: Session},
+    "session_export": {},
+    "message_list": {200: MessageList},
+    "turn_create": {200: Turn},
+    "turn_results": {200: Turn},
+    "turn_get": {200: Turn},
+    "turn_events": {},
+    "turn_stop": {200: StoppedTurn},
+    "turn_choose": {200: Session},
+    "key_create": {201: NewKey},
+    "key_list": {200: KeyList},
+    "key_get": {200: Key},
+    "key_patch": {200: Key},
+    "key_delete": {204: None},
+    "key_rotate": {200: NewKey},
+    "usage": {200: UsageList},
+    "webhook_list": {200: WebhookList},
+    "webhook_make": {201: NewWebhook},
+    "webhook_forget": {204: None},
+}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "SessionIn": {"agent": "assistant", "title": "Kitchen"},
+    "SessionPatch": {"title": "Kitchen"},
+    "TurnIn": {"content": "What could I cook?", "stream": False},
+    "ToolResultsIn": {"results": [{"tool_call_id": "call_01a20650_0", "content": "21 °C"}], "stream": False},
+    "KeyIn": {"name": "my laptop", "agents": ["assistant"], "requests_per_minute": 60},
+    "KeyPatch": {"name": "my old laptop"},
+    "WebhookIn": {"url": "https://example.org/daybook", "kinds": ["memory.changed", "review.saved"]},
+    "RotateIn": {"overlap_seconds": 3600},
+}

@@ -1,0 +1,165 @@
+"""/api/sessions: sessions and their transcripts; searching, keeping, exporting and deleting them."""
+
+from typing import Annotated, Any
+
+from django.http import HttpResponseBase
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from gateway import services
+from gateway.agents.rows import agent_find
+from gateway.models import Message, Session
+from gateway.sessions.as_json import found_json, message_json, session_json
+from gateway.sessions.export import ExportFormat, export_name, export_session
+from gateway.sessions.keeping import session_change, session_discard, session_restore
+from gateway.sessions.search import MAX_QUERY, search_sessions
+from gateway.sessions.tags import MOST_TAGS, TAG_LENGTH, tagged
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread, in_thread
+from memories.ids import parse_uuid
+from memories.limits import PageSize, ShortText
+from memories.models import Owner
+from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
+from memories.portability import download
+
+router = Router()
+Title = Annotated[str, Field(max_length=services.MAX_TITLE)]
+Tag = Annotated[str, Field(max_length=TAG_LENGTH)]
+_CONTENT = {"text/markdown": {"schema": {"type": "string"}}, "application/json": {"schema": {"type": "object"}}}
+_FILE: dict[str, Any] = {"responses": {200: {"content": _CONTENT}}}
+
+
+class SessionIn(Schema):
+    agent: ShortText
+    title: Title = ""
+    temporary: bool = False
+
+
+class SessionPatch(Schema):
+    title: Title | None = None
+    pinned: bool | None = None
+    archived: bool | None = None
+    tags: Annotated[list[Tag] | None, Field(max_length=MOST_TAGS, description="All of them, from now on.")] = None
+
+
+class SessionQuery(Schema):
+    limit: PageSize = DEFAULT_LIMIT
+    after: ShortText | None = None
+    search: Annotated[
+        str | None,
+        Field(
+            max_length=MAX_QUERY,
+            description="Sessions whose messages, or titles, hold all of these words; the last one may go on.",
+        ),
+    ] = None
+    archived: Annotated[bool | None, Field(description="Only archived sessions, or only others.")] = None
+    tag: Annotated[Tag | None, Field(description="Only sessions that have this tag.")] = None
+
+
+@router.post("/sessions", response={201: Any})
+async def session_create(request: ApiRequest, body: SessionIn) -> Status[Any]:
+    """Begin a session with an agent."""
+    return Status(201, await in_thread(_create, request.auth, body))
+
+
+@router.get("/sessions")
+async def session_list(request: ApiRequest, query: Query[SessionQuery]) -> dict[str, Any]:
+    """The owner's sessions, newest first; or what a search finds, by its newest message, with the words around it."""
+    return await in_read_thread(_list, request.auth, query)
+
+
+@router.get("/sessions/{session_id}")
+async def session_get(request: ApiRequest, session_id: str) -> dict[str, Any]:
+    """One session."""
+    return session_json(await in_read_thread(_session, request.auth, session_id))
+
+
+@router.patch("/sessions/{session_id}")
+async def session_patch(request: ApiRequest, session_id: str, body: SessionPatch) -> dict[str, Any]:
+    """Rename, tag, pin or archive a session; what is left out stays."""
+    return session_json(await in_thread(_change, request.auth, session_id, body))
+
+
+@router.delete("/sessions/{session_id}", response={204: None})
+async def session_delete(request: ApiRequest, session_id: str, restorable: bool = False) -> Status[Any]:
+    """Delete a session and its transcript; the memories it gave stay. With `restorable` it can be restored for a
+    minute."""
+    session = await in_read_thread(_session, request.auth, session_id)
+    await in_thread(session_discard if restorable else services.session_delete, session)
+    return Status(204, None)
+
+
+@router.post("/sessions/{session_id}/restore")
+async def session_restored(request: ApiRequest, session_id: str) -> dict[str, Any]:
+    """Restore a session that was deleted as restorable less than a minute ago."""
+    caller = request.auth
+    return session_json(await in_thread(session_restore, caller.owner_id, parse_uuid(session_id), limits=caller.limits))
+
+
+@router.post("/sessions/{session_id}/end")
+async def session_end(request: ApiRequest, session_id: str) -> dict[str, Any]:
+    """End a session; its snapshot is dropped."""
+    session = await in_read_thread(_session, request.auth, session_id)
+    return session_json(await in_thread(services.session_end, session))
+
+
+@router.get("/sessions/{session_id}/export", openapi_extra=_FILE)
+async def session_export(
+    request: ApiRequest, session_id: str, format: ExportFormat = ExportFormat.MARKDOWN
+) -> HttpResponseBase:
+    """The conversation as a file, without turns that were replaced."""
+    session = await in_read_thread(_session, request.auth, session_id)
+    title = session.title or "Untitled session"
+    lines = export_session(session, title, format)
+    return download(lines, export_name(session, session.title, format), format.content_type)
+
+
+@router.get("/sessions/{session_id}/messages")
+async def message_list(
+    request: ApiRequest, session_id: str, limit: PageSize = DEFAULT_LIMIT, after: ShortText | None = None
+) -> dict[str, Any]:
+    """The transcript, oldest first, without anything that was injected."""
+    return await in_read_thread(_messages, request.auth, session_id, limit, after)
+
+
+def _session(caller: Caller, session_id: str) -> Session:
+    return services.session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
+
+
+def _create(caller: Caller, body: SessionIn) -> dict[str, Any]:
+    agent = agent_find(caller, body.agent)
+    owner = Owner.objects.get(pk=caller.owner_id)
+    return session_json(services.session_create(owner, agent, title=body.title, temporary=body.temporary))
+
+
+def _list(caller: Caller, query: SessionQuery) -> dict[str, Any]:
+    rows = Session.objects.filter(owner_id=caller.owner_id).select_related("agent")
+    rows = caller.limits.filter(rows, agent="agent__name")
+    if query.archived is not None:
+        rows = rows.filter(archived_at__isnull=not query.archived)
+    if query.tag:
+        rows = tagged(rows, query.tag)
+    if not (query.search or "").strip():
+        return list_json(rows, limit=query.limit, after=query.after, key="id", show=session_json, parse=parse_uuid)
+    after = parse_uuid(query.after) if query.after else None
+    found, more = search_sessions(
+        rows,
+        caller.owner_id,
+        query.search or "",
+        limit=query.limit,
+        after=after,
+        limits=caller.limits,
+        narrowed=query.archived is not None or bool(query.tag),
+    )
+    return page_json([found_json(row) for row in found], has_more=more)
+
+
+def _change(caller: Caller, session_id: str, body: SessionPatch) -> Session:
+    session = _session(caller, session_id)
+    return session_change(session, title=body.title, pinned=body.pinned, archived=body.archived, tags=body.tags)
+
+
+def _messages(caller: Caller, session_id: str, limit: int, after: str | None) -> dict[str, Any]:
+    session = _session(caller, session_id)
+    rows = Message.objects.filter(owner_id=caller.owner_id, session=session).select_related("run")
+    return list_json(rows, limit=limit, after=after, key="seq", show=message_json, parse=number, oldest_first=True)

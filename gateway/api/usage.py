@@ -1,0 +1,62 @@
+"""/api/usage: what models did for the owner, as totals of UTC days."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from ninja import Query, Router, Schema
+from pydantic import Field
+
+from gateway.limits.usage_totals import COLUMNS, FIGURES, first_day, is_priced, last_day, totals
+from gateway.models import ApiKey, UsageDay
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread
+from memories.errors import InvalidRequest
+from memories.pagination import page_json
+
+router = Router()
+MOST_DAYS = 400
+MOST_GROUPS = 1_000
+_DIGITS = 9
+_LOGIN = "login"  # the id of what was asked without a key
+
+
+class UsageQuery(Schema):
+    first: Annotated[date | None, Field(alias="from", description="The first day (UTC); without it, 30 days.")] = None
+    last: Annotated[date | None, Field(alias="to", description="The last day; without it, today.")] = None
+    by: Annotated[Literal["day", "key", "agent", "model"], Field(description="What each entry is about.")] = "day"
+
+
+@router.get("/usage")
+async def usage(request: ApiRequest, asked: Query[UsageQuery]) -> dict[str, Any]:
+    """Turns, requests to models, tokens and cost, by day (newest first), or by key, agent or model (most tokens first).
+    `cost` is in the currency of the prices, and null where no model of an entry had one."""
+    last = asked.last or last_day()
+    first = asked.first or first_day(last)
+    if first > last:
+        raise InvalidRequest("`from` is a day before `to`, or the same.", param="from")
+    if (last - first).days >= MOST_DAYS:
+        raise InvalidRequest(f"`from` and `to` are at most {MOST_DAYS} days apart, both included.", param="from")
+    return await in_read_thread(_usage, request.auth, first, last, asked.by)
+
+
+def _usage(caller: Caller, first: date, last: date, by: str) -> dict[str, Any]:
+    column = COLUMNS[by]
+    rows = UsageDay.objects.filter(owner_id=caller.owner_id, day__range=(first, last))
+    found = totals(caller.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
+    names = _key_names(caller, [group[column] for group in found]) if by == "key" else {}
+    data = [_group_json(by, group[column], group, names) for group in found[:MOST_GROUPS]]
+    page = page_json(data, has_more=len(found) > MOST_GROUPS)
+    return {**page, "by": by, "from": first.isoformat(), "to": last.isoformat()}
+
+
+def _key_names(caller: Caller, keys: list[Any]) -> dict[Any, str]:
+    """Return the names of those keys that are still there and the owner's own."""
+    return dict(ApiKey.objects.filter(owner_id=caller.owner_id, pk__in=keys).values_list("pk", "name"))
+
+
+def _group_json(by: str, value: Any, group: dict[str, Any], names: dict[Any, str]) -> dict[str, Any]:
+    shown = None if value == UsageDay.NO_KEY else str(value)
+    figures = {name: group[name] for name in FIGURES}
+    figures["cost"] = round(figures["cost"], _DIGITS) if is_priced(group) else None
+    named = {"name": names.get(value)} if by == "key" else {}
+    return {"id": _LOGIN if shown is None else shown, "object": "usage", by: shown, **named, **figures}

@@ -1,0 +1,58 @@
+"""The connected apps of the account page: listed, and disconnected one by one."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from gateway.models import ApiKey
+from gateway.oauth.addresses import resource_of
+from gateway.oauth.connections import app_disconnect
+from gateway.oauth.consent import place_of
+from memories.audit import actor_of
+from memories.viewers import Viewer, form_view
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppRow:
+    """One connected app of the list."""
+
+    key: ApiKey
+    may: str
+    place: str
+    used: str
+    made: str
+
+
+@form_view
+def app_end(request: HttpRequest, viewer: Viewer, key_id: UUID) -> HttpResponse:
+    """Disconnect one of the viewer's own apps; 404 for somebody else's."""
+    key = _rows(viewer).filter(pk=key_id).first()
+    if key is None:
+        return render(request, "gateway/not_found.html", status=404)
+    app_disconnect(key, by=actor_of(request.user))
+    return redirect("/account/?done=disconnected")
+
+
+def apps(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
+    """Return the context of gateway/account_apps.html."""
+    return {
+        "mcp_address": resource_of(request),
+        "apps": [
+            AppRow(
+                key=key,
+                may=f"May {'read' if key.read_only else 'read and write'} the book {key.book}",
+                place=", ".join(dict.fromkeys(map(place_of, key.client.redirect_uris.split()))) if key.client else "",
+                used=f"Last used {viewer.near_day(key.last_used_at)}" if key.last_used_at else "Never used",
+                made=f"connected {viewer.day(key.created_at)}",
+            )
+            for key in _rows(viewer)
+        ],
+    }
+
+
+def _rows(viewer: Viewer) -> Any:
+    rows = ApiKey.objects.filter(owner=viewer.owner, client__isnull=False, revoked_at=None)
+    return rows.select_related("client", "owner").order_by("-created_at")

@@ -1,0 +1,62 @@
+"""The part of the account page that lists where one is signed in, and ends that in one browser or in all others."""
+
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from gateway.accounts.logins import login_seen, logins_end, logins_of
+from gateway.models import Login
+from memories.audit import actor_of
+from memories.viewers import Viewer, form_view
+
+_MOST_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoginRow:
+    """One browser of the list."""
+
+    login: Login
+    here: bool
+    said: str
+
+
+@form_view
+def login_end(request: HttpRequest, viewer: Viewer, login_id: UUID) -> HttpResponse:
+    """Sign one of the viewer's own browsers out; 404 for somebody else's."""
+    user = _user(request)
+    if not logins_end(user, logins_of(user).filter(pk=login_id), by=actor_of(user)):
+        return render(request, "gateway/not_found.html", status=404)
+    return redirect("/account/?done=signed-out")
+
+
+@form_view
+def others_end(request: HttpRequest, viewer: Viewer) -> HttpResponse:
+    """Sign out everywhere but here."""
+    user = _user(request)
+    logins_end(user, logins_of(user).exclude(session_id=request.session.session_key), by=actor_of(user))
+    return redirect("/account/?done=signed-out-others")
+
+
+def logins(request: HttpRequest, viewer: Viewer) -> dict[str, Any]:
+    """Return the context of gateway/account_logins.html."""
+    login_seen(request)
+    here = request.session.session_key
+    rows = [
+        LoginRow(login=row, here=row.session_id == here, said=_said(viewer, row, here=row.session_id == here))
+        for row in logins_of(_user(request))[:_MOST_SHOWN]
+    ]
+    return {"logins": rows, "other_logins": any(not row.here for row in rows)}
+
+
+def _user(request: HttpRequest) -> Any:
+    """Return the signed-in user; the decorators of the views have seen to it."""
+    return request.user
+
+
+def _said(viewer: Viewer, row: Login, *, here: bool) -> str:
+    seen = "This browser" if here else f"Last seen {viewer.minute(row.seen_at)}"
+    return f"{seen} · signed in {viewer.day(row.started_at)}"

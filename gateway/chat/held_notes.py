@@ -1,0 +1,68 @@
+"""Memory writes that wait for the person, as the chat shows them: under the turn that they were made in, and in the
+notice. The app above that keeps them registers a reader when Django starts."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memories.models import Evidence
+from memories.word_diff import Piece
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldLine:
+    """One write: what it would do to the words, why it waits, and whose words it rests on."""
+
+    pieces: Sequence[Piece]
+    struck: bool
+    reason: str
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldNote:
+    """The waiting writes of one review; `run_id` is the turn under which the conversation shows them."""
+
+    review_id: UUID
+    session_id: UUID | None
+    run_id: UUID | None
+    lines: Sequence[HeldLine]
+
+    @property
+    def title(self) -> str:
+        """`A memory waits for your decision`."""
+        number = len(self.lines)
+        return f"{number} memories wait for your decision" if number > 1 else "A memory waits for your decision"
+
+
+SessionReader = Callable[[UUID, UUID], Sequence[HeldNote]]
+ReviewReader = Callable[[UUID, UUID], HeldNote | None]
+
+
+@dataclass(slots=True)
+class _Readers:
+    of_session: SessionReader | None = None
+    of_review: ReviewReader | None = None
+
+
+_readers = _Readers()
+
+
+def register_held(of_session: SessionReader, of_review: ReviewReader) -> None:
+    """The way to what waits of (owner, session) and of (owner, review); called from an AppConfig's ready()."""
+    _readers.of_session, _readers.of_review = of_session, of_review
+
+
+def held_of_runs(owner_id: UUID, session_id: UUID, shown_at: Mapping[UUID, UUID]) -> dict[UUID, list[HeldNote]]:
+    """By run: what waits of a session, at the runs that show it. `shown_at` names for each run the one that does."""
+    found: dict[UUID, list[HeldNote]] = defaultdict(list)
+    for note in _readers.of_session(owner_id, session_id) if _readers.of_session else ():
+        if note.run_id is not None and note.run_id in shown_at:
+            found[shown_at[note.run_id]].append(note)
+    return found
+
+
+def held_by_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
+    """Return what waits of a review, for the notice; None where nothing does, or it is somebody else's."""
+    return _readers.of_review(owner_id, review_id) if _readers.of_review else None

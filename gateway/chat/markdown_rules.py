@@ -1,0 +1,150 @@
+"""What answers contain beyond CommonMark, as rules of markdown-it-py: formulas, footnotes and task lists.
+
+Each rule looks ahead for a bounded number of characters. A formula between dollars is read only where it cannot be
+money or a variable of a shell. With `live` in the environment the text is still being written: a formula at its end
+that is not closed yet is left out, and `[^1]` may get its definition later."""
+
+import re
+
+from markdown_it import MarkdownIt
+from markdown_it.ruler import RuleOptionsType
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+
+LOOK_AHEAD = 2_000
+"""Characters in which the end of a formula is looked for."""
+_LINES = 60
+_CLOSING = {"\\(": "\\)", "\\[": "\\]", "$$": "$$"}
+_DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^\\$\n]){1,200}?)(?<!\s)\$(?![\w$])")
+_SIGN = re.compile(r"[\\^_={}<>]")
+_WORD = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{3,}")
+_LABEL = re.compile(r"\[\^([A-Za-z0-9_.-]{1,32})\]")
+_TASK = re.compile(r"\[([ xX])\][ \t]+")
+
+
+def install(markdown: MarkdownIt) -> None:
+    """Add the rules to a parser."""
+    ends: RuleOptionsType = {"alt": ["paragraph", "reference", "blockquote", "list"]}
+    markdown.block.ruler.before("fence", "formula_block", _formula_block, ends)
+    markdown.block.ruler.before("reference", "footnote", _footnote, ends)
+    markdown.inline.ruler.before("escape", "formula", _formula)
+    markdown.inline.ruler.before("link", "footnote_reference", _footnote_reference)
+    markdown.core.ruler.before("inline", "tasks", _tasks)
+
+
+def _formula(state: StateInline, silent: bool) -> bool:
+    opening = state.src[state.pos : state.pos + 2]
+    if opening in _CLOSING:
+        start, closing = state.pos + 2, _CLOSING[opening]
+        end = state.src.find(closing, start, min(start + LOOK_AHEAD + 2, state.posMax))
+        content, markup = state.src[start:end].strip(), opening
+        if end < 0 or not _is_formula(content):
+            return False
+        end += 2
+    else:
+        before = state.src[state.pos - 1] if state.pos else " "
+        match = _DOLLARS.match(state.src, state.pos, state.posMax) if opening[:1] == "$" else None
+        if match is None or before.isalnum() or before in "_$" or not _is_surely_formula(match[1]):
+            return False
+        content, markup, end = match[1], "$", match.end()
+    if not silent:
+        token = state.push("formula", "math", 0)
+        token.content, token.markup = content, markup
+    state.pos = end
+    return True
+
+
+def _is_formula(content: str) -> bool:
+    """Return False for words in escaped brackets, as in `\\[no link\\]`."""
+    return bool(content) and (bool(re.search(r"[\\^_={}<>+*/|\d-]", content)) or not _WORD.search(content))
+
+
+def _is_surely_formula(content: str) -> bool:
+    if _SIGN.search(content):
+        return "\\" in content or len(_WORD.findall(content)) < 2
+    if not re.fullmatch(r"[A-Za-z0-9 +\-*/().,'|!:]{1,40}", content):
+        return False
+    return not re.search(r"[A-Za-z]{2,}" if " " in content else r"[A-Za-z]{3,}", content)
+
+
+def _formula_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    first = state.bMarks[start_line] + state.tShift[start_line]
+    opening = state.src[first : first + 2]
+    if opening not in ("\\[", "$$") or state.is_code_block(start_line):
+        return False
+    if start_line < state.env.get("unclosed", 0):  # an earlier line looked as far, and found no end
+        return False
+    lines, closed, size, line = [], False, 0, start_line
+    while line < min(end_line, start_line + _LINES) and size <= LOOK_AHEAD and not closed:
+        at = state.bMarks[line] + state.tShift[line]
+        text = state.src[first + 2 if line == start_line else at : state.eMarks[line]].rstrip()
+        if line > start_line and (state.isEmpty(line) or state.sCount[line] < state.blkIndent):
+            return False
+        closed = text.endswith(_CLOSING[opening])
+        if closed:
+            text = text[:-2]
+        if _CLOSING[opening] in text:  # it is closed within a line: that is a formula of the paragraph
+            return False
+        lines.append(text)
+        size += len(text) + 1
+        line += 1
+    content = "\n".join(lines).strip()
+    pending = not closed and line == state.lineMax and "live" in state.env
+    if not (pending or (closed and content and size <= LOOK_AHEAD)):
+        if not closed:
+            state.env["unclosed"] = line
+        return False
+    if not silent:
+        token = state.push("formula_pending" if pending else "formula_block", "math", 0)
+        token.content, token.markup, token.map = content, opening, [start_line, line]
+        state.line = line
+    return True
+
+
+def _footnote(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:
+    first = state.bMarks[start_line] + state.tShift[start_line]
+    match = _LABEL.match(state.src, first, state.eMarks[start_line])
+    if match is None or state.is_code_block(start_line) or state.src[match.end() : match.end() + 1] != ":":
+        return False
+    if silent:
+        return True
+    line = start_line + 1
+    while line < end_line and not state.isEmpty(line) and state.sCount[line] >= state.blkIndent:
+        if state.src.startswith("[^", state.bMarks[line] + state.tShift[line]):
+            break
+        line += 1
+    state.env.setdefault("footnotes", set()).add(match[1])
+    opened = state.push("footnote_open", "p", 1)
+    opened.info, opened.map = match[1], [start_line, line]
+    inline = state.push("inline", "", 0)
+    rest = state.getLines(start_line + 1, line, state.blkIndent, False)
+    inline.content = f"{state.src[match.end() + 1 : state.eMarks[start_line]].strip()}\n{rest}".strip()
+    inline.map, inline.children = [start_line, line], []
+    state.push("footnote_close", "p", -1).info = match[1]
+    state.line = line
+    return True
+
+
+def _footnote_reference(state: StateInline, silent: bool) -> bool:
+    match = _LABEL.match(state.src, state.pos, state.posMax)
+    if match is None:
+        return False
+    defined = match[1] in state.env.get("footnotes", ())
+    if not defined and not ("live" in state.env and match[1].isdigit()):
+        return False
+    if not silent:
+        token = state.push("footnote_reference", "sup", 0)
+        token.content, token.hidden = match[1], not defined
+    state.pos = match.end()
+    return True
+
+
+def _tasks(state: StateCore) -> None:
+    for item, paragraph, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        if (item.type, paragraph.type, inline.type) != ("list_item_open", "paragraph_open", "inline"):
+            continue
+        if match := _TASK.match(inline.content):
+            item.meta["task"] = True
+            paragraph.meta["done"] = match[1] != " "
+            inline.content = inline.content[match.end() :]

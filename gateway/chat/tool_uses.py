@@ -1,0 +1,65 @@
+"""Calls of tools as people read them: the name, the arguments and what came back, from the messages that were stored.
+For the transcript, and for a turn's page in the admin."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Pairs = Sequence[tuple[str, str]]
+_CUT = "… (cut here)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call: its arguments as names and values, or as `text` where they are not; and what came back."""
+
+    name: str
+    arguments: Pairs
+    arguments_text: str
+    result: Pairs
+    result_text: str
+    answered: bool
+
+
+def tool_use(call: Mapping[str, Any], results: Mapping[str, str], *, longest: int, words: bool = True) -> ToolUse:
+    """Return a stored call with its result, each with at most `longest` characters; without `words` its name alone.
+    `results` are texts by the ids of calls."""
+    called = call.get("function") or call.get("custom") or {}
+    given = str(called.get("arguments", called.get("input", "")))
+    key = str(call.get("id", ""))
+    shown, came = (given, results.get(key, "")) if words else ("", "")
+    arguments, back = _pairs(shown, longest), _pairs(came, longest)
+    return ToolUse(
+        name=str(called.get("name", "tool")),
+        arguments=arguments,
+        arguments_text="" if arguments else _short(shown, longest),
+        result=back,
+        result_text="" if back else _short(came, longest),
+        answered=key in results,
+    )
+
+
+def _pairs(text: str, longest: int) -> list[tuple[str, str]]:
+    """Return a JSON object as names and values; nothing for any other text, or a very long one."""
+    if not text.startswith("{") or len(text) > longest:
+        return []
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return [(str(name).replace("_", " "), _value(value)) for name, value in found.items() if value not in (None, "")]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list) and all(isinstance(item, str | int | float) for item in value):
+        return ", ".join(map(str, value)) or "none"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[:longest] + _CUT

@@ -1,0 +1,72 @@
+"""A turn that waits for the answer of a run which the same request opened before, in this process or another. The APIs
+treat it like a turn that is executed for them."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+
+from gateway.errors import RunStopped, UpstreamUnreachable
+from gateway.models import Run
+from gateway.runs.context import TurnContext
+from gateway.runs.joined import SAID, Ended, ended
+from gateway.turn_events import Delta, Done, Event, TurnOptions
+from gateway.turns import Turn
+from memories.database import in_read_thread
+
+_POLL_SECONDS = 0.25
+
+
+class JoinedTurn:
+    """What a run says at its end, for one more request. `events` is iterated once; leaving it early stops nothing."""
+
+    def __init__(self, context: TurnContext, options: TurnOptions) -> None:
+        self.context = context
+        self.options = options
+
+    async def events(self) -> AsyncGenerator[Event]:
+        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable and NotFound for a run that
+        ended otherwise."""
+        try:
+            found = await self._end()
+        finally:
+            self.context.allowance.leave()
+        if found.state not in SAID:
+            raise self._failure(found)
+        pieces = [{"index": number, **call} for number, call in enumerate(found.client_calls)]
+        yield Delta(found.output.text, {}, {}, pieces)
+        yield self._done(found)
+
+    async def _end(self) -> Ended:
+        while True:
+            found = await in_read_thread(ended, self.context.owner_id, self.context.run_id)
+            if found is not None:
+                return found
+            await asyncio.sleep(_POLL_SECONDS)
+
+    def _done(self, found: Ended) -> Done:
+        waits = found.state == Run.State.AWAITING_CLIENT_TOOLS
+        whole = {"choices": [{"index": 0, "message": {"role": "assistant"}}]}
+        return Done(
+            state=found.state,
+            output=found.output,
+            new_text=found.output.text,
+            changes=found.changes,
+            turns_since_review=found.turns_since_review,
+            client_calls=found.client_calls,
+            choice={} if self.options.stream else whole,
+            around={},
+            finish_reason="tool_calls" if waits else str(found.output.trace.get("finish_reason") or "stop"),
+        )
+
+    def _failure(self, found: Ended) -> Exception:
+        run_id = str(self.context.run_id)
+        if found.state == Run.State.STOPPED:
+            return RunStopped("The same request was being answered before, and was stopped.", run_id=run_id)
+        return UpstreamUnreachable(str(found.error.get("message") or "The model server gave no answer."), run_id=run_id)
+
+
+AnyTurn = Turn | JoinedTurn
+
+
+def turn_of(context: TurnContext, options: TurnOptions) -> AnyTurn:
+    """Return the turn that an opened context stands for."""
+    return JoinedTurn(context, options) if context.joined else Turn(context, options)

@@ -1,0 +1,106 @@
+"""What a key may still spend, looked at before a model is asked: tokens and money of the UTC day, and answers at once.
+
+What was spent is counted when an answer is over, so an answer that is under way counts as a hundredth of each limit of
+the day. The last hundredth is for one answer alone. So a limit is passed by what the answers take that were under way
+when it was reached, at most a hundred, and fewer the nearer it was."""
+
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from gateway.limits import under_way
+from gateway.limits.rate_headers import TOKENS, Window, note_window
+from gateway.limits.spending import seconds_to_midnight, spent_today
+from memories.caller import Caller, KeyCeilings
+from memories.database import in_read_thread
+from memories.errors import RateLimited
+
+SHARE = 100
+"""An answer that is under way counts as this part of a day's limit."""
+_SOON = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """That a key may ask models for one answer. `leave` when it is over."""
+
+    key_id: UUID | None = None
+    place: UUID | None = None  # among the answers under way; None for a key without limits
+
+    def leave(self) -> None:
+        """The answer is over, and counted. Twice does no harm."""
+        if self.key_id is not None and self.place is not None:
+            under_way.leave(self.key_id, self.place)
+
+
+NO_ALLOWANCE = Allowance()
+
+
+@asynccontextmanager
+async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
+    """What the caller's key may still spend: for one answer, which gives its place back when it is over. A block that
+    raises gives it back itself. One query for a key that is limited by the day, else none.
+
+    Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit` and
+    `retry_after` (seconds)."""
+    allowance = await _allowance(caller)
+    try:
+        yield allowance
+    except BaseException:
+        allowance.leave()
+        raise
+
+
+async def note_tokens(caller: Caller) -> None:
+    """Note for the headers of an answer what is left of the day's tokens. A query for a key with such a limit."""
+    if caller.key_id is not None and caller.ceilings.tokens_per_day:
+        tokens, _ = await in_read_thread(spent_today, caller.key_id)
+        _note(caller.ceilings.tokens_per_day, tokens)
+
+
+async def _allowance(caller: Caller) -> Allowance:
+    key_id, ceilings = caller.key_id, caller.ceilings
+    if key_id is None or not ceilings:
+        return Allowance(key_id)
+    place, others = await under_way.enter(key_id)
+    try:
+        if 0 < ceilings.streams_at_once <= others:
+            most = ceilings.streams_at_once
+            raise RateLimited(
+                f"This key may have {most} answers at once. Try again when one is over.",
+                reason="streams_at_once",
+                limit=most,
+                retry_after=_SOON,
+            )
+        if ceilings.daily:
+            _require(ceilings, others, *await in_read_thread(spent_today, key_id))
+    except BaseException:
+        under_way.leave(key_id, place)
+        raise
+    return Allowance(key_id, place)
+
+
+def _require(ceilings: KeyCeilings, others: int, tokens: int, money: float) -> None:
+    """Raises RateLimited where the day's limits leave nothing for one more answer."""
+    if ceilings.tokens_per_day:
+        _note(ceilings.tokens_per_day, tokens + others * math.ceil(ceilings.tokens_per_day / SHARE))
+    for reason, unit, limit, spent in (
+        ("tokens_per_day", " tokens", ceilings.tokens_per_day, tokens),
+        ("money_per_day", " of money", ceilings.money_per_day, money),
+    ):
+        if not limit or spent + others * limit / SHARE < limit:
+            continue
+        over = spent >= limit
+        when = "A new day begins at midnight UTC." if over else "The rest is left to answers under way: try again soon."
+        raise RateLimited(
+            f"This key may spend {limit:.15g}{unit} a day. {when}",
+            reason=reason,
+            limit=limit,
+            retry_after=seconds_to_midnight() if over else _SOON,
+        )
+
+
+def _note(limit: int, spent: int) -> None:
+    note_window(TOKENS, Window(limit, max(0, limit - spent), seconds_to_midnight()))

@@ -1,0 +1,86 @@
+"""What tokens cost, by the prices that are set. A model without a price costs nothing here and is named."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db.models import FloatField, Sum
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast
+
+from gateway.agents.settings import Price
+
+_MILLION = 1_000_000
+_NAMED = 5
+_DETAILS = (("prompt_tokens_details", "cached_tokens"), ("completion_tokens_details", "reasoning_tokens"))
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Tokens of one model: all of them, and those it wrote itself."""
+
+    total: int
+    written: int
+
+    @classmethod
+    def of(cls, total: float | None, written: float | None) -> "Tokens":
+        """From the columns of `token_sums`."""
+        return cls(int(total or 0), int(written or 0))
+
+
+@dataclass(slots=True)
+class Money:
+    """Prices by model, and the models with tokens that had none."""
+
+    prices: Mapping[str, Price]
+    _without: set[str] = field(default_factory=set)
+
+    @property
+    def known(self) -> bool:
+        """Whether any model has a price; else no money is shown."""
+        return bool(self.prices)
+
+    @property
+    def unpriced(self) -> tuple[str, ...]:
+        """Names of models that were used and have no price, some of them."""
+        return tuple(sorted(self._without)[:_NAMED])
+
+    def cost(self, model: str, tokens: Tokens) -> float:
+        """In the currency of the prices; 0 without a price."""
+        price = self.prices.get(model)
+        if price is None:
+            if tokens.total and model:
+                self._without.add(model)
+            return 0.0
+        return (max(0, tokens.total - tokens.written) * price.input + tokens.written * price.output) / _MILLION
+
+
+def token_sums() -> dict[str, Sum]:
+    """For `annotate` on rows with a `usage`: `tokens` and, of these, `written`."""
+    return {
+        "tokens": Sum(Cast(KT("usage__total_tokens"), FloatField())),
+        "written": Sum(Cast(KT("usage__completion_tokens"), FloatField())),
+    }
+
+
+def usage_words(usage: Any) -> str:
+    """Return a stored usage in words: `1,480 tokens: 1,200 read, 280 written`."""
+    usage = usage if isinstance(usage, Mapping) else {}
+    total, read, written = (usage.get(f"{name}_tokens") for name in ("total", "prompt", "completion"))
+    if not total:
+        return "None reported"
+    cached, thought = (_detail(usage, *names) for names in _DETAILS)
+    parts = [f"{read:,} read" + (f" ({cached:,} from a cache)" if cached else "")] if read else []
+    parts += [f"{written:,} written" + (f" ({thought:,} of them thinking)" if thought else "")] if written else []
+    return f"{total:,} tokens" + (f": {', '.join(parts)}" if parts else "")
+
+
+def _detail(usage: Mapping[str, Any], group: str, name: str) -> int:
+    details = usage.get(group)
+    value = details.get(name) if isinstance(details, Mapping) else None
+    return value if isinstance(value, int) else 0
+
+
+def dollars(amount: float) -> str:
+    """As money is shown."""
+    return "under $0.01" if 0 < amount < 0.01 else f"${amount:,.2f}"

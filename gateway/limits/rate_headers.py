@@ -1,0 +1,55 @@
+"""What an answer says of the limits of its key: OpenAI's headers, and Anthropic's on its API. A key without a limit
+gets none. The windows are noted while a request is handled, and written by the outermost middleware."""
+
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gateway.api.anthropic_errors import is_anthropic
+
+REQUESTS, TOKENS = "requests", "tokens"
+_PARTS = ("limit", "remaining", "reset")
+OPENAI_HEADERS = tuple(f"x-ratelimit-{part}-{kind}" for kind in (REQUESTS, TOKENS) for part in _PARTS)
+ANTHROPIC_HEADERS = tuple(f"anthropic-ratelimit-{kind}-{part}" for kind in (REQUESTS, TOKENS) for part in _PARTS)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A limit, what is left of it, and in how many seconds more will be."""
+
+    limit: int
+    remaining: int
+    reset_seconds: int
+
+
+windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
+
+
+def note_window(kind: str, window: Window | None) -> None:
+    """Note a window of REQUESTS or TOKENS for the answer to the present request; None: there is no limit."""
+    noted = windows.get(None)
+    if noted is not None and window is not None:
+        noted[kind] = window
+
+
+def rate_headers(path: str) -> Iterator[tuple[str, str]]:
+    """Yield the headers of the answer to the present request, in the form of the API at this path."""
+    for kind, window in windows.get({}).items():
+        if is_anthropic(path):
+            prefix = f"anthropic-ratelimit-{kind}-"
+            reset = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=window.reset_seconds)
+            yield f"{prefix}limit", str(window.limit)
+            yield f"{prefix}remaining", str(window.remaining)
+            yield f"{prefix}reset", reset.isoformat().replace("+00:00", "Z")
+        else:
+            yield f"x-ratelimit-limit-{kind}", str(window.limit)
+            yield f"x-ratelimit-remaining-{kind}", str(window.remaining)
+            yield f"x-ratelimit-reset-{kind}", duration(window.reset_seconds)
+
+
+def duration(seconds: int) -> str:
+    """Return seconds as OpenAI writes them: `6m0s`, `1s`, `3h0m5s`."""
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes}m{rest}s" if hours else f"{minutes}m{rest}s" if minutes else f"{rest}s"

@@ -1,0 +1,83 @@
+"""Request rates of keys, and of addresses that have none: a sliding window of a minute, counted in this process, or in
+Redis for all of them."""
+
+import asyncio
+import logging
+import math
+import time
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from limits import RateLimitItemPerMinute
+from limits.aio.storage import MemoryStorage, RedisStorage, Storage
+from limits.aio.strategies import SlidingWindowCounterRateLimiter
+from limits.errors import StorageError
+
+from gateway.limits.rate_headers import REQUESTS, Window, note_window
+from memories.errors import RateLimited
+
+logger = logging.getLogger("daybook.rates")
+_ANSWER_SECONDS = 1.0
+# After a failure nothing is counted for so long: only one request in this time waits for a Redis that does not answer.
+_REST_SECONDS = 5.0
+_rest_until = 0.0
+# Storages belong to the loop they were made in.
+_limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRateLimiter]" = WeakKeyDictionary()
+
+
+async def count_request(key: str, per_minute: int) -> None:
+    """Count one request of a key, and note what is left for the headers of its answer; 0 = no limit. Raises RateLimited
+    with `limit` and `retry_after` (seconds). While Redis does not answer, nothing is counted and no request is
+    refused."""
+    window, taken = await _hit(key, per_minute)
+    if window is None:
+        return
+    note_window(REQUESTS, window)
+    if not taken:
+        raise _limited("This key may make", window)
+
+
+async def count_for_address(what: str, address: str, per_minute: int) -> None:
+    """Count one request for `what` from a network address, as count_request does. Raises RateLimited."""
+    window, taken = await _hit(f"{what}:{address}", per_minute)
+    if window is not None and not taken:
+        raise _limited("One address may make", window)
+
+
+def _limited(who: str, window: Window) -> RateLimited:
+    wait = window.reset_seconds
+    return RateLimited(
+        f"{who} {window.limit} requests a minute. Try again in {wait} s.", limit=window.limit, retry_after=wait
+    )
+
+
+async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
+    """Return the window after one more request, and whether the request is within it; no window if nothing is
+    counted."""
+    global _rest_until
+    if not per_minute or time.monotonic() < _rest_until:
+        return None, True
+    limit = RateLimitItemPerMinute(per_minute)
+    limiter = _limiter()
+    try:
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            taken = await limiter.hit(limit, name)
+            reset_time, remaining = await limiter.get_window_stats(limit, name)
+    except (StorageError, TimeoutError) as error:
+        _rest_until = time.monotonic() + _REST_SECONDS
+        logger.warning("Request rates are not counted for %s s: Redis does not answer. %s", _REST_SECONDS, error)
+        return None, True
+    wait = max(1, math.ceil(reset_time - time.time()))
+    return Window(per_minute, remaining if taken else 0, wait), taken
+
+
+def _limiter() -> SlidingWindowCounterRateLimiter:
+    loop = asyncio.get_running_loop()
+    found = _limiters.get(loop)
+    if found is None:
+        storage: Storage = MemoryStorage()
+        if settings.REDIS_URL:
+            address = f"async+{settings.REDIS_URL}"
+            storage = RedisStorage(address, wrap_exceptions=True, implementation="redispy", key_prefix="daybook:rate")
+        found = _limiters[loop] = SlidingWindowCounterRateLimiter(storage)
+    return found

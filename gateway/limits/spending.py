@@ -1,0 +1,146 @@
+"""What answers take of models: gathered while a turn or a plain request runs, and stored as totals of the day, in one
+statement."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import connection
+from django.db.models import F, Sum
+from django.utils import timezone
+
+from gateway.agents.settings import Price
+from gateway.models import UsageDay
+from gateway.tokens import estimate
+from memories.models import Owner
+from memories.tokens import text_tokens
+
+_MILLION = 1_000_000
+_MODEL_CHARS = 200
+_SUMMED = ("turns", "requests", "unpriced_requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
+_PLACE = ("owner_id", "day", "key_id", "agent", "model")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelUse:
+    """One request to a model. `asked` is the model's name in the request and `model` in the answer, which may be
+    longer. Where `usage` is empty, because the server gave none or the answer was cut off, the tokens are estimated
+    from `given` and `said`."""
+
+    asked: str
+    model: str = ""
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    given: Sequence[dict[str, Any]] = ()
+    said: str = ""
+
+    def tokens(self) -> tuple[int, int, int]:
+        """Tokens of the input, of the output, and those of the input that a cache knew."""
+        if not self.usage:
+            return estimate(self.given), text_tokens(self.said), 0
+        given, said = _figure(self.usage, "prompt_tokens"), _figure(self.usage, "completion_tokens")
+        given = given or max(0, _figure(self.usage, "total_tokens") - said)
+        details = self.usage.get("prompt_tokens_details")
+        cached = _figure(details, "cached_tokens") if isinstance(details, Mapping) else 0
+        return given, said, min(given, cached)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spender:
+    """On whose account an answer goes: the owner, the key that asked (None: a login), the agent ("" for none), and the
+    prices that hold."""
+
+    owner_id: UUID
+    key_id: UUID | None
+    agent: str
+    prices: Mapping[str, Price]
+
+
+@dataclass(slots=True)
+class _Total:
+    requests: int = 0
+    unpriced_requests: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cost: float = 0.0
+    turns: int = 0
+
+    def add(self, use: ModelUse, prices: Mapping[str, Price]) -> None:
+        given, said, cached = use.tokens()
+        price = prices.get(use.model) or prices.get(use.asked)
+        self.requests += 1
+        self.input_tokens += given
+        self.output_tokens += said
+        self.cached_tokens += cached
+        if price is None:
+            self.unpriced_requests += 1
+        else:
+            self.cost += (given * price.input + said * price.output) / _MILLION
+
+
+def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0) -> None:
+    """Add requests to models, and `turns` to the model of the last of them, to the totals of today (UTC). One
+    statement; none where nothing was asked. Nothing is stored for an owner who is gone.
+
+    Call it last in a transaction: the rows are shared by all answers of a key."""
+    totals: dict[str, _Total] = {}
+    for use in uses:
+        totals.setdefault((use.model or use.asked)[:_MODEL_CHARS], _Total()).add(use, spender.prices)
+    if not totals:
+        return
+    totals[(uses[-1].model or uses[-1].asked)[:_MODEL_CHARS]].turns += turns
+    place = [
+        *(
+            UsageDay._meta.get_field(name).get_db_prep_value(value, connection)  # type: ignore[union-attr]
+            for name, value in (
+                ("owner", spender.owner_id),
+                ("day", today()),
+                ("key_id", spender.key_id or UsageDay.NO_KEY),
+            )
+        ),
+        spender.agent,
+    ]
+    # Sorted, so that two transactions take the rows in one order.
+    rows = [[*place, model, *(getattr(total, name) for name in _SUMMED)] for model, total in sorted(totals.items())]
+    with connection.cursor() as cursor:
+        cursor.execute(_statement(len(rows)), [value for row in rows for value in row])
+
+
+def _statement(rows: int) -> str:
+    table, owners = UsageDay._meta.db_table, Owner._meta.db_table
+    columns = ", ".join((*_PLACE, *_SUMMED))
+    row = f"({', '.join(['%s'] * len((*_PLACE, *_SUMMED)))})"
+    added = ", ".join(f"{name} = {table}.{name} + excluded.{name}" for name in _SUMMED)
+    return (
+        f"WITH used({columns}) AS (VALUES {', '.join([row] * rows)}) "  # noqa: S608 - names are ours
+        f"INSERT INTO {table} ({columns}) SELECT {columns} FROM used"
+        f" WHERE EXISTS (SELECT 1 FROM {owners} WHERE {owners}.id = used.owner_id)"
+        f" ON CONFLICT (key_id, day, owner_id, agent, model) DO UPDATE SET {added}"
+    )
+
+
+def today() -> date:
+    """Return the present day. Days of usage and of limits are those of UTC."""
+    return timezone.now().astimezone(UTC).date()
+
+
+def seconds_to_midnight() -> int:
+    """Return how long the present UTC day still lasts, at least a second."""
+    now = timezone.now().astimezone(UTC)
+    passed = now - datetime(now.year, now.month, now.day, tzinfo=UTC)
+    return max(1, 86_400 - int(passed.total_seconds()))
+
+
+def spent_today(key_id: UUID) -> tuple[int, float]:
+    """Return the tokens and the money that a key has spent today, its end users included. One query."""
+    found = UsageDay.objects.filter(key_id=key_id, day=today()).aggregate(
+        tokens=Sum(F("input_tokens") + F("output_tokens")), cost=Sum("cost")
+    )
+    return int(found["tokens"] or 0), float(found["cost"] or 0.0)
+
+
+def _figure(usage: Mapping[str, Any], name: str) -> int:
+    value = usage.get(name)
+    return max(value, 0) if isinstance(value, int) else 0

@@ -1,0 +1,87 @@
+"""The answers that are under way for a limited key, counted in this process, or in Redis for all of them. A place ends
+with its answer; one that a process left behind ends when no answer could take so long."""
+
+import asyncio
+import logging
+import time
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+from django.conf import settings
+from redis.asyncio import Redis as AsyncRedis
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from memories.background import redis_calls
+from memories.ids import uuid7
+from memories.redis_clients import ANSWER_SECONDS, brief_client
+
+logger = logging.getLogger("daybook.rates")
+_SPARE_SECONDS = 60.0  # beyond the longest time of a run
+# After a failure only this process is counted for so long.
+_REST_SECONDS = 5.0
+_rest_until = 0.0
+_places: dict[UUID, dict[UUID, float]] = {}
+# Connections belong to the loop they were made in.
+_clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis]" = WeakKeyDictionary()
+
+
+async def enter(key_id: UUID) -> tuple[UUID, int]:
+    """Take a place for an answer; returns it, and how many others of this key are under way. Every place that is taken
+    is counted at once, so of two that come together one sees the other. While Redis does not answer, only this process
+    is counted."""
+    global _rest_until
+    place, now = uuid7(), time.monotonic()
+    mine = _places.setdefault(key_id, {})
+    for left in [other for other, until in mine.items() if until <= now]:
+        del mine[left]
+    others = len(mine)
+    mine[place] = now + _longest()
+    if not settings.REDIS_URL or now < _rest_until:
+        return place, others
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return place, max(others, await _enter_in_redis(_name(key_id), str(place)))
+    except (RedisError, OSError, TimeoutError) as error:
+        _rest_until = time.monotonic() + _REST_SECONDS
+        logger.warning("Answers under way are counted in this process only: Redis does not answer. %s", error)
+        return place, others
+    except BaseException:
+        leave(key_id, place)
+        raise
+
+
+def leave(key_id: UUID, place: UUID) -> None:
+    """Give a place back. Returns at once; twice does no harm."""
+    mine = _places.get(key_id, {})
+    if mine.pop(place, None) is None:
+        return
+    if not mine:
+        _places.pop(key_id, None)
+    if settings.REDIS_URL:
+        redis_calls.submit(("answer under way", place), lambda: brief_client().zrem(_name(key_id), str(place)))
+
+
+async def _enter_in_redis(name: str, place: str) -> int:
+    loop = asyncio.get_running_loop()
+    client = _clients.get(loop)
+    if client is None:
+        client = _clients[loop] = AsyncRedis.from_url(
+            settings.REDIS_URL, socket_timeout=ANSWER_SECONDS, retry=AsyncRetry(NoBackoff(), 0)
+        )
+    now = time.time()
+    async with client.pipeline(transaction=True) as together:
+        together.zremrangebyscore(name, 0, now)
+        together.zadd(name, {place: now + _longest()})
+        together.expire(name, int(_longest()) + 1)
+        together.zcard(name)
+        return int((await together.execute())[-1]) - 1
+
+
+def _longest() -> float:
+    return float(settings.RUN_SECONDS) + _SPARE_SECONDS
+
+
+def _name(key_id: UUID) -> str:
+    return f"daybook:under-way:{key_id}"

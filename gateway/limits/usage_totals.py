@@ -1,0 +1,41 @@
+"""Totals of what models took, out of the rows of days (UTC): for GET /api/usage, and for the page of the admin."""
+
+from datetime import date, timedelta
+from typing import Any
+
+from django.db.models import QuerySet, Sum
+
+from gateway.limits.spending import today
+from gateway.models import UsageDay
+
+FIGURES = ("turns", "requests", "input_tokens", "output_tokens", "cached_tokens", "unpriced_requests", "cost")
+COLUMNS = {"day": "day", "person": "owner_id", "key": "key_id", "agent": "agent", "model": "model"}
+"""What totals are made by, and the column that holds it."""
+USUAL_DAYS = 30
+
+
+def first_day(last: date) -> date:
+    """Return the first of the days that are looked at where only the last one is given."""
+    return last - timedelta(days=min(USUAL_DAYS - 1, last.toordinal() - 1))
+
+
+def last_day() -> date:
+    """Return the last of the days that are looked at where none is given."""
+    return today()
+
+
+def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
+    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES; one
+    more than `most`, if there are so many. Days come newest first and anything else with most tokens first, unless
+    `order` says otherwise. One query."""
+    column = COLUMNS[by]
+    sums = {f"all_{name}": Sum(name) for name in FIGURES}
+    groups = rows.order_by().values(column).annotate(**sums)
+    usual = ("-day",) if by == "day" else ("-all_input_tokens", "-all_output_tokens", column)
+    found = groups.order_by(*order, *usual)[: most + 1]
+    return [{column: group[column], **{name: group[f"all_{name}"] for name in FIGURES}} for group in found]
+
+
+def is_priced(group: dict[str, Any]) -> bool:
+    """Return True if any request of a total had a price."""
+    return bool(group["requests"] > group["unpriced_requests"])

@@ -1,0 +1,28 @@
+"""The models of the gateway: agents, keys, sessions, runs and messages, and the people who sign in."""
+
+from gateway.models.agents import Agent, Configuration, LearnedChange
+from gateway.models.keys import ApiKey, ConnectedApp, UsageDay
+from gateway.models.people import Identity, Invitation, Login
+from gateway.models.processes import Alert, Worker
+from gateway.models.runs import Compaction, Message, Run
+from gateway.models.sessions import Session
+from gateway.models.webhooks import Webhook
+
+__all__ = [
+    "Agent",
+    "Alert",
+    "ApiKey",
+    "Compaction",
+    "Configuration",
+    "ConnectedApp",
+    "Identity",
+    "Invitation",
+    "LearnedChange",
+    "Login",
+    "Message",
+    "Run",
+    "Session",
+    "UsageDay",
+    "Webhook",
+    "Worker",
+]

@@ -1,0 +1,56 @@
+"""Agents, the other sections of the agents file, and what refusals of model servers taught."""
+
+from django.db import models
+from django.utils import timezone
+
+from memories.ids import uuid7
+
+
+class Agent(models.Model):
+    """A named configuration. `settings` holds what gateway.agents.AgentSettings describes and checks."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    name = models.SlugField(max_length=64, unique=True)
+    book = models.CharField(max_length=64, default="main", help_text="Agents that name the same book share memories.")
+    settings = models.JSONField(default=dict)
+    version = models.PositiveIntegerField(default=1)
+    created_at = models.DateTimeField(default=timezone.now)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Configuration(models.Model):
+    """The other sections of the agents file (memories, model_roles, prices, upstreams), one row each."""
+
+    section = models.CharField(max_length=32, primary_key=True)
+    value = models.JSONField(default=dict)
+    updated_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return self.section
+
+
+class LearnedChange(models.Model):
+    """What a refusal of a model server taught: a change of requests to one model that made the server take them."""
+
+    upstream = models.CharField(max_length=64)
+    model = models.CharField(max_length=300)
+    kind = models.CharField(max_length=6, help_text="As in gateway.upstream.changes, like the next three.")
+    parameter = models.CharField(max_length=200)
+    value = models.CharField(max_length=100, default="null", help_text="As JSON.")
+    condition = models.CharField(max_length=5, blank=True)
+    words = models.CharField(max_length=400, help_text="What the server said.")
+    learned_at = models.DateTimeField(default=timezone.now)
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["upstream", "model", "kind", "parameter", "value", "condition"], name="learned_change_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream}, {self.model}: {self.kind} {self.parameter}"

@@ -1,0 +1,124 @@
+"""API keys, connected apps, and what models did for each key on each day."""
+
+from uuid import UUID
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.ids import uuid7
+from memories.models import Owner
+
+
+class ApiKey(models.Model):
+    """A key of one owner. Only the hash of its 256 random bits is kept.
+
+    A row with a `client` is a connected app: nobody has its plain text, and the client comes with access tokens
+    (gateway.oauth). Everything else holds for it as for a key."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80)
+    prefix = models.CharField(max_length=12, help_text="The first characters, to tell keys apart.")
+    sha256 = models.CharField(max_length=64, unique=True, editable=False)
+    read_only = models.BooleanField(default=False, help_text="May read, but not write or chat.")
+    trusted = models.BooleanField(default=False, help_text="May name end users with X-Daybook-User.")
+    agents = models.JSONField(default=list, blank=True, help_text="Names of the agents it may use; empty: all.")
+    requests_per_minute = models.PositiveIntegerField(default=0, help_text="0 = no limit.")
+    tokens_per_day = models.PositiveBigIntegerField(default=0, blank=True, help_text="Of a UTC day; 0 = no limit.")
+    money_per_day = models.FloatField(
+        default=0, blank=True, help_text="In the currency of the prices, a UTC day; 0 = no limit."
+    )
+    streams_at_once = models.PositiveIntegerField(
+        default=0, blank=True, help_text="Answers under way at once; 0 = no limit."
+    )
+    end_user_seen = models.CharField(max_length=64, blank=True, editable=False, help_text="Hash of an end user's id.")
+    end_users_mixed_at = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="When an untrusted key was first seen with two end users."
+    )
+    client = models.ForeignKey(
+        "oauth2_provider.Application",
+        null=True,
+        blank=True,
+        editable=False,
+        on_delete=models.CASCADE,
+        related_name="connections",
+        help_text="The app that is connected; empty for a key that a person or program holds.",
+    )
+    book = models.CharField(
+        max_length=64, blank=True, help_text="The one book that a connected app may use; empty: as the agents say."
+    )
+    expires_at = models.DateTimeField(null=True, blank=True, help_text="From then on it is refused; empty: never.")
+    previous_sha256 = models.CharField(max_length=64, blank=True, editable=False, db_index=True)
+    previous_until = models.DateTimeField(
+        null=True, blank=True, editable=False, help_text="How long what the key was before its rotation is taken."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name = "API key"
+        verbose_name_plural = "API keys"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["owner", "client"],
+                condition=Q(revoked_at=None, client__isnull=False),
+                name="api_key_one_connection",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix}…)"
+
+
+class ConnectedApps(models.Manager["ConnectedApp"]):
+    """Finds the rows with a client only."""
+
+    def get_queryset(self) -> "models.QuerySet[ConnectedApp]":
+        return super().get_queryset().filter(client__isnull=False)
+
+
+class ConnectedApp(ApiKey):
+    """The rows of ApiKey that are connected apps, for the administration."""
+
+    objects = ConnectedApps()  # type: ignore[misc]  # that of ApiKey finds all rows
+
+    class Meta:
+        proxy = True
+        verbose_name = "connected app"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class UsageDay(models.Model):
+    """What models did for an owner on one day (UTC), by key, agent and model. Kept when the runs are gone: numbers
+    only."""
+
+    NO_KEY = UUID(int=0)
+
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="usage_days")
+    day = models.DateField()
+    key_id = models.UUIDField(default=NO_KEY, help_text="The key that asked; all zeros: a login.")
+    agent = models.CharField(max_length=64, blank=True, help_text="Empty: a model was named without an agent.")
+    model = models.CharField(max_length=200, blank=True)
+    turns = models.PositiveBigIntegerField(default=0, help_text="User turns that were answered.")
+    requests = models.PositiveBigIntegerField(default=0, help_text="Model steps.")
+    unpriced_requests = models.PositiveBigIntegerField(default=0, help_text="Those whose model had no price.")
+    input_tokens = models.PositiveBigIntegerField(default=0)
+    output_tokens = models.PositiveBigIntegerField(default=0)
+    cached_tokens = models.PositiveBigIntegerField(default=0, help_text="Those of the input that a cache knew.")
+    cost = models.FloatField(default=0, help_text="In the currency of the prices, by the prices of that moment.")
+
+    class Meta:
+        verbose_name = "usage of a day"
+        verbose_name_plural = "usage"
+        constraints = [
+            # In this order: what a key spent today is read with each of its turns.
+            models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once"),
+        ]
+        indexes = [models.Index(fields=["owner", "day"], name="usage_of_owner")]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.agent} {self.model}"

@@ -1,0 +1,30 @@
+"""What the processes of an installation tell each other."""
+
+from django.db import models
+from django.utils import timezone
+
+from memories.ids import uuid7
+
+
+class Worker(models.Model):
+    """A worker command that is alive, or was: /readyz and the admin read its heartbeat."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    host = models.CharField(max_length=255)
+    pid = models.PositiveIntegerField()
+    started_at = models.DateTimeField(default=timezone.now)
+    beat_at = models.DateTimeField(default=timezone.now)
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class Alert(models.Model):
+    """When administrators were last told of something, one row for each kind. `number` is what they were told."""
+
+    kind = models.CharField(max_length=32, primary_key=True)
+    told_at = models.DateTimeField()
+    number = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return self.kind

@@ -1,0 +1,129 @@
+"""Runs and messages. Messages are append-only; a turn is executed by a run, which is a lease with a token."""
+
+from django.db import models
+from django.db.models import Q
+from django.utils import timezone
+
+from gateway.models.sessions import Session
+from memories.ids import uuid7
+from memories.models import Owner
+
+
+class Run(models.Model):
+    """The execution of one turn. Open runs are leases: a crashed process does not block the session for ever."""
+
+    class State(models.TextChoices):
+        RUNNING = "running"
+        COMPLETED = "completed"
+        FAILED = "failed"
+        STOPPED = "stopped"
+        AWAITING_CLIENT_TOOLS = "awaiting_client_tools"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="runs")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="runs")
+    turn = models.PositiveIntegerField(help_text="Number of the turn in its session; a regeneration keeps it.")
+    state = models.CharField(max_length=24, choices=State.choices, default=State.RUNNING)
+    counted = models.BooleanField(default=True, help_text="A regeneration is no new user turn.")
+    temporary = models.BooleanField(default=False, help_text="Read nothing of memory, and leaves nothing in it.")
+    superseded = models.BooleanField(default=False, help_text="Not on the branch that is shown, or closed too late.")
+    follows = models.UUIDField(null=True, blank=True, help_text="The run before it on its branch; none: the first.")
+    lease_token = models.UUIDField(null=True, default=uuid7)
+    lease_expires_at = models.DateTimeField(null=True)
+    holder = models.UUIDField(null=True, help_text="The process that executes it.")
+    stop_requested = models.BooleanField(default=False)
+    history_hash_before = models.CharField(max_length=64, blank=True)
+    history_hash_after = models.CharField(max_length=64, blank=True)
+    user_key = models.CharField(max_length=64, blank=True, help_text="Hash of the canonical user message.")
+    idempotency_key = models.CharField(max_length=255, blank=True)
+    request_id = models.CharField(max_length=64)
+    model = models.CharField(max_length=200, blank=True)
+    text = models.TextField(blank=True, help_text="What was said so far, flushed while it is said.")
+    reasoning = models.TextField(blank=True, help_text="What the model told of its thinking, as far as it is kept.")
+    usage = models.JSONField(default=dict)
+    recalled = models.JSONField(default=list)
+    usage_counted = models.BooleanField(default=False, help_text="What it recalled was added to the usage counters.")
+    trace = models.JSONField(default=dict, help_text="What recall and the model steps did, without content.")
+    injected = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What it was given from memory, while it waits for its client."
+    )
+    responses = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What /v1/responses keeps of its requests, by part of the run."
+    )
+    error = models.JSONField(null=True, blank=True)
+    started_at = models.DateTimeField(default=timezone.now)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session"], condition=Q(state="running"), name="run_one_open_per_session"),
+        ]
+        indexes = [
+            models.Index(fields=["owner", "session", "-id"], name="run_of_session"),
+            models.Index(fields=["owner", "history_hash_before", "user_key", "-id"], name="run_by_history_before"),
+            models.Index(fields=["session", "follows"], condition=Q(superseded=True), name="run_other_versions"),
+            models.Index(fields=["lease_expires_at"], condition=Q(state="running"), name="run_open_lease"),
+            models.Index(
+                fields=["lease_expires_at"], condition=Q(state="awaiting_client_tools"), name="run_awaiting_lease"
+            ),
+            models.Index(
+                fields=["id"], condition=Q(state="completed", usage_counted=False), name="run_usage_uncounted"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"Turn {self.turn}"
+
+
+class Message(models.Model):
+    """One message of a transcript. Never changed; whether it still counts is a fact of its run."""
+
+    class Role(models.TextChoices):
+        USER = "user"
+        ASSISTANT = "assistant"
+        TOOL = "tool"
+
+    class Kind(models.TextChoices):
+        CHAT = "chat"
+        COMMAND = "command"
+        HISTORY = "history"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="messages")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="messages")
+    run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.CASCADE, related_name="messages")
+    seq = models.PositiveIntegerField()
+    role = models.CharField(max_length=9, choices=Role.choices)
+    kind = models.CharField(max_length=7, choices=Kind.choices, default=Kind.CHAT)
+    text = models.TextField(blank=True)
+    parts = models.JSONField(null=True, blank=True, help_text="Content parts, where the message is more than text.")
+    tool_calls = models.JSONField(null=True, blank=True)
+    tool_call_id = models.CharField(max_length=128, blank=True)
+    kept = models.JSONField(
+        null=True, blank=True, editable=False, help_text="What its server wants to be sent again: reasoning, ids."
+    )
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["session", "seq"], name="message_seq_once_per_session")]
+        indexes = [models.Index(fields=["owner", "session", "seq"], name="message_of_session")]
+
+    def __str__(self) -> str:
+        return f"{self.role} {self.seq}"
+
+
+class Compaction(models.Model):
+    """A summary that stands for the messages of a session up to a number; the messages stay."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="compactions")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="compactions")
+    up_to = models.PositiveIntegerField()
+    summary = models.TextField()
+    created_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        indexes = [models.Index(fields=["owner", "session", "-id"], name="compaction_of_session")]
+
+    def __str__(self) -> str:
+        return f"up to {self.up_to}"

@@ -1,0 +1,52 @@
+"""Where the parts of OAuth are, as the outside sees this server, and the challenge of answers 401 and 403.
+
+The address is that of the request, whose host DAYBOOK_ALLOWED_HOSTS has to name. If DAYBOOK_TRUSTED_ORIGINS names an
+origin of that host, this is the origin: a proxy in front may speak http to us."""
+
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponseBase
+
+from gateway.oauth.tokens import SCOPES
+
+RESOURCE_PATH = "/mcp"
+AUTHORIZE_PATH = "/oauth/authorize"
+RESOURCE_METADATA_PATH = f"/.well-known/oauth-protected-resource{RESOURCE_PATH}"
+
+
+def public_origin(request: HttpRequest) -> str:
+    """Return the origin that people and apps use for this server. Raises DisallowedHost."""
+    host = request.get_host().lower()
+    named = [origin for origin in settings.TRUSTED_ORIGINS if urlsplit(origin).netloc.lower() == host]
+    return max(named) if named else f"{request.scheme}://{host}"  # https is greater than http
+
+
+def resource_of(request: HttpRequest) -> str:
+    """Return the identifier of the one resource that tokens are for."""
+    return f"{public_origin(request)}{RESOURCE_PATH}"
+
+
+def same_resource(given: str, resource: str) -> bool:
+    """Return True if `given` names the resource, with or without a slash at its end."""
+    try:
+        parts = urlsplit(given)
+    except ValueError:  # such as http://[::1
+        return False
+    if parts.query or parts.fragment:
+        return False
+    return f"{parts.scheme.lower()}://{parts.netloc.lower()}{parts.path.removesuffix('/')}" == resource
+
+
+def challenge(request: HttpRequest, error: str = "") -> str:
+    """Return the value of WWW-Authenticate that tells a client where to sign in. Raises DisallowedHost."""
+    parts = [f'error="{error}"'] if error else []
+    parts.append(f'resource_metadata="{public_origin(request)}{RESOURCE_METADATA_PATH}"')
+    parts.append(f'scope="{" ".join(SCOPES)}"')
+    return f"Bearer {', '.join(parts)}"
+
+
+def keep_opener(response: HttpResponseBase) -> None:
+    """Let the page keep its tie to the window that opened it: apps open the consent in a window of their own, and learn
+    of its end through that tie. Frames stay forbidden."""
+    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"

@@ -1,0 +1,143 @@
+"""Connected apps: made by a consent, found by an access token, ended by the person, an administrator or the app.
+
+A connection is a row of ApiKey with a client, so its owner, book, rights, last use and revocation are those of keys.
+Its tokens are the library's rows of the same client and user. Synchronous; uses the database."""
+
+import hashlib
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q, QuerySet
+from django.utils import timezone
+from oauth2_provider.models import (
+    AccessToken,
+    Application,
+    Grant,
+    RefreshToken,
+    refresh_token_expire_timedelta,
+)
+
+from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
+from gateway.models import ApiKey
+from memories.audit import Action, Actor, audit_record
+from memories.errors import Conflict
+from memories.models import Owner
+from memories.services.erasing import ErasureStep, deleting
+
+MOST_CONNECTIONS = 50  # of a person
+_TOKENS: tuple[type[Any], ...] = (Grant, RefreshToken, AccessToken)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundToken:
+    """A valid access token: its connection with the owner, what it is for, and its scopes."""
+
+    key: ApiKey
+    resources: list[str]
+    scopes: frozenset[str]
+
+
+def live_connections() -> QuerySet[ApiKey]:
+    """Connections that may be used: not revoked, and their user is active."""
+    return valid_keys().filter(client__isnull=False)
+
+
+def connection_of(user_id: int, application: Application) -> ApiKey | None:
+    """Return the live connection of a user with an app."""
+    return live_connections().filter(owner__user_id=user_id, client=application).first()
+
+
+@transaction.atomic
+def app_connect(owner: Owner, application: Application, *, book: str, read_only: bool, by: Actor) -> ApiKey:
+    """Connect an app with one book of its owner, or give a connected one this book and these rights instead.
+
+    Raises Conflict for a person who has as many connections as a person may have."""
+    rows = ApiKey.objects.filter(owner=owner, client__isnull=False, revoked_at=None)
+    key = rows.select_for_update().filter(client=application).first()
+    if key is None:
+        if rows.count() >= MOST_CONNECTIONS:
+            raise Conflict(f"You have {MOST_CONNECTIONS} connected apps. Disconnect one first.", limit=MOST_CONNECTIONS)
+        key = ApiKey(owner=owner, client=application, prefix="oauth", sha256=key_hash(secrets.token_urlsafe(32)))
+    key.name = (application.name or "An app without a name")[:80]
+    key.book, key.read_only = book, read_only
+    key.save()
+    audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=_rights_note(read_only))
+    return key
+
+
+@transaction.atomic
+def app_disconnect(key: ApiKey, *, by: Actor) -> None:
+    """End a connection and delete its tokens. From this commit on no process takes them any more."""
+    api_key_revoke(key, by=by)
+    tokens_delete(key.owner.user_id, key.client_id)
+
+
+def tokens_delete(user_id: int | None, application_id: int | None, *, codes: bool = True) -> None:
+    """Delete the tokens that a user's connection with an app has, and its codes unless told otherwise."""
+    for model in _TOKENS if codes else _TOKENS[1:]:
+        model.objects.filter(user_id=user_id, application_id=application_id).delete()
+
+
+def token_find(sha256: str) -> FoundToken | None:
+    """Return the valid access token of this hash. One query."""
+    row = (
+        live_connections()
+        .select_related("owner")
+        .filter(
+            client__accesstoken__token_checksum=sha256,
+            client__accesstoken__expires__gt=timezone.now(),
+            client__accesstoken__user=F("owner__user"),
+        )
+        .annotate(token_resource=F("client__accesstoken__resource"), token_scope=F("client__accesstoken__scope"))
+        .first()
+    )
+    if row is None:
+        return None
+    return FoundToken(row, row.token_resource, frozenset(row.token_scope.split()))
+
+
+def token_hash(plain: str) -> str:
+    """Return the hash by which the library stores a token."""
+    return hashlib.sha256(plain.encode()).hexdigest()
+
+
+def connection_of_token(plain: str, application: Application) -> ApiKey | None:
+    """Return the live connection whose access or refresh token this is; None for tokens of other apps, and for refresh
+    tokens that were used."""
+    rows = live_connections().filter(client=application)
+    for model in (
+        RefreshToken.objects.filter(token_checksum=token_hash(plain), revoked=None),
+        AccessToken.objects.filter(token_checksum=token_hash(plain)),
+    ):
+        found = model.filter(application=application).values_list("user_id", flat=True).first()
+        if found is not None:
+            return rows.filter(owner__user_id=found).first()
+    return None
+
+
+def erase_tokens(owner_id: UUID, books: object) -> list[ErasureStep]:
+    """Return the steps that erase the codes and tokens of an owner who goes; the connections go as keys do."""
+    user = Owner.objects.filter(pk=owner_id).values("user_id")
+    return [ErasureStep("", deleting(model.objects.filter(user_id__in=user))) for model in _TOKENS]
+
+
+def connections_sweep(now: datetime, *, most: int = 500) -> None:
+    """Delete codes and tokens that are over; those of a connection that ends go with it. At most so many of each kind
+    in one sweep, so that no lock is held for long."""
+    cut_off = now - (refresh_token_expire_timedelta() or timedelta())
+    over: tuple[tuple[type[Any], Q], ...] = (
+        (Grant, Q(expires__lt=now)),
+        # Used ones are kept for as long as they could be replayed.
+        (RefreshToken, Q(revoked__lt=cut_off) | Q(revoked=None, access_token__expires__lt=cut_off)),
+        (AccessToken, Q(expires__lt=now, refresh_token__isnull=True)),
+    )
+    for model, ended in over:
+        deleting(model.objects.filter(ended))(most)
+
+
+def _rights_note(read_only: bool) -> str:
+    return "It may read." if read_only else "It may read and write."

@@ -1,0 +1,96 @@
+"""`/oauth/token` and `/oauth/revoke`: forms in, JSON out, asked by apps without a login or a key."""
+
+import json
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.http import require_POST
+from oauth2_provider.models import Application, Grant
+from oauth2_provider.oauth2_backends import get_oauthlib_core
+
+from gateway.api.errors import as_domain_error, error_response
+from gateway.oauth.connections import app_disconnect, connection_of_token
+from memories.audit import Actor
+from memories.database import in_thread
+
+AsyncView = Callable[[HttpRequest], Coroutine[Any, Any, HttpResponse]]
+MOST_BYTES = 16_000
+_FORM = "application/x-www-form-urlencoded"
+
+
+def json_view(view: AsyncView) -> AsyncView:
+    """Return the view with what it raises answered as the APIs do."""
+
+    @wraps(view)
+    async def answered(request: HttpRequest) -> HttpResponse:
+        try:
+            return await view(request)
+        except Exception as error:  # noqa: BLE001 - as_domain_error logs what is not expected
+            return error_response(as_domain_error(error), request.path_info)
+
+    return answered
+
+
+@require_POST
+@json_view
+async def token(request: HttpRequest) -> HttpResponse:
+    """`/oauth/token`: a code or a refresh token for an access token and the next refresh token."""
+    refusal = _refusal(request)
+    return await in_thread(token_answer, request) if refusal is None else refusal
+
+
+@require_POST
+@json_view
+async def revoke(request: HttpRequest) -> HttpResponse:
+    """`/oauth/revoke` (RFC 7009): the app ends its connection. What is not known here is answered in the same way."""
+    refusal = _refusal(request)
+    return await in_thread(_revoke, request) if refusal is None else refusal
+
+
+def oauth_error(error: str, description: str, *, status: int = 400) -> HttpResponse:
+    """Return a refusal as RFC 6749 and 7591 want it."""
+    return JsonResponse({"error": error, "error_description": description}, status=status)
+
+
+def _refusal(request: HttpRequest) -> HttpResponse | None:
+    """Return the answer to a body that is not read; None for one that is."""
+    if len(request.body) > MOST_BYTES:
+        return oauth_error("invalid_request", f"A request has at most {MOST_BYTES} bytes.", status=413)
+    if request.headers.get("authorization", "").lower().startswith("basic"):
+        return oauth_error("invalid_client", "Clients have no secret here: send client_id in the form.", status=401)
+    if request.content_type != _FORM:
+        return oauth_error("invalid_request", f"Send a form with Content-Type: {_FORM}.", status=415)
+    if any("\x00" in value for values in request.POST.lists() for value in (values[0], *values[1])):
+        return oauth_error("invalid_request", "A value holds a NUL character.")
+    return None
+
+
+def token_answer(request: HttpRequest) -> HttpResponse:
+    """Return the answer of the token endpoint to a form. Synchronous; uses the database."""
+    try:
+        _, headers, body, status = get_oauthlib_core().create_token_response(request)
+    except Grant.DoesNotExist:  # another request took the code between two looks of the library
+        return oauth_error("invalid_grant", "The code was used.")
+    return _answer(headers, body, status)
+
+
+def _revoke(request: HttpRequest) -> HttpResponse:
+    application = Application.objects.filter(client_id=request.POST.get("client_id", "")).first()
+    if application is None:
+        return oauth_error("invalid_client", "There is no such client.", status=401)
+    plain = request.POST.get("token", "")
+    if not plain:
+        return oauth_error("invalid_request", "token is missing.")
+    key = connection_of_token(plain, application)
+    if key is not None:
+        app_disconnect(key, by=Actor(str(key.owner), f"key:{key.pk}"))
+    return HttpResponse(status=200)
+
+
+def _answer(headers: dict[str, Any], body: str | None, status: int) -> HttpResponse:
+    response = JsonResponse(json.loads(body or "{}"), status=status)
+    for name, value in headers.items():
+        response[name] = value
+    return response

@@ -1,0 +1,122 @@
+"""Branches of a session. Each run names the one that it follows, so the runs of a session are a tree. Those that are
+not superseded are the one way through it that is shown, and everything else (the window, recall, reviews, matching)
+reads these alone. Runs that follow the same one are versions of a turn; to choose one is to show a way that leads
+through it."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from gateway.models import Message, Run, Session
+from gateway.runs import fingerprint
+from gateway.runs.closing import end_waiting
+from gateway.runs.lapsed import release_lapsed
+from gateway.runs.rows import session_lock
+from memories.caller import Caller
+from memories.errors import NotFound
+from memories.threads import thread_changed
+
+_AT_ONCE = 500
+
+
+class _Node(NamedTuple):
+    pk: UUID
+    follows: UUID | None
+    turn: int
+    state: str
+    superseded: bool
+
+
+@transaction.atomic
+def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Session:
+    """Show the branch of a run that was replaced: the way to it, and what was said after it last. The next message goes
+    on from its end. One that is shown already stays as it is.
+
+    Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
+    session = session_lock(caller, session_id)
+    for run in release_lapsed(session):
+        end_waiting(run, session, [], stands=True)
+    tree = _tree(session)
+    chosen = tree.get(run_id) if run_id else None
+    if chosen is None:
+        raise NotFound("There is no such turn in this session.")
+    if not chosen.superseded:
+        return session
+    way = _way_to(_last_after(chosen, tree), tree)
+    shown = [pk for pk in way if tree[pk].superseded]
+    hidden = [pk for pk, node in tree.items() if not node.superseded and pk not in way]
+    _mark(session, shown, superseded=False)
+    _mark(session, hidden, superseded=True)
+    _go_on_from(session, [tree[pk] for pk in way])
+    thread_changed(owner_id=session.owner_id, session_id=session.pk)
+    return session
+
+
+def way_to(run: Run) -> Collection[UUID]:
+    """Return the runs that stand before a run on its branch, and itself. One query."""
+    session = Session(pk=run.session_id, owner_id=run.owner_id)
+    return _way_to(run.pk, _tree(session))
+
+
+def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID]]:
+    """Return the versions of each of these runs where there are several, oldest first, itself included. Failed ones
+    that nothing follows have nothing to show. One query."""
+    after = Run.objects.filter(session=OuterRef("session"), follows=OuterRef("pk"), superseded=True)
+    others = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=True)
+    same = Q(follows__in=[run.follows for run in runs if run.follows])
+    if any(run.follows is None for run in runs):
+        same |= Q(follows=None)
+    others = others.filter(same).filter(~Q(state=Run.State.FAILED) | Exists(after))
+    found: dict[UUID | None, list[UUID]] = {}
+    for pk, follows in others.values_list("pk", "follows"):
+        found.setdefault(follows, []).append(pk)
+    return {run.pk: sorted({run.pk, *found[run.follows]}) for run in runs if found.get(run.follows)}
+
+
+def _mark(session: Session, pks: list[UUID], *, superseded: bool) -> None:
+    rows = Run.objects.filter(owner_id=session.owner_id, session=session)
+    for start in range(0, len(pks), _AT_ONCE):
+        rows.filter(pk__in=pks[start : start + _AT_ONCE]).update(superseded=superseded)
+
+
+def _tree(session: Session) -> dict[UUID, _Node]:
+    rows = Run.objects.filter(owner_id=session.owner_id, session=session).order_by("id")
+    return {node.pk: node for node in map(_Node._make, rows.values_list(*_Node._fields))}
+
+
+def _last_after(chosen: _Node, tree: dict[UUID, _Node]) -> UUID:
+    """Return the run that was opened last of all that come after the chosen one; itself, if none does."""
+    after, last = {chosen.pk}, chosen.pk
+    for node in tree.values():  # in the order of time: a run comes after the one that it follows
+        if node.follows in after:
+            after.add(node.pk)
+            last = node.pk
+    return last
+
+
+def _way_to(run_id: UUID, tree: dict[UUID, _Node]) -> dict[UUID, None]:
+    """Return the runs on the way to a run, itself included, oldest first."""
+    way: list[UUID] = []
+    at: UUID | None = run_id
+    while at in tree and len(way) < len(tree):
+        way.append(at)
+        at = tree[at].follows
+    return dict.fromkeys(reversed(way))
+
+
+def _go_on_from(session: Session, way: list[_Node]) -> None:
+    """Let the next turn of a session follow the last completed one on the way: its number, and what identifies the
+    conversation so far."""
+    completed = [node for node in way if node.state == Run.State.COMPLETED]
+    session.turns = max((node.turn for node in completed), default=0)
+    session.history_hash = session.last_pair = ""
+    if completed:
+        run = Run.objects.get(pk=completed[-1].pk)
+        user = Message.objects.filter(run=run, role=Message.Role.USER).order_by("seq").first()
+        said = fingerprint.canonical_content(user.parts or user.text) if user else ""
+        session.history_hash = run.history_hash_after
+        session.last_pair = fingerprint.pair_key(said, fingerprint.strip_whitespace(run.text))
+    session.save(update_fields=["turns", "history_hash", "last_pair"])

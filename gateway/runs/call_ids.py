@@ -1,0 +1,38 @@
+"""The ids of calls of a client's tools: `call_<run>_<n>`. They name the run that made the call, since some model
+servers repeat the ids that they give."""
+
+import re
+from typing import Any
+from uuid import UUID
+
+Message = dict[str, Any]
+_CALL_ID = re.compile(r"call_([0-9a-f]{32})_\d+")
+
+
+def call_prefix(run_id: UUID) -> str:
+    """Return what the ids of a run's calls begin with."""
+    return f"call_{run_id.hex}_"
+
+
+def call_id(run_id: UUID, number: int) -> str:
+    """Return the id of a run's call."""
+    return f"{call_prefix(run_id)}{number}"
+
+
+def run_of_call(given: Any) -> UUID | None:
+    """Return the run that gave this id to a call; None for another's id."""
+    match = _CALL_ID.fullmatch(given) if isinstance(given, str) else None
+    return UUID(match[1]) if match else None
+
+
+def call_ids(message: Message) -> list[str]:
+    """Return the ids of the calls of tools that a foreign message holds, whoever gave them."""
+    calls = message.get("tool_calls")
+    ids = (call.get("id") for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
+    return [given for given in ids if isinstance(given, str)]
+
+
+def runs_called(message: Message) -> tuple[UUID, ...]:
+    """Return the runs whose calls a foreign message holds, by the ids that they gave."""
+    runs = map(run_of_call, call_ids(message))
+    return tuple(dict.fromkeys(run_id for run_id in runs if run_id))

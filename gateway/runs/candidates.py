@@ -1,0 +1,133 @@
+"""The recorded conversations that a request may go on with, read without a lock and outside of any transaction: those
+whose tool calls it holds, that begin or end like it, and the latest ones. How many there are, how many of their turns
+are read and how much of each text is bounded, whatever the request holds."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from django.db.models import Case, F, Q, QuerySet, TextField, Value, When
+from django.db.models.functions import Concat, Left, Length, Right
+from django.utils import timezone
+
+from gateway.agents.rows import agent_find
+from gateway.models import Message, Run, Session
+from gateway.runs import fingerprint
+from gateway.runs.alignment import Recorded, Turn
+from gateway.runs.call_ids import runs_called
+from gateway.runs.comparing import HALF, conversation_said, said
+from gateway.runs.matching import Verdict, judge
+from gateway.runs.requested import V1Request
+from gateway.runs.summaries import TRACE_KEY, first_sentences, summarised
+from memories.caller import Caller
+from memories.ids import parse_uuid
+
+# A client that cuts off older messages is recognised by a short pair alone; not for ever, since such pairs repeat.
+CUT_OFF_WINDOW = timedelta(days=30)
+MOST_TURNS = 16  # of each conversation, its latest
+_MOST_CALLED = 50
+_MOST_KEYS = 32
+_MOST_ALIKE = 12
+_MOST_RECENT = 12
+_AS_COMPARED = Case(
+    When(size__gt=2 * HALF, then=Concat(Left("text", HALF), Value("\n"), Right("text", HALF))),
+    default=F("text"),
+    output_field=TextField(),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What was found before the transaction that opens a run. `message_seq`: how far the session had come then."""
+
+    verdict: Verdict = field(default_factory=Verdict)
+    message_seq: int = 0
+
+
+def find_session(caller: Caller, request: V1Request) -> Finding:
+    """Return the session that a request goes on with, by what their turns have in common; where it names one that is
+    there, the place in that. Eight queries at most. Raises ModelNotFound, Unauthorized."""
+    agent = agent_find(caller, request.agent)
+    usable = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE)
+    sessions: list[Session] = []
+    if request.session_ref:
+        names = (request.session_ref, f"{request.session_ref} {agent.name}")
+        own_id = parse_uuid(request.session_ref)
+        sessions = list(usable.filter(Q(external_id__in=names) | Q(pk__in=[own_id] if own_id else [])))
+    if not sessions:
+        sessions = _candidates(caller, request, agent.name, usable.filter(temporary=request.temporary))
+    before, asked = conversation_said(request.messages)
+    verdict = judge(before, asked, _recorded(caller, sessions))
+    if verdict == Verdict() and not request.session_ref:
+        verdict = _by_summary(caller, sessions, request)
+    at = verdict.session_id or verdict.parent
+    seen = next((row.message_seq for row in sessions if row.pk == at), 0)
+    return Finding(verdict=verdict, message_seq=seen)
+
+
+def _by_summary(caller: Caller, sessions: Sequence[Session], request: V1Request) -> Verdict:
+    """Return the session that a conversation begins with a summary of."""
+    begins_with = first_sentences(request.messages)
+    if not begins_with:
+        return Verdict()
+    runs = Run.objects.filter(owner_id=caller.owner_id, session__in=[row.pk for row in sessions], superseded=False)
+    noted = runs.filter(trace__has_key=TRACE_KEY).values_list("session_id", f"trace__{TRACE_KEY}")
+    session_id = summarised(noted, begins_with)
+    turns = next((row.turns for row in sessions if row.pk == session_id), 0)
+    return Verdict(session_id=session_id, through=turns, by_summary=True) if session_id else Verdict()
+
+
+def _candidates(caller: Caller, request: V1Request, agent: str, usable: "QuerySet[Session]") -> list[Session]:
+    prefixes, pairs, first = fingerprint.stages(caller.owner_id, agent, request.messages)
+    prefixes, pairs = prefixes[-_MOST_KEYS:], pairs[-_MOST_KEYS:]
+    runs = Run.objects.filter(owner_id=caller.owner_id, superseded=False)
+    alike = runs.filter(Q(history_hash_before__in=prefixes[1:]) | Q(**first)).order_by("-id")
+    ids = set(alike.values_list("session_id", flat=True)[: _MOST_ALIKE * 2])
+    called = [run_id for message in reversed(request.messages) for run_id in runs_called(message)][:_MOST_CALLED]
+    if called:
+        ids |= set(runs.filter(pk__in=called).values_list("session_id", flat=True))
+    latest = usable.order_by("-last_active_at")
+    by_key = latest.filter(Q(pk__in=ids) | Q(history_hash__in=prefixes[1:]) | Q(last_pair__in=pairs))
+    found = {row.pk: row for row in (*by_key[:_MOST_ALIKE], *latest[:_MOST_RECENT])}
+    return list(found.values())
+
+
+def _recorded(caller: Caller, sessions: Sequence[Session]) -> list[Recorded]:
+    runs = Run.objects.filter(
+        owner_id=caller.owner_id,
+        session__in=[row.pk for row in sessions],
+        superseded=False,
+        turn__gt=F("session__turns") - MOST_TURNS,
+    )
+    spoken = runs.annotate(size=Length("text"), said=_AS_COMPARED).order_by("turn", "id")
+    rows = list(spoken.values_list("pk", "session_id", "turn", "state", "said"))
+    asked = _asked(caller, [row[0] for row in rows])
+    turns: dict[UUID, list[Turn]] = defaultdict(list)
+    for run_id, session_id, number, state, answer in rows:
+        turn = Turn(
+            run_id=run_id,
+            number=number,
+            user=said("user", asked.get(run_id, "")),
+            answer=said("assistant", answer),
+            complete=state == Run.State.COMPLETED,
+        )
+        turns[session_id].append(turn)
+    oldest = timezone.now() - CUT_OFF_WINDOW
+    return [
+        Recorded(
+            session_id=row.pk,
+            turns=turns[row.pk][-MOST_TURNS:],
+            fresh=row.last_active_at > oldest,
+            named=row.external_id is not None,
+        )
+        for row in sessions
+        if turns[row.pk]
+    ]
+
+
+def _asked(caller: Caller, run_ids: Sequence[UUID]) -> dict[UUID | None, str]:
+    messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=run_ids, role=Message.Role.USER)
+    texts = messages.annotate(size=Length("text"), said=_AS_COMPARED).order_by("-seq")
+    return dict(texts.values_list("run_id", "said"))

@@ -1,0 +1,111 @@
+"""Conversations that an import brings: each becomes a session that has ended, with the times and words it had
+elsewhere. No run is opened and nothing is queued: the messages count as reviewed, and consolidation reads the sessions
+by its own rules. Registered with memories.imports.conversations."""
+
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.utils import timezone
+
+from gateway.models import Agent, Message, Session
+from gateway.runs.brought import agent_of_book
+from gateway.services import MAX_TITLE, sessions_delete
+from memories.batches import BatchSize, Slices
+from memories.caller import KeyLimits
+from memories.imports.conversations import ConversationStore
+from memories.imports.found import Conversation
+
+_PREFIX = "import:"
+
+
+def conversations_check(owner_id: UUID, book: str, limits: KeyLimits) -> None:
+    """Raises Conflict for a book that no agent uses: a session needs one."""
+    agent_of_book(limits, book)
+
+
+def conversations_known(owner_id: UUID, keys: Sequence[str]) -> set[str]:
+    """Return those of the keys whose conversations the owner has imported and not deleted. One query."""
+    # The agents are named for the index.
+    rows = Session.objects.filter(
+        owner_id=owner_id, agent__in=Agent.objects.all(), history_hash__in=[_PREFIX + key for key in keys]
+    )
+    return {hash.removeprefix(_PREFIX) for hash in rows.values_list("history_hash", flat=True)}
+
+
+def conversations_add(
+    owner_id: UUID, book: str, limits: KeyLimits, change_set: UUID, conversations: Sequence[Conversation]
+) -> None:
+    """Store conversations as sessions of the book's first agent, in the caller's transaction. Raises Conflict."""
+    agent = agent_of_book(limits, book)
+    sessions = [_session(owner_id, agent, change_set, conversation) for conversation in conversations]
+    Session.objects.bulk_create(sessions)
+    Message.objects.bulk_create(
+        message
+        for session, conversation in zip(sessions, conversations, strict=True)
+        for message in _messages(session, conversation)
+    )
+
+
+def conversations_remove(owner_id: UUID, change_set: UUID) -> Slices[int]:
+    """Delete the sessions that a change set brought, in short transactions. Returns how many they were."""
+    rows = Session.objects.filter(owner_id=owner_id, external_id__startswith=_name(change_set, ""))
+    keys = list(rows.order_by("pk").values_list("pk", flat=True))
+    size = BatchSize(first=5, most=100)
+    at = count = 0
+    while at < len(keys):
+        began = time.monotonic()
+        batch = keys[at : at + size.rows]
+        at += len(batch)
+        count += sessions_delete(owner_id, batch)
+        size.took(time.monotonic() - began)
+        yield
+    return count
+
+
+STORE = ConversationStore(
+    check=conversations_check, known=conversations_known, add=conversations_add, remove=conversations_remove
+)
+
+
+def _name(change_set: UUID, key: str) -> str:
+    """Return the external id of a session: it says which import brought it."""
+    return f"{_PREFIX}{change_set.hex}:{key}"
+
+
+def _session(owner_id: UUID, agent: Agent, change_set: UUID, conversation: Conversation) -> Session:
+    count, now = len(conversation.messages), timezone.now()
+    times = [said.at for said in conversation.messages if said.at]
+    began = conversation.began_at or min(times, default=now)
+    return Session(
+        owner_id=owner_id,
+        agent=agent,
+        title=conversation.title[:MAX_TITLE],
+        state=Session.State.ENDED,
+        external_id=_name(change_set, conversation.key),
+        history_hash=_PREFIX + conversation.key,
+        turns=sum(said.role == Message.Role.USER for said in conversation.messages),
+        message_seq=count,
+        reviewed_through=count,
+        created_at=began,
+        last_active_at=max([began, *times]),
+    )
+
+
+def _messages(session: Session, conversation: Conversation) -> list[Message]:
+    at = session.created_at
+    rows = []
+    for seq, said in enumerate(conversation.messages, start=1):
+        at = said.at or at
+        rows.append(
+            Message(
+                owner_id=session.owner_id,
+                session=session,
+                seq=seq,
+                role=said.role,
+                kind=Message.Kind.HISTORY,
+                text=said.text,
+                created_at=at,
+            )
+        )
+    return rows

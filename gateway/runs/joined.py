@@ -1,0 +1,90 @@
+"""Requests that come again while they are being answered: they get the answer of the run that was opened for the first
+one. No second run is opened, so nothing is asked, stored or counted twice."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from gateway.agents.rows import agent_settings
+from gateway.models import Message, Run, Session
+from gateway.runs.call_ids import run_of_call
+from gateway.runs.closing import RunOutput, unanswered_calls
+from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.fingerprint import Conversation
+from gateway.runs.lapsed import is_lapsed
+from gateway.runs.requested import SameTurnRunning, SessionMatch
+from memories import tools as memory_tools
+from memories.errors import NotFound
+
+SAID = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """A run that is over, with what its client is told at its end."""
+
+    state: Run.State
+    output: RunOutput
+    client_calls: list[dict[str, Any]]
+    changes: list[dict[str, Any]]
+    turns_since_review: int
+    error: dict[str, Any]
+
+
+def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
+    """Raises SameTurnRunning if the turn that a request asks for is being answered for the same request."""
+    run = match.regenerates
+    if run is None or run.state != Run.State.RUNNING or not conversation.is_of(run) or is_lapsed(run, now):
+        return
+    raise SameTurnRunning("The same request is being answered.", run_id=str(run.pk))
+
+
+def running_state(owner_id: UUID, run_id: UUID) -> str:
+    """Return the state of a run, "" for one that was deleted."""
+    return Run.objects.filter(owner_id=owner_id, pk=run_id).values_list("state", flat=True).first() or ""
+
+
+def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
+    """Return a run as a request knows it that waits for its answer. Raises NotFound."""
+    run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
+    if run is None:
+        raise NotFound("There is no such turn. It may have been deleted.")
+    agent = run.session.agent
+    return TurnContext(
+        owner_id=owner_id,
+        session_id=run.session_id,
+        run_id=run.pk,
+        lease_token=run.pk,  # never shown: this request does not close the run
+        turn=run.turn,
+        counted=run.counted,
+        temporary=run.temporary,
+        agent=AgentConfig(name=agent.name, version=agent.version, settings=agent_settings(agent)),
+        book=None,
+        messages=(),
+        user_text="",
+        user_canonical="",
+        user_seq=0,
+        request_id=run.request_id,
+        started_at=run.started_at,
+        joined=True,
+    )
+
+
+def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
+    """Return a run that is over; None while it is not. Raises NotFound for one that was deleted."""
+    run = Run.objects.filter(owner_id=owner_id, pk=run_id).first()
+    if run is None:
+        raise NotFound("There is no such turn. It may have been deleted.")
+    if run.state == Run.State.RUNNING:
+        return None
+    stored = list(Message.objects.filter(owner_id=owner_id, run=run).order_by("seq"))
+    reviews = Session.objects.filter(pk=run.session_id).values_list("turns_since_memory_review", flat=True)
+    return Ended(
+        state=Run.State(run.state),
+        output=RunOutput(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace),
+        client_calls=[call for call in unanswered_calls(stored) if run_of_call(call["id"])],
+        changes=memory_tools.changes_of_run(owner_id, run_id),
+        turns_since_review=reviews.first() or 0,
+        error=run.error or {},
+    )

@@ -1,0 +1,46 @@
+"""Queries for the sessions and runs of one owner."""
+
+from django.db.models import Q, QuerySet
+
+from gateway.models import Agent, Run, Session
+from memories.caller import Caller
+
+UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
+# What a person may go on from without having seen its end. A run that waits for tool results is no reason to take equal
+# first words for the same request again: agents are often started several times with the same order.
+OPEN_ENDED = (*UNFINISHED, Run.State.AWAITING_CLIENT_TOOLS)
+
+
+def locked_sessions(caller: Caller) -> "QuerySet[Session]":
+    """Return the owner's sessions with their agents; those that are read are locked."""
+    return Session.objects.select_for_update(of=("self",)).select_related("agent").filter(owner_id=caller.owner_id)
+
+
+def lock(session: Session) -> Session:
+    """Return a session as it is now, locked."""
+    return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
+
+
+def standing_runs(caller: Caller, agent: Agent) -> "QuerySet[Run]":
+    """Return the owner's runs with an agent that were not replaced, with their sessions, newest first."""
+    rows = Run.objects.filter(
+        owner_id=caller.owner_id, superseded=False, session__agent=agent, session__deleted_at=None
+    )
+    return rows.select_related("session", "session__agent").order_by("-id")
+
+
+def shown_runs(session: Session) -> "QuerySet[Run]":
+    """Return the runs of the branch of a session that is shown."""
+    return Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False)
+
+
+def latest_run(session: Session) -> Run | None:
+    """Return the newest run of a session that was not replaced."""
+    return shown_runs(session).order_by("-id").first()
+
+
+def from_run(run: Run, run_is: str = "") -> Q:
+    """Match a run of the branch that is shown, and those after it; `run_is` is the way to a run, for other rows. A turn
+    that failed or was stopped is followed by one of the same number."""
+    at = {f"{run_is}turn": run.turn, f"{run_is}pk__gte": run.pk}
+    return Q(**{f"{run_is}turn__gt": run.turn}) | Q(**at)

@@ -1,0 +1,68 @@
+"""What clients put around and beside a person's words: reminders, the state of an editor, documents that were found for
+a question, a model's thinking. It comes, moves and goes between requests, so it neither identifies a conversation nor
+gives it its title. Pure functions that read a text once, in linear time."""
+
+import re
+from collections.abc import Collection
+
+_REMINDERS = frozenset({"system-reminder", "system_reminder"})
+# Nobody said what stands in these.
+_NOBODYS = _REMINDERS | frozenset(
+    {
+        "environment_details", "environment_context", "info-msg", "instructions",
+        "user_instructions", "turn_aborted", "subagent_notification", "skill", "think", "thinking", "reasoning",
+        "thought", "details",
+    }
+)  # fmt: skip
+# Documents and files that stand beside the words of a message.
+_DOCUMENTS = frozenset(
+    {"context", "file_content", "attached_files", "attachments", "additional_data", "editor_context", "documents"}
+)
+# Only the tags of these are left out: what stands in them was said.
+_AROUND = frozenset({"user_input", "user_message", "user_query", "task", "feedback"})
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z_-]{1,30})(\s[^<>]{0,300})?>")
+_OTHER_DETAILS = re.compile(r"\btype\s*=\s*[\"']?(?:reasoning|tool_calls)")
+_FILE_HEAD = "# AGENTS.md instructions"
+_QUESTION_HEAD, _QUESTION_BEGINS = "### Task:", "</context>"
+
+
+def own_words(text: str) -> str:
+    """Return a message's text without what its client put around it: without documents, too, if anything is left
+    then. What a client wrote alone is an empty text."""
+    if text.startswith(_FILE_HEAD):
+        return ""
+    if text.lstrip().startswith(_QUESTION_HEAD) and _QUESTION_BEGINS in text:  # Open WebUI: the question stands last
+        text = text.rpartition(_QUESTION_BEGINS)[2] or text
+    if "<" not in text:
+        return text.strip()
+    said = _without(text, _NOBODYS)
+    return _without(said, _DOCUMENTS) or said
+
+
+def without_reminders(text: str) -> str:
+    """Return a text without the reminders that a client put into it."""
+    return _without(text, _REMINDERS) if "<" in text else text.lstrip()
+
+
+def _without(text: str, names: Collection[str]) -> str:
+    """Return the text without these tags and what stands in them. A tag that is never closed is text."""
+    tags = list(_TAG.finditer(text))
+    last_close = {tag[2].lower(): place for place, tag in enumerate(tags) if tag[1]}
+    kept: list[str] = []
+    after, inside = 0, ""
+    for place, tag in enumerate(tags):
+        name = tag[2].lower()
+        if inside:
+            if tag[1] and name == inside:
+                after, inside = tag.end(), ""
+        elif name in _AROUND:
+            kept.append(text[after : tag.start()])
+            after = tag.end()
+        elif name in names and not tag[1] and last_close.get(name, -1) > place and _is_wrapper(name, tag[3]):
+            kept.append(text[after : tag.start()])
+            inside = name
+    return "".join([*kept, text[after:]]).strip()
+
+
+def _is_wrapper(name: str, attributes: str | None) -> bool:
+    return name != "details" or bool(attributes and _OTHER_DETAILS.search(attributes))

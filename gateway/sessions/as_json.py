@@ -1,0 +1,62 @@
+"""Sessions, their messages and what a search finds in them, as the native API shows them."""
+
+from typing import Any
+
+from gateway.models import Message, Session
+from gateway.sessions.search import FoundSession, Hit
+
+
+def session_json(session: Session) -> dict[str, Any]:
+    """Return a session as the API shows it. The row comes with its agent."""
+    return {
+        "id": str(session.pk),
+        "object": "session",
+        "agent": session.agent.name,
+        "title": session.title,
+        "state": session.state,
+        "temporary": session.temporary,
+        "pinned": session.pinned_at is not None,
+        "archived": session.archived_at is not None,
+        "tags": session.tag_list,
+        "turns": session.turns,
+        "turns_since_memory_review": session.turns_since_memory_review,
+        "created_at": session.created_at,
+        "last_active_at": session.last_active_at,
+    }
+
+
+def message_json(message: Message) -> dict[str, Any]:
+    """Return a message as the API shows it. The row comes with its run."""
+    return {
+        "id": str(message.seq),
+        "object": "message",
+        "role": message.role,
+        "content": message.parts or message.text,
+        "tool_calls": message.tool_calls,
+        "tool_call_id": message.tool_call_id or None,
+        "kind": message.kind,
+        "turn_id": str(message.run_id) if message.run_id else None,
+        "superseded": bool(message.run and message.run.superseded),
+        "follows": str(message.run.follows) if message.run and message.run.follows else None,
+        "created_at": message.created_at,
+    }
+
+
+def found_json(found: FoundSession) -> dict[str, Any]:
+    """Return a session that a search found, with the newest messages that match."""
+    return {
+        **session_json(found.session),
+        "matches": [_hit_json(hit) for hit in found.hits],
+        "match_count": found.count,
+    }
+
+
+def _hit_json(hit: Hit) -> dict[str, Any]:
+    return {
+        "message_id": str(hit.seq),
+        "turn_id": str(hit.turn_id) if hit.turn_id else None,
+        "role": hit.role,
+        "snippet": hit.snippet.text,
+        "highlights": [list(mark) for mark in hit.snippet.marks],
+        "created_at": hit.said_at,
+    }

@@ -1,0 +1,70 @@
+"""One conversation as a file: Markdown for people, JSON for programs. Replaced turns are left out; what a model was
+given from memory is no part of a transcript. Rows are read in pages."""
+
+import json
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.db.models import Q
+from django.utils.text import slugify
+
+from gateway.models import Message, Session
+from gateway.runs.attached import attached_parts, first_text, name_of
+from gateway.sessions.as_json import message_json, session_json
+from memories.portability import paged
+
+_NAME_LENGTH = 60
+
+
+class ExportFormat(StrEnum):
+    """The formats of an exported session."""
+
+    MARKDOWN = "markdown"
+    JSON = "json"
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the file."""
+        return "application/json" if self is ExportFormat.JSON else "text/markdown; charset=utf-8"
+
+
+def export_name(session: Session, title: str, kind: ExportFormat) -> str:
+    """Return the name of the file."""
+    name = slugify(title)[:_NAME_LENGTH].strip("-") or f"session-{session.created_at:%Y-%m-%d}"
+    return f"{name}.{'json' if kind is ExportFormat.JSON else 'md'}"
+
+
+def export_session(session: Session, title: str, kind: ExportFormat) -> Iterator[str]:
+    """Return the conversation in pieces, one for each message. The row comes with its agent."""
+    current = Q(run=None) | Q(run__superseded=False)
+    rows = Message.objects.filter(current, owner_id=session.owner_id, session=session).select_related("run")
+    messages = paged(rows, "seq")
+    return _json(session, messages) if kind is ExportFormat.JSON else _markdown(session, title, messages)
+
+
+def _json(session: Session, messages: Iterator[Message]) -> Iterator[str]:
+    yield f'{{"object": "session.export", "session": {_dumped(session_json(session))}, "messages": ['
+    for number, message in enumerate(messages):
+        yield f"{',' if number else ''}\n{_dumped(message_json(message))}"
+    yield "\n]}\n"
+
+
+def _dumped(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, cls=DjangoJSONEncoder)
+
+
+def _markdown(session: Session, title: str, messages: Iterator[Message]) -> Iterator[str]:
+    yield f"# {title}\n\nWith {session.agent.name}, from {session.created_at:%Y-%m-%d %H:%M} UTC.\n"
+    if session.tag_list:
+        yield f"\nTags: {', '.join(session.tag_list)}\n"
+    for message in messages:
+        parts = message.parts or ()
+        text = first_text(parts) if parts else message.text
+        attached = [f"*Attached: {name_of(part)}*" for part in attached_parts(parts)]
+        if message.role == Message.Role.TOOL or not (text or attached):
+            continue
+        who = "You" if message.role == Message.Role.USER else session.agent.name
+        body = "\n\n".join(filter(None, [text.strip(), *attached]))
+        yield f"\n## {who}, {message.created_at:%Y-%m-%d %H:%M}\n\n{body}\n"

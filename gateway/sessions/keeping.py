@@ -1,0 +1,85 @@
+"""How sessions are kept, write side: named, tagged, pinned, archived, deleted in a way that can be undone for a minute,
+and temporary ones, which go by themselves. What deletes them for good is gateway.services."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from gateway.models import Session
+from gateway.services import clean_title, sessions_delete
+from gateway.sessions.tags import as_stored, clean_tags
+from memories.caller import UNLIMITED, KeyLimits
+from memories.errors import NotFound
+
+RESTORABLE = timedelta(minutes=1)
+"""How long a session can be restored."""
+TEMPORARY = timedelta(days=1)
+"""How long a temporary session rests before it goes."""
+_AT_ONCE = 50
+
+
+def session_change(
+    session: Session,
+    *,
+    title: str | None = None,
+    pinned: bool | None = None,
+    archived: bool | None = None,
+    tags: Iterable[str] | None = None,
+) -> Session:
+    """Change what is given; None leaves it as it is. `tags` are all that it has from then on. Raises InvalidRequest for
+    a title that is too long, and for tags that are too long or too many."""
+    now = timezone.now()
+    if title is not None:
+        session.title = clean_title(title)
+    if pinned is not None:
+        session.pinned_at = (session.pinned_at or now) if pinned else None
+    if archived is not None:
+        session.archived_at = (session.archived_at or now) if archived else None
+    if tags is not None:
+        session.tags = as_stored(clean_tags(tags))
+    session.save(update_fields=["title", "pinned_at", "archived_at", "tags"])
+    return session
+
+
+def session_discard(session: Session) -> None:
+    """Delete a session in a way that `session_restore` undoes. From here on nobody finds it; the sweep deletes its rows
+    a minute later."""
+    Session.objects.filter(pk=session.pk).update(deleted_at=timezone.now())
+
+
+def session_restore(owner_id: UUID, session_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Session:
+    """Restore a session that was discarded, wholly. Raises NotFound for one that is gone for good.
+
+    Where a client has begun another session under the id that it gave to this one, the new one keeps that id."""
+    rows = limits.filter(Session.with_deleted.filter(owner_id=owner_id), agent="agent__name")
+    discarded = rows.filter(pk=session_id, deleted_at__isnull=False) if session_id else rows.none()
+    try:
+        with transaction.atomic():
+            restored = discarded.update(deleted_at=None)
+    except IntegrityError:
+        restored = discarded.update(deleted_at=None, external_id=None)
+    if session_id is None or restored != 1:
+        raise NotFound("This session is gone for good, or it was never deleted.")
+    return Session.objects.select_related("agent").get(owner_id=owner_id, pk=str(session_id))
+
+
+def sessions_purge(now: datetime) -> int:
+    """Delete, for good, sessions whose time is over. Returns how many they were."""
+    discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
+    temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
+    return sum(_purge(rows, pk) for rows in (discarded, temporary) for pk in _first(rows))
+
+
+def _first(rows: "QuerySet[Session]") -> Sequence[UUID]:
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE])
+
+
+@transaction.atomic
+def _purge(rows: "QuerySet[Session]", pk: UUID) -> int:
+    """Delete one session, if its time is still over: it may have been restored, or gone on."""
+    session = rows.select_for_update(of=("self",)).filter(pk=pk).first()
+    return sessions_delete(session.owner_id, [pk]) if session else 0

@@ -1,0 +1,159 @@
+# ruff: noqa: S608 - the statements are made of constants; values are parameters
+"""The full-text index of what people said and were answered: FTS5 on SQLite, a GIN index of `tsvector` on PostgreSQL.
+
+The database keeps it up to date, so no statement is added to a turn, and no text is stored twice. PostgreSQL's is an
+index of an expression. SQLite's has no content of its own: triggers write into it, and a table numbers the messages,
+since the rowids of a table without a whole number as its key may change. The owner is one of the indexed words, so a
+search looks at nobody else's messages. Words are not stemmed, for people write in many languages."""
+
+from collections.abc import Iterable, Sequence
+from time import monotonic
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, connections, transaction
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.backends.utils import CursorWrapper
+from django.db.models.expressions import RawSQL
+
+INDEXED = 100_000
+"""Characters of a message that are indexed; PostgreSQL has room for no more than 1 MB of words in a row."""
+MOST_FOUND = 2_000
+"""Messages, the newest, that a search looks at."""
+PURGE_SECONDS = 1.0
+_MERGED_PAGES = 200
+_ROLES = "('user', 'assistant')"
+
+# Characters at which PostgreSQL would otherwise not part words, but take an address, a file or a tag as one.
+_JOINING = "-./_@:~+&=?#<>"
+_OF_OWNER = "array_to_tsvector(ARRAY[owner_id::text])"
+_WORDS = (
+    f"({_OF_OWNER} || to_tsvector('simple'::regconfig, "
+    f"translate(left(text, {INDEXED}), '{_JOINING}', '{' ' * len(_JOINING)}')))"
+)
+_TEXT = f"substr({{row}}.text, 1, {INDEXED})"
+_ADD = (
+    f"INSERT INTO gateway_message_number (message_id) SELECT new.id WHERE new.role IN {_ROLES} AND new.text <> ''; "
+    f"INSERT INTO gateway_message_words (rowid, owner, text) SELECT id, new.owner_id, {_TEXT.format(row='new')} "
+    "FROM gateway_message_number WHERE message_id = new.id;"
+)
+# Until segments are merged, deleted words are still in the older ones: gateway_message_erased asks for that.
+_REMOVE = (
+    "INSERT INTO gateway_message_words (gateway_message_words, rowid, owner, text) "
+    f"SELECT 'delete', id, old.owner_id, {_TEXT.format(row='old')} "
+    "FROM gateway_message_number WHERE message_id = old.id; "
+    "DELETE FROM gateway_message_number WHERE message_id = old.id; "
+    "UPDATE gateway_message_erased SET count = count + 1;"
+)
+_TRIGGERS = {
+    "gateway_message_added": f"AFTER INSERT ON gateway_message BEGIN {_ADD} END",
+    "gateway_message_removed": f"AFTER DELETE ON gateway_message BEGIN {_REMOVE} END",
+    "gateway_message_changed": (
+        f"AFTER UPDATE OF id, owner_id, role, text ON gateway_message BEGIN {_REMOVE} {_ADD} END"
+    ),
+}
+_SQLITE_TABLES = (
+    "CREATE TABLE gateway_message_number (id integer PRIMARY KEY AUTOINCREMENT, message_id char(32) NOT NULL UNIQUE)",
+    "CREATE TABLE gateway_message_erased (count integer NOT NULL)",
+    "INSERT INTO gateway_message_erased VALUES (0)",
+    "CREATE VIRTUAL TABLE gateway_message_words USING fts5 "
+    "(owner, text, content='', columnsize=0, tokenize='unicode61 remove_diacritics 2')",
+)
+_SQLITE_FILL = (
+    "DELETE FROM gateway_message_number",
+    "INSERT INTO gateway_message_words (gateway_message_words) VALUES ('delete-all')",
+    "INSERT INTO gateway_message_number (message_id) "
+    f"SELECT id FROM gateway_message WHERE role IN {_ROLES} AND text <> '' ORDER BY id",
+    "INSERT INTO gateway_message_words (rowid, owner, text) "
+    f"SELECT number.id, message.owner_id, {_TEXT.format(row='message')} FROM gateway_message_number AS number "
+    "JOIN gateway_message AS message ON message.id = number.message_id ORDER BY number.id",
+)
+_POSTGRESQL_INDEX = f"CREATE INDEX gateway_message_words ON gateway_message USING gin ({_WORDS}) WHERE role IN {_ROLES}"
+
+
+def index_create(schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Create the index and fill it; for migrations."""
+    with schema_editor.connection.cursor() as cursor:
+        if schema_editor.connection.vendor == "postgresql":
+            cursor.execute(_POSTGRESQL_INDEX)
+            return
+        for statement in _SQLITE_TABLES:
+            cursor.execute(statement)
+        _triggers_create(cursor, _TRIGGERS)
+
+
+def index_drop(schema_editor: BaseDatabaseSchemaEditor) -> None:
+    """Drop the index; for migrations."""
+    if schema_editor.connection.vendor == "postgresql":
+        schema_editor.execute("DROP INDEX IF EXISTS gateway_message_words")
+        return
+    for name in _TRIGGERS:
+        schema_editor.execute(f"DROP TRIGGER IF EXISTS {name}")
+    for table in ("words", "number", "erased"):
+        schema_editor.execute(f"DROP TABLE IF EXISTS gateway_message_{table}")
+
+
+def triggers_ensure(*, using: str, **_: Any) -> None:
+    """Create the triggers again after a migration of SQLite that made the table of messages anew, which takes them
+    away, and fill the index again; a receiver of `post_migrate`."""
+    database = connections[using]
+    if database.vendor != "sqlite":
+        return
+    with transaction.atomic(using=using), database.cursor() as cursor:
+        cursor.execute("SELECT name FROM sqlite_master WHERE tbl_name IN ('gateway_message', 'gateway_message_words')")
+        there = {name for (name,) in cursor.fetchall()}
+        if {"gateway_message", "gateway_message_words"} <= there and not _TRIGGERS.keys() <= there:
+            _triggers_create(cursor, _TRIGGERS.keys() - there)
+
+
+def _triggers_create(cursor: CursorWrapper, names: Iterable[str]) -> None:
+    for name in names:
+        cursor.execute(f"CREATE TRIGGER {name} {_TRIGGERS[name]}")
+    for statement in _SQLITE_FILL:
+        cursor.execute(statement)
+
+
+def messages_with(owner_id: UUID, words: Sequence[str]) -> RawSQL:
+    """Return a subquery of the ids of an owner's messages that hold all of the words, the newest MOST_FOUND of them.
+    The last word may go on. Words are letters and digits only."""
+    if connection.vendor == "postgresql":
+        # OFFSET keeps the planner from walking through the messages by id and parsing each.
+        return RawSQL(  # noqa: S611
+            f"SELECT id FROM (SELECT id FROM gateway_message WHERE role IN {_ROLES} AND {_WORDS} @@ %s::tsquery "
+            f"AND {_WORDS} @@ to_tsquery('simple', %s) OFFSET 0) AS found ORDER BY id DESC LIMIT %s",
+            (f"'{owner_id}'", " & ".join(words) + _goes_on(words[-1], ":*"), MOST_FOUND),
+        )
+    quoted = " AND ".join(f'"{word}"' for word in words)
+    match = f"owner : {owner_id.hex} AND text : ({quoted}{_goes_on(words[-1], ' *')})"
+    return RawSQL(
+        "SELECT message_id FROM gateway_message_number WHERE id IN (SELECT rowid FROM gateway_message_words "
+        "WHERE gateway_message_words MATCH %s ORDER BY rowid DESC LIMIT %s)",
+        (match, MOST_FOUND),
+    )
+
+
+def _goes_on(word: str, mark: str) -> str:
+    # One letter begins a great part of all words.
+    return mark if len(word) > 1 or not word.isascii() else ""
+
+
+def erased_purge() -> None:
+    """Take words of deleted messages out of the file of SQLite's index, too: it keeps them in older segments until
+    these are merged. In short transactions, for a second at most; called again it goes on."""
+    if connection.vendor != "sqlite":
+        return
+    until = monotonic() + PURGE_SECONDS
+    while monotonic() < until:
+        with transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SELECT count FROM gateway_message_erased")
+            (count,) = cursor.fetchone()
+            if not count:
+                return
+            before = connection.connection.total_changes
+            cursor.execute(
+                "INSERT INTO gateway_message_words (gateway_message_words, rank) VALUES ('merge', %s)", [-_MERGED_PAGES]
+            )
+            # So says SQLite's documentation: nothing was left to merge.
+            if connection.connection.total_changes - before < 2:
+                cursor.execute("UPDATE gateway_message_erased SET count = 0")
+                return

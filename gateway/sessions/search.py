@@ -1,0 +1,166 @@
+"""Searching an owner's sessions by their titles and by the words of all their messages. Only what stands in the
+conversations is found: nothing of temporary or deleted sessions, and no replaced answers."""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from operator import and_
+from uuid import UUID
+
+from django.db.models import Q, QuerySet, UUIDField
+from django.db.models.functions import Coalesce, Substr
+
+from gateway.models import Message, Session
+from gateway.sessions.message_index import INDEXED, messages_with
+from memories.caller import UNLIMITED, KeyLimits
+
+MAX_QUERY = 200
+"""Characters of a query."""
+HITS_SHOWN = 3
+"""Messages that are shown of one session, the newest."""
+_MOST_WORDS = 16
+_MOST_TITLES = 100
+_BEFORE, _AFTER = 50, 150  # characters around the first match
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Snippet:
+    """Some words of a message around a match; `marks` are the stretches that match, as `(start, end)` in characters."""
+
+    text: str
+    marks: Sequence[tuple[int, int]]
+
+    def pieces(self) -> list[tuple[str, bool]]:
+        """Return the text in pieces, each with whether it matches."""
+        found, at = [], 0
+        for start, end in self.marks:
+            found += [(self.text[at:start], False), (self.text[start:end], True)]
+            at = end
+        return [(text, marked) for text, marked in [*found, (self.text[at:], False)] if text]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A message that matches. `turn_id` is None for a command, and for words that were brought along."""
+
+    seq: int
+    turn_id: UUID | None
+    role: str
+    said_at: datetime
+    snippet: Snippet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundSession:
+    """A session with the newest of its messages that match, and how many there are. None where its title matches."""
+
+    session: Session
+    hits: Sequence[Hit]
+    count: int
+
+
+def query_words(query: str) -> list[str]:
+    """Return the words of a query: letters and digits, at most sixteen."""
+    return _WORD.findall(unicodedata.normalize("NFC", query[:MAX_QUERY]))[:_MOST_WORDS]
+
+
+def search_sessions(
+    sessions: "QuerySet[Session]",
+    owner_id: UUID,
+    query: str,
+    *,
+    limit: int,
+    after: UUID | None = None,
+    limits: KeyLimits = UNLIMITED,
+    narrowed: bool = False,
+) -> tuple[list[FoundSession], bool]:
+    """Return some of the owner's `sessions` that hold all words of a query, of which the last may go on, and whether
+    there are more. First those whose titles do, then by their newest message; `after` is the last of the page before.
+
+    At most the newest 2,000 messages that match are looked at (`message_index`). Four queries, and one more where
+    `sessions` are not all of the owner's (`narrowed`): a page is made of those that are among them."""
+    words = query_words(query)
+    if not words:
+        return [], False
+    messages = limits.filter(
+        _standing(owner_id).filter(pk__in=messages_with(owner_id, words)), agent="session__agent__name"
+    )
+    by_session: dict[UUID, list[UUID]] = {key: [] for key in _titles_with(sessions, words)}
+    for pk, session_id in messages.order_by("-created_at", "-id").values_list("pk", "session_id"):
+        by_session.setdefault(session_id, []).append(pk)
+    order = list(by_session)
+    if narrowed:
+        among = set(sessions.filter(pk__in=order).values_list("pk", flat=True))
+        order = [key for key in order if key in among]
+    begin = order.index(after) + 1 if after in by_session else 0
+    page = order[begin : begin + limit]
+    rows = sessions.in_bulk(page)
+    hits = _hits(owner_id, [pk for key in page for pk in by_session[key][:HITS_SHOWN]], words)
+    found = [
+        FoundSession(
+            session=rows[key],
+            hits=[hits[pk] for pk in by_session[key][:HITS_SHOWN] if pk in hits],
+            count=len(by_session[key]),
+        )
+        for key in page
+        if key in rows
+    ]
+    return found, len(order) > begin + limit
+
+
+def _of_owner(owner_id: UUID) -> "QuerySet[Message]":
+    # As an expression: SQLite would take the index of owners, and read all of the owner's messages, not those found.
+    whose = Coalesce("owner_id", "owner_id", output_field=UUIDField())
+    return Message.objects.alias(whose=whose).filter(whose=owner_id)
+
+
+def _standing(owner_id: UUID) -> "QuerySet[Message]":
+    stands = Q(run=None) | Q(run__superseded=False, run__temporary=False)
+    return _of_owner(owner_id).filter(stands, session__temporary=False, session__deleted_at=None)
+
+
+def _titles_with(sessions: "QuerySet[Session]", words: Sequence[str]) -> list[UUID]:
+    named = reduce(and_, (Q(title__icontains=word) for word in words))
+    rows = sessions.filter(named, temporary=False).order_by("-last_active_at", "-id")
+    return list(rows.values_list("pk", flat=True)[:_MOST_TITLES])
+
+
+def _hits(owner_id: UUID, keys: Sequence[UUID], words: Sequence[str]) -> dict[UUID, Hit]:
+    rows = _of_owner(owner_id).filter(pk__in=keys).annotate(indexed=Substr("text", 1, INDEXED))
+    pattern = _pattern(words)
+    return {
+        pk: Hit(seq=seq, turn_id=run_id, role=role, said_at=at, snippet=snippet(text, pattern))
+        for pk, seq, run_id, role, at, text in rows.values_list("pk", "seq", "run_id", "role", "created_at", "indexed")
+    }
+
+
+def _pattern(words: Sequence[str]) -> re.Pattern[str]:
+    """Return what finds the words, the longest first, in text that is folded like them."""
+    *whole, last = (_folded(word) for word in words)
+    ends = [rf"{word}(?![^\W_])" for word in whole] + [last + r"[^\W_]*"]
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(sorted(ends, key=len, reverse=True))})", re.IGNORECASE)
+
+
+def snippet(text: str, pattern: re.Pattern[str]) -> Snippet:
+    """Return the words around the first match, or the beginning of a text in which nothing matches."""
+    match = pattern.search(text) or (None if text.isascii() else pattern.search(_folded(text)))
+    at = match.start() if match else 0
+    start, end = max(0, at - _BEFORE), at + _AFTER
+    words = text[start:end].split()
+    if start and not text[start - 1].isspace() and not text[start].isspace() and len(words) > 1:
+        words = words[1:]
+    if end < len(text) and not text[end].isspace() and len(words) > 1:
+        words = words[:-1]
+    shown = f"{'… ' if start else ''}{' '.join(words)}{' …' if end < len(text) else ''}"
+    return Snippet(shown, [match.span() for match in pattern.finditer(_folded(shown))])
+
+
+def _folded(text: str) -> str:
+    """Return a text without the marks of its letters, each in its place: `é` is found by `e`."""
+    if text.isascii():
+        return text
+    return "".join(unicodedata.normalize("NFD", letter)[0] for letter in text)

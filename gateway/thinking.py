@@ -1,0 +1,44 @@
+"""What a model tells of its thinking during a turn, and how long that took, for the conversation. It is kept up to a
+limit, with the turn and as long as that; what a server wants to be sent again is kept apart (gateway.upstream.kept)."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from gateway.runs.closing import RunOutput
+from gateway.upstream.reasoning import reasoning_in
+from memories.storable import storable_text
+
+MOST = 32_000  # characters of a turn
+_BETWEEN_STEPS = "\n\n"
+
+
+class Thinking:
+    """Takes in the choices of a turn's steps, and adds their thinking to the run's output."""
+
+    def __init__(self, output: RunOutput) -> None:
+        self._output = output
+        self._since: float | None = None
+        self._new_step = False
+
+    def take(self, choice: Mapping[str, Any], *, says: bool) -> None:
+        """Take in a choice of a stream or of an answer. `says`: it holds words or calls, so the thinking is over."""
+        part = choice.get("delta") or choice.get("message")
+        thought = storable_text(reasoning_in(part)) if isinstance(part, Mapping) else ""
+        if thought:
+            gap = _BETWEEN_STEPS if self._new_step and self._output.reasoning else ""
+            self._new_step = False
+            left = MOST - len(self._output.reasoning)
+            self._output.reasoning += (gap + thought)[: max(0, left)]
+            if self._since is None and "delta" in choice:
+                self._since = time.monotonic()
+        if says:
+            self.pause()
+
+    def pause(self) -> None:
+        """Stop the clock: the model says something, or its step is over."""
+        self._new_step = True
+        if self._since is not None:
+            spent = round((time.monotonic() - self._since) * 1000)
+            self._output.trace["thought_ms"] = self._output.trace.get("thought_ms", 0) + spent
+            self._since = None

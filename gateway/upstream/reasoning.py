@@ -1,0 +1,30 @@
+"""What a model's server tells of its thinking: each has its own name for it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+_TEXTS = ("reasoning_content", "reasoning")
+
+
+def reasoning_in(part: Mapping[str, Any]) -> str:
+    """Return the thinking in a delta or a message; "" where there is none, or it is sealed."""
+    for name in _TEXTS:
+        if isinstance(part.get(name), str) and part[name]:
+            return str(part[name])
+    details = part.get("reasoning_details")
+    if isinstance(details, list):
+        return "".join(_text(item, ("text", "summary")) for item in details)
+    content = part.get("content")
+    if isinstance(content, list):  # Mistral's
+        return "".join(_thinking(item) for item in content if isinstance(item, dict) and item.get("type") == "thinking")
+    return ""
+
+
+def _thinking(item: Mapping[str, Any]) -> str:
+    said = item.get("thinking")
+    return "".join(_text(one, ("text",)) for one in said) if isinstance(said, list) else str(said or "")
+
+
+def _text(item: Any, names: tuple[str, ...]) -> str:
+    found = (item.get(name) for name in names) if isinstance(item, dict) else ()
+    return next((text for text in found if isinstance(text, str)), "")

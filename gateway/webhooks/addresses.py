@@ -1,0 +1,104 @@
+"""Where a webhook may go: http and https, and only to public addresses unless the operator allows others. A name is
+looked up when a delivery connects, and the connection goes to the very address that was looked at."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from urllib.parse import urlsplit
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+from django.conf import settings
+
+from memories.errors import InvalidRequest
+
+URL_LENGTH = 2_000
+_EMBEDDED = IPv6Network("64:ff9b::/96")  # IPv4 behind NAT64
+_NOT_PUBLIC = (
+    "A webhook goes to a public address. For one of a private network the operator sets DAYBOOK_WEBHOOKS_PRIVATE."
+)
+
+
+class AddressRefused(OSError):
+    """A name stands for no address that a webhook may go to."""
+
+
+def checked_url(url: str) -> str:
+    """Return an address that webhooks may be sent to, as far as it can be known without looking up its name. Raises
+    InvalidRequest."""
+    if len(url) > URL_LENGTH:
+        raise InvalidRequest(f"url has at most {URL_LENGTH} characters.", param="url")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    plain = url.isascii() and url.isprintable() and " " not in url and "\\" not in url
+    if not host or not plain or parts.scheme not in {"http", "https"} or parts.port == 0:
+        raise InvalidRequest("url is an address such as https://example.org/hook.", param="url")
+    if parts.username is not None or parts.password is not None:
+        raise InvalidRequest("url has no name and no password in it.", param="url")
+    if literal_refused(host):
+        raise InvalidRequest(_NOT_PUBLIC, param="url")
+    return parts._replace(fragment="").geturl()
+
+
+def literal_refused(host: str) -> bool:
+    """Return True for an address without a name that no webhook may go to, in whatever way it is written."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return not settings.WEBHOOKS_PRIVATE
+    try:
+        # As the system reads it: 127.1, 0x7f000001 and 2130706433 are addresses too.
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return False
+    return not all(may_be_reached(str(entry[4][0])) for entry in found)
+
+
+def may_be_reached(address: str) -> bool:
+    """Return True for an address of the network that webhooks may go to."""
+    if settings.WEBHOOKS_PRIVATE:
+        return True
+    return all(found.is_global and not found.is_multicast for found in _meant(ip_address(address.partition("%")[0])))
+
+
+def _meant(address: IPv4Address | IPv6Address) -> Iterator[IPv4Address | IPv6Address]:
+    """Yield an address and those that it stands for."""
+    yield address
+    if isinstance(address, IPv6Address):
+        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+        if address in _EMBEDDED:
+            inner.append(IPv4Address(int(address) & 0xFFFFFFFF))
+        yield from (found for found in inner if found is not None)
+
+
+class CheckedResolver(AbstractResolver):
+    """Looks names up for aiohttp, and gives it only addresses that webhooks may go to: it connects to these."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        """Raises AddressRefused where there is none."""
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, family=family)
+        except UnicodeError:
+            raise AddressRefused("This is no name.") from None
+        allowed = [
+            ResolveResult(
+                hostname=host,
+                host=str(address[0]),
+                port=port,
+                family=kind,
+                proto=proto,
+                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            )
+            for kind, _, proto, _, address in found
+            if may_be_reached(str(address[0]))
+        ]
+        if not allowed:
+            raise AddressRefused("This name stands for no address that a webhook may go to.")
+        return allowed
+
+    async def close(self) -> None:
+        """There is nothing to close."""

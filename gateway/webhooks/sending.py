@@ -1,0 +1,65 @@
+"""One delivery of a webhook: a signed POST within a time limit, to the address that was checked, without redirects. Of
+the answer only the status counts."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+
+import aiohttp
+from yarl import URL
+
+from gateway.webhooks.addresses import AddressRefused, CheckedResolver, literal_refused
+
+logger = logging.getLogger("daybook.webhooks")
+SECONDS = 10.0
+"""The longest time of a delivery, the look-up of its name included."""
+ANSWER_BYTES = 16_000
+"""As much is read of an answer; where there is more the connection is closed."""
+_GONE = 410
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a delivery ended: `failure` in words of ours, "" where it was taken; `gone`: nothing more is wanted."""
+
+    failure: str = ""
+    gone: bool = False
+
+
+def client() -> aiohttp.ClientSession:
+    """Return a client for deliveries in the running loop; close it. It keeps no cookies and knows no proxies: through
+    one the address would be looked up elsewhere."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(resolver=CheckedResolver(), use_dns_cache=False, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=SECONDS),
+        auto_decompress=False,
+        trust_env=False,
+    )
+
+
+async def send(session: aiohttp.ClientSession, url: str, body: bytes, headers: dict[str, str]) -> Outcome:
+    """Deliver once. Never raises for what the other side does."""
+    try:
+        async with asyncio.timeout(SECONDS):
+            # What has no name is connected to without being looked up, so it is looked at here.
+            if literal_refused(URL(url).host or ""):
+                return Outcome("It is no address that a webhook may go to.")
+            sent = {"content-type": "application/json", "user-agent": "Daybook-Webhooks/1", **headers}
+            async with session.post(url, data=body, headers=sent, allow_redirects=False) as answer:
+                status = answer.status
+                await answer.content.read(ANSWER_BYTES)
+    except TimeoutError:
+        return Outcome(f"There was no answer within {SECONDS:.0f} s.")
+    except AddressRefused:
+        return Outcome("Its name stands for no address that a webhook may go to.")
+    except (aiohttp.ClientError, OSError, ValueError) as error:
+        if isinstance(error.__cause__, AddressRefused):
+            return Outcome("Its name stands for no address that a webhook may go to.")
+        return Outcome(f"It could not be reached ({type(error).__name__}).")
+    except Exception as error:  # noqa: BLE001 - one webhook must not hold up those that are sent with it
+        logger.error("a webhook could not be sent: %s", type(error).__name__)
+        return Outcome(f"It could not be sent ({type(error).__name__}).")
+    if status // 100 == 2:
+        return Outcome()
+    return Outcome(f"It answered {status}.", gone=status == _GONE)

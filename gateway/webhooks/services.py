@@ -1,0 +1,88 @@
+"""Webhooks are made, deleted and disabled here, and nowhere else."""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+from django.utils import timezone
+
+from gateway.models import Webhook
+from gateway.webhooks.addresses import checked_url
+from gateway.webhooks.signing import new_secret, secret_sha256
+from memories.audit import Action, Actor, audit_record
+from memories.errors import Conflict, NotFound
+from memories.models import Notification, Owner
+from memories.outbox import current_number
+
+MOST = 10
+"""Webhooks of one owner."""
+KINDS = tuple(kind.value for kind in Notification.Kind if kind != Notification.Kind.RESYNC)
+_KIND = "webhook"
+BY_STAFF = "An administrator disabled it."
+
+
+@transaction.atomic
+def webhook_create(owner_id: UUID, *, url: str, kinds: Sequence[str], by: Actor) -> tuple[Webhook, str]:
+    """Make a webhook of what comes from now on; returns it with its secret, which is not stored. Raises InvalidRequest,
+    and Conflict for an owner who has MOST of them."""
+    checked = checked_url(url)
+    owner = Owner.objects.select_for_update().get(pk=owner_id)  # so that two requests do not both find room
+    if Webhook.objects.filter(owner=owner).count() >= MOST:
+        raise Conflict(f"You have {MOST} webhooks. Delete one first.", limit=MOST)
+    webhook = Webhook(owner=owner, url=checked, kinds=[kind for kind in KINDS if kind in kinds])
+    secret = new_secret(webhook.pk)
+    webhook.secret_sha256, webhook.delivered_seq = secret_sha256(secret), current_number(owner_id)
+    webhook.save(force_insert=True)
+    audit_record(Action.ADD, actor=by, kind=_KIND, object_id=webhook.pk, owner=owner)
+    return webhook, secret
+
+
+@transaction.atomic
+def webhook_delete(owner_id: UUID, webhook_id: UUID | None, *, by: Actor) -> None:
+    """Delete a webhook; what is being delivered at this moment may still arrive. Raises NotFound."""
+    rows = Webhook.objects.select_related("owner").filter(owner_id=owner_id)
+    webhook = rows.filter(pk=webhook_id).first() if webhook_id else None
+    if webhook is None:
+        raise NotFound("There is no such webhook.")
+    audit_record(Action.DELETE, actor=by, kind=_KIND, object_id=webhook.pk, owner=webhook.owner)
+    webhook.delete()
+
+
+@transaction.atomic
+def webhook_disable(webhook: Webhook, *, by: Actor) -> bool:
+    """Disable a webhook by hand. Returns False for one that was disabled already."""
+    rows = Webhook.objects.filter(pk=webhook.pk, disabled_at__isnull=True)
+    if rows.update(disabled_at=timezone.now(), note=BY_STAFF) != 1:
+        return False
+    audit_record(Action.CHANGE, actor=by, kind=_KIND, object_id=webhook.pk, owner=webhook.owner, note="Disabled.")
+    return True
+
+
+def webhook_json(webhook: Webhook) -> dict[str, Any]:
+    """Return a webhook as the API shows it."""
+    return {
+        "id": str(webhook.pk),
+        "object": "webhook",
+        "url": webhook.url,
+        "kinds": webhook.kinds,
+        "state": webhook_state(webhook),
+        "note": webhook.note or webhook.failure,
+        "failures": webhook.failures,
+        "last_delivered_at": webhook.delivered_at,
+        "last_failed_at": webhook.failed_at,
+        "next_attempt_at": None if webhook.disabled_at else webhook.next_attempt_at,
+        "disabled_at": webhook.disabled_at,
+        "created_at": webhook.created_at,
+    }
+
+
+def webhook_state(webhook: Webhook) -> str:
+    """Return `active`, `failing` (it is tried again) or `disabled`."""
+    return "disabled" if webhook.disabled_at else "failing" if webhook.failures else "active"
+
+
+def webhook_warnings(owner_id: UUID) -> list[str]:
+    """Webhooks of an owner that were disabled, one line each."""
+    rows = Webhook.objects.filter(owner_id=owner_id, disabled_at__isnull=False).order_by("created_at")
+    return [f"A webhook is disabled: {row.note} Delete it, and make another one at /api/webhooks." for row in rows]

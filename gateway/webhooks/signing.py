@@ -1,0 +1,47 @@
+"""Signatures of webhooks, in the form of Standard Webhooks (https://www.standardwebhooks.com).
+
+The secret of a webhook is not stored: it is derived from the installation's signing key and the webhook's id, so that a
+copy of the database signs nothing."""
+
+import base64
+import hashlib
+import hmac
+from datetime import datetime
+from uuid import UUID
+
+from django.conf import settings
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+PREFIX = "whsec_"
+_SALT = "gateway.webhooks.signing"
+
+
+def new_secret(webhook_id: UUID) -> str:
+    """Return the secret of a webhook that is made now, as its receiver is given it."""
+    return _secret(webhook_id, settings.SECRET_KEY)
+
+
+def secret_of(webhook_id: UUID, sha256: str) -> str | None:
+    """Return the secret with that hash, also after the signing key was changed; None where the key that made it is not
+    among the older ones (DAYBOOK_SECRET_KEY_FALLBACKS) any more."""
+    secrets = (_secret(webhook_id, key) for key in (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS))
+    return next((secret for secret in secrets if constant_time_compare(secret_sha256(secret), sha256)), None)
+
+
+def secret_sha256(secret: str) -> str:
+    """Return the hash by which a secret is known again."""
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def signed_headers(secret: str, message_id: str, body: bytes, at: datetime) -> dict[str, str]:
+    """Return the headers of a delivery at that moment."""
+    timestamp = str(int(at.timestamp()))
+    key = base64.b64decode(secret.removeprefix(PREFIX))
+    content = b".".join((message_id.encode(), timestamp.encode(), body))
+    signature = base64.b64encode(hmac.new(key, content, hashlib.sha256).digest()).decode()
+    return {"webhook-id": message_id, "webhook-timestamp": timestamp, "webhook-signature": f"v1,{signature}"}
+
+
+def _secret(webhook_id: UUID, key: str | bytes) -> str:
+    derived = salted_hmac(_SALT, webhook_id.bytes, secret=key, algorithm="sha256").digest()
+    return PREFIX + base64.b64encode(derived).decode()

@@ -1,0 +1,212 @@
+"""Revisions and change sets in the admin: what was written, by whom, and undoing it."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+
+from memories.admin.access import action_record
+from memories.admin.actors import actors_add
+from memories.admin.badges import moment, origin_badge
+from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.change_words import sentences_add, shown_change_sets
+from memories.admin.diffs import field_changes, revision_diff
+from memories.admin.filters import (
+    ActorFilter,
+    ChangeSetFilter,
+    MadeDayFilter,
+    OriginFilter,
+    ReviewFilter,
+    choice_filter,
+)
+from memories.admin.object_actions import ObjectAction, ObjectActionAdmin
+from memories.admin.undo_messages import say_undone
+from memories.audit import Action
+from memories.batches import in_turns
+from memories.changes import undo_slices
+from memories.history import action_words
+from memories.models import ChangeSet, Revision, WriteOrigin
+from memories.services import Source
+
+ActionFilter = choice_filter("action", Revision.Action)
+ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
+
+
+@admin.register(Revision)
+class RevisionAdmin(ReadOnlyAdmin):
+    """Every change of every memory, as it was written down; nothing here can be changed."""
+
+    records_opening = True
+    list_display = ("change", "memory_link", "owner", "who", "what", "origin", "when")
+    list_display_links = ("change",)
+    sortable_by = ("when",)
+    list_select_related = ("owner__user", "memory", "change_set")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ActionFilter,
+        OriginFilter,
+        ActorFilter,
+        ChangeSetFilter,
+        ReviewFilter,
+        ("created_at", MadeDayFilter),
+    )
+    search_fields = ("memory__content",)
+    search_help_text = "Words of the memory as it reads now, or its number"
+    searched_number = "memory__number"
+    fields = (
+        "change",
+        "other_changes",
+        ("memory_link", "version"),
+        ("who", "what"),
+        ("origin", "when"),
+        "rests_on",
+        "set_link",
+        "owner",
+    )
+    readonly_fields = (
+        "change", "other_changes", "memory_link", "who", "what", "when", "origin", "rests_on", "set_link",
+    )  # fmt: skip
+
+    def rows_read(self, rows: list[Any]) -> None:
+        actors_add(rows)
+
+    @admin.display(description="Change")
+    def change(self, revision: Revision) -> SafeString:
+        return format_html('<span class="db-words">{}</span>', revision_diff(revision.before, revision.after))
+
+    @admin.display(description="Besides")
+    def other_changes(self, revision: Revision) -> str:
+        changes = field_changes(revision.before, revision.after)
+        return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
+
+    @admin.display(description="Memory")
+    def memory_link(self, revision: Revision) -> SafeString:
+        return format_html(
+            '<a class="db-link" href="{}">{}</a>',
+            reverse("admin:memories_memory_change", args=[revision.memory_id]),
+            revision.memory.number,
+        )
+
+    @admin.display(description="What")
+    def what(self, revision: Revision) -> str:
+        return action_words(revision.action)
+
+    @admin.display(description="Origin")
+    def origin(self, revision: Revision) -> SafeString:
+        return origin_badge(revision.write_origin)
+
+    @admin.display(description="Evidence")
+    def rests_on(self, revision: Revision) -> str:
+        evidence = revision.evidence
+        return f"{evidence.kind.label}: “{evidence.quote}”" if evidence.quote else str(evidence.kind.label)
+
+    @admin.display(description="Who")
+    def who(self, revision: Revision) -> str:
+        if not hasattr(revision, "actor_words"):
+            actors_add([revision])
+        return str(revision.actor_words)  # type: ignore[attr-defined]
+
+    @admin.display(description="Change set")
+    def set_link(self, revision: Revision) -> SafeString:
+        sentences_add([revision.change_set])
+        return _set_link(revision.change_set)
+
+    @admin.display(description="When", ordering="pk")
+    def when(self, revision: Revision) -> str:
+        return moment(revision.created_at)
+
+
+@admin.register(ChangeSet)
+class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
+    """Groups of writes that belong together; each can be taken back, and a taking back can be taken back too."""
+
+    records_opening = True
+    object_actions = (ObjectAction(verb="undo", label="Undo", permission="memories.change_memory"),)
+
+    list_display = ("what", "owner", "book", "origin", "when")
+    list_display_links = ("what",)
+    sortable_by = ("when",)
+    list_select_related = ("owner__user", "book", "undoes")
+    list_filter = (
+        ("owner", AutocompleteSelectFilter),
+        ChangeSetKindFilter,
+        OriginFilter,
+        ActorFilter,
+        ("created_at", MadeDayFilter),
+    )
+    change_form_template = "admin/memories/changeset/change_form.html"
+    fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
+    readonly_fields = ("origin", "where_from", "undone_set", "changes", "documents", "when")
+
+    def rows_read(self, rows: list[Any]) -> None:
+        sentences_add(rows)
+
+    def page_context(self, request: HttpRequest, row: ChangeSet) -> dict[str, Any]:
+        """Return the change set as a sentence, and its memories."""
+        (shown,) = shown_change_sets(row.owner_id, [row])
+        context = super().page_context(request, row)
+        return {
+            **context,
+            "title": shown.sentence,
+            "shown": shown if request.user.has_perm("memories.view_revision") else None,
+        }
+
+    @admin.display(description="Change")
+    def what(self, change_set: ChangeSet) -> str:
+        if not hasattr(change_set, "sentence"):
+            sentences_add([change_set])
+        return str(change_set.sentence)  # type: ignore[attr-defined]
+
+    @admin.display(description="From")
+    def where_from(self, change_set: ChangeSet) -> SafeString | str:
+        sources = (
+            (change_set.run_id, "admin:gateway_run_change", "the turn"),
+            (change_set.session_id, "admin:gateway_session_change", "the session"),
+            (change_set.review_id, "admin:reviews_reviewrun_change", "the review"),
+        )
+        links = ((reverse(name, args=[key]), words) for key, name, words in sources if key)
+        return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
+
+    @admin.display(description="Undoes")
+    def undone_set(self, change_set: ChangeSet) -> SafeString | str:
+        if change_set.undoes is None:
+            return "–"
+        sentences_add([change_set.undoes])
+        return _set_link(change_set.undoes)
+
+    @admin.display(description="Origin")
+    def origin(self, change_set: ChangeSet) -> SafeString:
+        return origin_badge(change_set.write_origin)
+
+    def fits(self, row: ChangeSet, verb: str) -> bool:
+        return True
+
+    def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
+        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
+        say_undone(self, request, in_turns(undo_slices(row, source)))
+        action_record(request, ChangeSet, "", [row], Action.UNDO)
+
+    @admin.display(description="Changes")
+    def changes(self, change_set: ChangeSet) -> SafeString:
+        link = f"{reverse('admin:memories_revision_changelist')}?change_set={change_set.pk}"
+        return format_html('<a class="db-link" href="{}">the revisions of this change set</a>', link)
+
+    @admin.display(description="Documents")
+    def documents(self, change_set: ChangeSet) -> SafeString | str:
+        written = change_set.artifact_revisions.select_related("artifact").order_by("artifact__path", "id")
+        rows = {revision.artifact_id: revision.artifact.path for revision in written}
+        links = ((reverse("admin:memories_artifact_change", args=[pk]), path) for pk, path in rows.items())
+        return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
+
+    @admin.display(description="When", ordering="pk")
+    def when(self, change_set: ChangeSet) -> str:
+        return moment(change_set.created_at)
+
+
+def _set_link(change_set: ChangeSet) -> SafeString:
+    link = reverse("admin:memories_changeset_change", args=[change_set.pk])
+    return format_html('<a class="db-link" href="{}">{}</a>', link, change_set.sentence)  # type: ignore[attr-defined]

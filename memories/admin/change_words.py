@@ -1,0 +1,143 @@
+"""Change sets in sentences: who did what to how many memories, and the memories themselves with what changed."""
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import IntegerField, OuterRef, Subquery
+from django.urls import reverse
+from django.utils.safestring import SafeString
+
+from memories.admin.actors import actor_names, actor_words
+from memories.admin.diffs import revision_diff
+from memories.models import ArtifactRevision, ChangeSet, Revision
+
+COUNTED = 200
+"""So many changes of a set are counted; of one with more it is said that there are more."""
+LINES = 50
+_VERBS = {
+    Revision.Action.ADD: "added",
+    Revision.Action.UPDATE: "changed",
+    Revision.Action.DELETE: "deleted",
+    Revision.Action.RESTORE: "restored",
+    Revision.Action.UNDO: "restored",
+    Revision.Action.ALLOW: "allowed",
+    Revision.Action.EXPIRE: "saw the end of",
+}
+_KINDS = {
+    ChangeSet.Kind.UNDO: "undid changes and",
+    ChangeSet.Kind.CLEAR: "cleared the book and",
+    ChangeSet.Kind.IMPORT: "imported a file and",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLine:
+    """One memory of a change set: what was done to it, its words with what went and came, and its page."""
+
+    verb: str
+    number: int
+    url: str
+    diff: SafeString
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownChangeSet:
+    """A change set with its sentence and the first LINES of its memories; `more`: there are further ones."""
+
+    sentence: str
+    url: str
+    change_set: ChangeSet
+    lines: Sequence[ChangeLine]
+    more: bool
+
+
+class _Counted(Subquery):
+    """How many of the first rows of a correlated query have the action `action`."""
+
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) found WHERE found.action = '%(action)s')"
+    output_field = IntegerField()
+
+
+class _CountedAll(Subquery):
+    template = "(SELECT COUNT(*) FROM (%(subquery)s) found)"
+    output_field = IntegerField()
+
+
+def sentences_add(change_sets: Sequence[ChangeSet]) -> None:
+    """Set `sentence` of change sets: "alice's key “laptop” added 2 memories". Three queries at most, of which each
+    looks at COUNTED rows of a set at most."""
+    counted = _counts([change_set.pk for change_set in change_sets])
+    names = actor_names(change_set.actor for change_set in change_sets)
+    for change_set in change_sets:
+        who = actor_words(change_set.actor, change_set.write_origin, names)
+        change_set.sentence = sentence_of(change_set, who, counted[change_set.pk])  # type: ignore[attr-defined]
+
+
+def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[ShownChangeSet]:
+    """Return change sets of an owner with their memories. Four queries at most."""
+    if not change_sets:
+        return []
+    sentences_add(change_sets)
+    most = LINES * len(change_sets) + 1
+    rows = Revision.objects.filter(owner_id=owner_id, change_set__in=[row.pk for row in change_sets])
+    by_set: dict[UUID, list[Revision]] = defaultdict(list)
+    for revision in rows.select_related("memory").order_by("change_set_id", "id")[:most]:
+        by_set[revision.change_set_id].append(revision)
+    return [_shown(change_set, by_set[change_set.pk]) for change_set in change_sets]
+
+
+def sentence_of(change_set: ChangeSet, who: str, counts: Mapping[str, int]) -> str:
+    """Return a sentence without its full stop; `counts` are changes by action, and `documents`."""
+    parts = [f"{verb} {_memories(counts[action])}" for action, verb in _VERBS.items() if counts.get(action)]
+    if sum(counts.get(action, 0) for action in _VERBS) > COUNTED:  # which of them were counted is left to the database
+        parts = [f"made more than {COUNTED} changes to memories"]
+    if counts.get("documents"):
+        parts.append(f"wrote {_number(counts['documents'], 'document', 'documents')}")
+    kind = _KINDS.get(ChangeSet.Kind(change_set.kind), "")
+    done = f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts)
+    return " ".join(part for part in (who, kind, done or "changed nothing that is still kept") if part)
+
+
+def _counts(ids: Sequence[UUID]) -> dict[UUID, Counter[str]]:
+    found: dict[UUID, Counter[str]] = defaultdict(Counter)
+    if not ids:
+        return found
+    of_set: dict[str, Any] = {"change_set": OuterRef("pk")}
+    revisions = Revision.objects.filter(**of_set).order_by().values("action")[: COUNTED + 1]
+    documents = ArtifactRevision.objects.filter(**of_set).order_by().values("id")[: COUNTED + 1]
+    counts = {f"n_{action}": _Counted(revisions, action=action) for action in Revision.Action.values}
+    rows = ChangeSet.objects.filter(pk__in=ids).annotate(n_documents=_CountedAll(documents), **counts)
+    for row in rows.values("pk", "n_documents", *counts):
+        key = row.pop("pk")
+        found[key] = Counter({name.removeprefix("n_"): number for name, number in row.items()})
+    return found
+
+
+def _shown(change_set: ChangeSet, revisions: Sequence[Revision]) -> ShownChangeSet:
+    return ShownChangeSet(
+        sentence=change_set.sentence,  # type: ignore[attr-defined]
+        url=reverse("admin:memories_changeset_change", args=[change_set.pk]),
+        change_set=change_set,
+        lines=[_line(revision) for revision in revisions[:LINES]],
+        more=len(revisions) > LINES,
+    )
+
+
+def _line(revision: Revision) -> ChangeLine:
+    return ChangeLine(
+        verb=_VERBS[Revision.Action(revision.action)].capitalize(),
+        number=revision.memory.number,
+        url=reverse("admin:memories_memory_change", args=[revision.memory_id]),
+        diff=revision_diff(revision.before, revision.after),
+    )
+
+
+def _memories(number: int) -> str:
+    return _number(number, "memory", "memories")
+
+
+def _number(number: int, one: str, many: str) -> str:
+    return f"more than {COUNTED} {many}" if number > COUNTED else f"{number} {one if number == 1 else many}"

@@ -1,0 +1,315 @@
+"""What the operations of this app answer, for the OpenAPI document: the functions that make these answers are named
+`…_json`. A test compares real answers with them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
+
+Id = Annotated[str, Field(description="A UUID.")]
+MemoryId = Annotated[str, Field(description="The memory's number, as text.", examples=["42"])]
+Moment = Annotated[datetime, Field(description="A time in UTC.", examples=["2026-11-22T09:30:00Z"])]
+_MEMORY: dict[str, Any] = {
+    "id": "42",
+    "object": "memory",
+    "book": "main",
+    "target": "user",
+    "category": "food",
+    "content": "Is vegetarian.",
+    "keywords": ["diet", "cooking"],
+    "metadata": {"source": "crm"},
+    "write_origin": "agent",
+    "pinned": False,
+    "blocked": False,
+    "usage_count": 3,
+    "last_used_at": "2026-11-22T09:30:00Z",
+    "expires_at": None,
+    "version": 1,
+    "session_id": "01a20650-d0a0-7484-b03a-04197972ff6f",
+    "review_id": None,
+    "created_at": "2026-11-20T18:00:00Z",
+    "updated_at": "2026-11-20T18:00:00Z",
+}
+
+
+class Evidence(TypedDict):
+    """The words that a memory rests on, and where they were said."""
+
+    kind: Annotated[
+        Literal["own_words", "pasted", "tool", "assistant", "recalled", "hand", "none"],
+        Field(description="Whose words they are; `hand`: somebody wrote the memory by hand; `none`: nothing is known."),
+    ]
+    quote: str
+    session_id: Id | None
+    turn_id: Id | None
+
+
+class Memory(TypedDict):
+    """One thing that is remembered."""
+
+    __pydantic_config__ = ConfigDict(json_schema_extra={"examples": [_MEMORY]})  # type: ignore[misc]
+
+    id: MemoryId
+    object: Literal["memory"]
+    book: str
+    target: Annotated[str, Field(description="Whom it is about: `user`, or `memory` for the agent's own notes.")]
+    category: str
+    content: str
+    keywords: list[str]
+    metadata: Annotated[dict[str, str], Field(description="Texts by key, for programs; no model is given it.")]
+    write_origin: Annotated[str, Field(description="What kind of writer it came from.")]
+    evidence: Evidence
+    pinned: bool
+    blocked: Annotated[bool, Field(description="The scan found something: it is stored, but never injected.")]
+    usage_count: int
+    last_used_at: Moment | None
+    expires_at: Moment | None
+    version: Annotated[int, Field(description="Grows with each change; also the ETag.")]
+    session_id: Id | None
+    review_id: Id | None
+    created_at: Moment
+    updated_at: Moment
+
+
+class FoundMemory(Memory):
+    """A memory that a search found."""
+
+    score: float
+    why: Annotated[Any, Field(description="Which words or keywords it was found by, for people.")]
+
+
+class Page(TypedDict):
+    """The envelope of a list; `after` takes `last_id` for the next page."""
+
+    object: Literal["list"]
+    has_more: bool
+    first_id: str | None
+    last_id: str | None
+
+
+class MemoryList(Page):
+    """Memories."""
+
+    data: list[Memory]
+
+
+class FoundMemoryList(Page):
+    """Memories that a search found, best first."""
+
+    data: list[FoundMemory]
+
+
+class Revision(TypedDict):
+    """One state of a memory in its history."""
+
+    id: Id
+    object: Literal["revision"]
+    action: str
+    before: Annotated[dict[str, Any] | None, Field(description="The fields before; null for a new memory.")]
+    after: dict[str, Any]
+    evidence: Evidence
+    actor: str
+    write_origin: str
+    change_set: Id
+    review_id: Id | None
+    session_id: Id | None
+    created_at: Moment
+
+
+class RevisionList(Page):
+    """The history of a memory, newest first."""
+
+    data: list[Revision]
+
+
+class Change(TypedDict):
+    """A change of a memory, as turns and reviews show it."""
+
+    action: str
+    memory_id: MemoryId
+    before: str | None
+    after: str | None
+    target: str | None
+    category: str | None
+    change_set: Id
+
+
+class Undone(TypedDict):
+    """What an undo did. What was changed since is left alone."""
+
+    change_set: Annotated[str | None, Field(description="The undo's own change set: undo that to put things back.")]
+    undone: list[MemoryId]
+    left_alone: list[MemoryId]
+    documents: list[str]
+    documents_left_alone: list[str]
+    conversations: Annotated[int, Field(description="Conversations of an import that were removed, for good.")]
+
+
+class BulkEdited(TypedDict):
+    """What a change of many memories did. Those that are not there, or were like that already, are left alone."""
+
+    change_set: Annotated[str | None, Field(description="Undo it to undo all of it.")]
+    changed: list[MemoryId]
+    left_alone: list[MemoryId]
+
+
+class Notification(TypedDict):
+    """Something that happened in the background."""
+
+    id: str
+    kind: str
+    text: str
+    review_id: Id | None
+    memory_ids: list[MemoryId]
+    created_at: Moment | None
+
+
+class NotificationList(Page):
+    """Notifications, oldest first."""
+
+    data: list[Notification]
+
+
+class BookHealth(TypedDict):
+    """How a book stands, in figures and in `text`. Which figures there are depends on what is switched on."""
+
+    object: Literal["book_health"]
+    book: str
+    memories: int
+    blocked: int
+    last_write_at: Moment | None
+    targets: dict[str, dict[str, int]]
+    vectors: NotRequired[int]
+    text: str
+
+
+class BookHealthList(Page):
+    """The health of each book."""
+
+    data: list[BookHealth]
+
+
+class ImportedConversation(TypedDict):
+    """A conversation that an import stores as a session that has ended."""
+
+    title: str
+    messages: int
+    created_at: Moment | None
+
+
+class ImportedConversations(TypedDict):
+    """The conversations of an import."""
+
+    new: int
+    known: int
+    messages: Annotated[int, Field(description="Messages of the new ones.")]
+    titles: Annotated[list[ImportedConversation], Field(description="The first new ones.")]
+
+
+class Import(TypedDict):
+    """What an import did, or would do."""
+
+    object: Literal["import"]
+    format: Annotated[str, Field(description="The formats that were read.", examples=["chatgpt"])]
+    lines: Annotated[int, Field(description="Memories of the file.")]
+    new: int
+    known: int
+    changed: int
+    blocked: int
+    refused: int
+    held: Annotated[int, Field(description="Entries that wait for a decision.")]
+    conversations: ImportedConversations
+    written: bool
+    change_sets: list[Id]
+    added: Annotated[list[dict[str, Any]], Field(description="The first memories that a preview would add.")]
+    waiting: Annotated[list[dict[str, Any]], Field(description="The first entries that wait, each with the reason.")]
+    problems: Annotated[list[dict[str, Any]], Field(description="Entries that are left out: where, and why.")]
+
+
+class Receipt(TypedDict):
+    """What was forgotten, in numbers."""
+
+    object: Literal["receipt"]
+    erased: dict[str, int]
+    books: list[str]
+    at: Moment
+
+
+class Artifact(TypedDict):
+    """A document of a book."""
+
+    path: Annotated[str, Field(examples=["MEMORY.md"])]
+    content: str
+    version: int
+    write_origin: str
+    kept: Annotated[bool, Field(description="A person edited it: consolidation leaves it as it is.")]
+    updated_at: Moment
+
+
+class ArtifactList(Page):
+    """The documents of a book, by path."""
+
+    data: list[Artifact]
+
+
+class AuditEntry(TypedDict):
+    """Who looked at or changed whose what."""
+
+    id: Id
+    object: Literal["audit_entry"]
+    at: Moment
+    actor: str | None
+    actor_id: str | None
+    action: str
+    kind: str | None
+    object_id: str | None
+    owner: str | None
+    owner_id: str | None
+    count: int | None
+    note: str | None
+    address: str | None
+    request_id: str | None
+
+
+class AuditEntryList(Page):
+    """Entries of the audit log, newest first."""
+
+    data: list[AuditEntry]
+
+
+ANSWERS: dict[str, dict[int, Any]] = {
+    "memory_add": {201: Memory, 200: Memory},
+    "memory_list": {200: MemoryList},
+    "memory_search": {200: FoundMemoryList},
+    "memory_bulk": {200: BulkEdited},
+    "memory_health": {200: BookHealthList},
+    "memory_read": {200: Memory},
+    "memory_patch": {200: Memory},
+    "memory_delete": {204: None},
+    "revision_list": {200: RevisionList},
+    "memory_put_back": {200: Memory},
+    "change_undo": {200: Undone},
+    "notification_list": {200: NotificationList},
+    "export": {},
+    "import": {200: Import},
+    "forget": {200: Receipt},
+    "artifact_list": {200: ArtifactList},
+    "artifact_read": {200: Artifact},
+    "artifact_write": {200: Artifact},
+    "audit_list": {200: AuditEntryList},
+}
+"""The answers of each operation, by the name of its view and by status."""
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "MemoryIn": {"content": "Is vegetarian.", "category": "food", "keywords": ["diet"], "metadata": {"source": "crm"}},
+    "MemoryPatch": {"content": "Is vegan.", "pinned": True},
+    "SearchIn": {"query": "What could I cook?", "limit": 5, "book": "*", "metadata": {"source": "crm"}},
+    "BulkIn": {"ids": ["12", "7"], "action": "categorise", "category": "food", "book": "main"},
+    "RestoreIn": {"revision": "01a20650-d0a0-7484-b03a-04197972ff6f"},
+    "ArtifactIn": {"content": "# Kitchen\n\n- Cooks without meat."},
+}
+"""An example of each body, by the name of its schema."""
+ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "artifact_read", "artifact_write"})
+"""Operations whose answers carry an ETag."""
+IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})
+"""Operations that look at If-Match."""

@@ -1,0 +1,32 @@
+"""What the bodies and queries of this app's operations share."""
+
+from typing import Any
+
+from ninja import Schema
+from pydantic import ConfigDict
+
+from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
+
+
+class Body(Schema):
+    """A body whose unknown fields are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+METADATA_QUERY: dict[str, Any] = {
+    "name": "metadata",
+    "in": "query",
+    "required": False,
+    "style": "form",
+    "explode": True,
+    "description": "Each property is a parameter of its own: `metadata.<key>=<value>` finds memories with that pair.",
+    "schema": {
+        "type": "object",
+        "maxProperties": METADATA_KEYS,
+        "propertyNames": {"pattern": f"^metadata\\.\\S.{{0,{METADATA_KEY - 1}}}$"},
+        "additionalProperties": {"type": "string", "maxLength": METADATA_VALUE},
+        "examples": [{"metadata.source": "crm"}],
+    },
+}
+"""The filters of a list by metadata, whose parameters have names that clients choose."""

@@ -1,0 +1,38 @@
+"""/api/memories/bulk: one change to many memories of a book, as one group of changes."""
+
+from typing import Annotated, Any
+
+from ninja import Router
+from pydantic import Field
+
+from memories.api.bodies import Body
+from memories.api.memories import edit_source
+from memories.batches import in_slices
+from memories.bulk_edits import BulkAction, BulkEdited, bulk_edit_slices, edit_of
+from memories.caller import ApiRequest
+from memories.database import in_read_thread
+from memories.entry_rules import clean_category
+from memories.limits import BULK_MEMORIES, ShortText
+from memories.pagination import number
+from memories.selectors import book_named
+
+router = Router()
+
+
+class BulkIn(Body):
+    ids: Annotated[list[ShortText], Field(min_length=1, max_length=BULK_MEMORIES)]
+    action: BulkAction = Field(description="`restore` is for deleted memories, the others are for live ones.")
+    category: ShortText | None = Field(None, description="The new category, for `categorise`.")
+    book: ShortText | None = Field(None, description="Unless named: `main`, or the key's first book.")
+
+
+@router.post("/memories/bulk")
+async def memory_bulk(request: ApiRequest, body: BulkIn) -> dict[str, Any]:
+    """Delete, restore, pin, unpin or categorise many memories of a book. All of it is undone with one change set."""
+    caller = request.auth
+    edit = edit_of(body.action, clean_category(body.category or "") if body.action == "categorise" else "")
+    numbers = [found for found in map(number, body.ids) if found is not None]
+    book = await in_read_thread(book_named, caller.owner_id, caller.limits.book_name(body.book))
+    if book is None:
+        return BulkEdited(change_set=None, changed=(), left_alone=tuple(numbers)).as_json()
+    return (await in_slices(bulk_edit_slices(book, numbers, edit, edit_source(caller)))).as_json()

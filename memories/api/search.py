@@ -1,0 +1,79 @@
+"""/api/memories/search: what is remembered, by words and meaning, in one book or in all that the key may use."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from ninja import Router
+from pydantic import Field
+
+from memories.api.bodies import Body
+from memories.api.forms import memory_json
+from memories.book_views import BookState, index_over
+from memories.caller import ALL_BOOKS, ApiRequest, Caller
+from memories.database import in_read_thread
+from memories.errors import InvalidRequest
+from memories.filters import MemoryFilters
+from memories.limits import QueryText, ShortText
+from memories.metadata import Metadata
+from memories.models import Book, Memory
+from memories.pagination import page_json
+from memories.selectors import book_named
+from memories.snapshot import snapshots
+from search.keywords import extract_keywords
+
+router = Router()
+MOST_HITS = 100
+
+
+class SearchIn(Body):
+    query: QueryText
+    category: ShortText | None = None
+    book: ShortText | None = Field(None, description="`*`: all books. Unless named: `main`, or the key's first book.")
+    metadata: Metadata = Field({}, description="Only memories with all these pairs.")
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+    limit: Annotated[int, Field(ge=1, le=MOST_HITS)] = 10
+    search: ShortText = "ranked"
+
+
+@router.post("/memories/search")
+async def memory_search(request: ApiRequest, body: SearchIn) -> dict[str, Any]:
+    """Search what is remembered: best first, or with `match_all` in insertion order."""
+    if body.search not in {"ranked", "match_all"}:
+        raise InvalidRequest("search is ranked or match_all.", param="search")
+    wanted = MemoryFilters(metadata=body.metadata, created_after=body.created_after, created_before=body.created_before)
+    return await in_read_thread(_search, request.auth, body, wanted)
+
+
+def _search(caller: Caller, body: SearchIn, wanted: MemoryFilters) -> dict[str, Any]:
+    books = _books(caller, body.book)
+    mine = Memory.objects.filter(owner_id=caller.owner_id, book__in=books, deleted_at__isnull=True)
+    only = set(wanted.of(mine).values_list("number", flat=True)) if wanted else None
+    if not books or only == set():
+        return page_json([])
+    index = index_over([snapshots.view(BookState.of(book)) for book in books])
+    hits = index.search(
+        body.query,
+        limit=body.limit,
+        keywords=extract_keywords(body.query),
+        strategy=body.search,
+        category=body.category,
+        only=only,
+    )
+    # A view may be older than the last write: what is not as asked any more is left out.
+    rows = wanted.of(mine.select_related("book").filter(number__in=[hit.number for hit in hits]))
+    by_number = {row.number: row for row in rows}
+    found = [
+        memory_json(by_number[hit.number]) | {"score": round(hit.score, 4), "why": hit.why}
+        for hit in hits
+        if hit.number in by_number
+    ]
+    return page_json(found)
+
+
+def _books(caller: Caller, name: str | None) -> list[Book]:
+    if name == ALL_BOOKS:
+        rows = Book.objects.filter(owner_id=caller.owner_id)
+        return list(caller.limits.filter(rows, book="name").order_by("name"))
+    book = book_named(caller.owner_id, caller.limits.book_name(name))
+    return [book] if book else []

@@ -1,0 +1,114 @@
+"""One change to many memories of a book that somebody chose: together they are one change set, undone as one."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+from uuid import UUID
+
+from memories.batches import BatchSize, Slices
+from memories.models import Book, ChangeSet, Memory, Revision
+from memories.services import (
+    BookWriter,
+    BulkWriter,
+    CheckedMemory,
+    MemoryFields,
+    Source,
+    book_changed,
+    book_writing,
+    live_rows,
+    memory_state,
+)
+
+BulkAction = Literal["delete", "restore", "pin", "unpin", "categorise"]
+Edit = Callable[[BookWriter, Sequence[int]], list[int]]
+"""Changes those of the memories that can be, by number, in an open book; returns the numbers of the changed ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BulkEdited:
+    """What became of the memories, by number. Those left alone are not there, or were like that already."""
+
+    change_set: UUID | None
+    changed: tuple[int, ...]
+    left_alone: tuple[int, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """As the API shows it."""
+        return {
+            "change_set": str(self.change_set) if self.change_set else None,
+            "changed": [str(number) for number in self.changed],
+            "left_alone": [str(number) for number in self.left_alone],
+        }
+
+
+def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEdited]:
+    """Do the same to many memories of a book, in slices: short transactions under the book's lock, one change set."""
+    wanted = list(dict.fromkeys(numbers))
+    size, at = BatchSize(), 0
+    change_set: ChangeSet | None = None
+    changed: list[int] = []
+    try:
+        while at < len(wanted):
+            began = time.monotonic()
+            batch = wanted[at : at + size.rows]
+            with book_writing(book, source, change_set=change_set, silent=True) as writer:
+                changed += edit(writer, batch)
+            change_set = writer.change_set
+            at += len(batch)
+            size.took(time.monotonic() - began)
+            yield
+    finally:  # also where the client has gone
+        if changed:
+            book_changed(book, source, changed)
+    done = set(changed)
+    return BulkEdited(
+        change_set=change_set.pk if change_set else None,
+        changed=tuple(changed),
+        left_alone=tuple(number for number in wanted if number not in done),
+    )
+
+
+def edit_of(action: BulkAction, category: str = "") -> Edit:
+    """Return what the action does to memories; `category` is a clean one, for `categorise`."""
+    if action == "delete":
+        return _delete
+    if action == "restore":
+        return _restore
+    if action == "categorise":
+        return _setter(MemoryFields(category=category))
+    return _setter(MemoryFields(pinned=action == "pin"))
+
+
+def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
+    rows = live_rows(writer.book, numbers=numbers)
+    bulk = BulkWriter(writer)
+    for memory in rows.values():
+        bulk.delete(memory)
+    bulk.store()
+    writer.removed = writer.removed or bool(rows)
+    return sorted(rows)
+
+
+def _restore(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
+    rows = Memory.objects.filter(owner_id=writer.book.owner_id, book=writer.book, number__in=numbers)
+    restored = []
+    for memory in rows.filter(deleted_at__isnull=False).order_by("number"):
+        writer.restore(memory, {**memory_state(memory), "deleted_at": None}, Revision.Action.RESTORE)
+        restored.append(memory.number)
+    return restored
+
+
+def _setter(fields: MemoryFields) -> Edit:
+    def change(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
+        rows = live_rows(writer.book, numbers=numbers)
+        bulk = BulkWriter(writer)
+        changed = [
+            number
+            for number, memory in sorted(rows.items())
+            if bulk.update(memory, CheckedMemory(fields=fields, content_key=memory.content_key))
+        ]
+        bulk.store()
+        return changed
+
+    return change

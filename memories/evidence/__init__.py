@@ -1,0 +1,32 @@
+"""Evidence: whose words an automatic write of a memory rests on, and what becomes of it; docs/evidence.md.
+
+own_words      which parts of a person's message are their own words
+quotes         finding a quote in a text
+support        which sentences say what a memory says
+conversation   who said what, where a quote stands, whose words a memory is closest to
+decision       stored, held or refused
+proposals      handing held writes to the app that keeps them
+"""
+
+from memories.evidence.conversation import Conversation, Speaker, Spoken
+from memories.evidence.decision import Decision, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
+from memories.evidence.proposals import HeldStep, Kept, Proposal, keep, proposal_id, register_keeper
+
+__all__ = [
+    "Conversation",
+    "Decision",
+    "EvidenceNotFound",
+    "Held",
+    "HeldStep",
+    "Hold",
+    "Kept",
+    "Proposal",
+    "Speaker",
+    "Spoken",
+    "decide",
+    "doubt_of",
+    "evidence_for",
+    "keep",
+    "proposal_id",
+    "register_keeper",
+]

@@ -1,0 +1,94 @@
+"""Filters of memories by metadata and by time, for the list and the search of the API. They are part of the statement,
+so that pages stay whole; a statement reads at most the rows of one owner."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BooleanField, F, Func, QuerySet, Value
+from django.db.models.sql.compiler import SQLCompiler
+from django.http import QueryDict
+
+from memories.errors import InvalidRequest
+from memories.limits import METADATA_KEYS
+from memories.metadata import clean_metadata
+from memories.models import Memory
+
+_PREFIX = "metadata."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryFilters:
+    """What memories are narrowed to: those with all these pairs, created later than one time and earlier than another.
+    Raises InvalidRequest for metadata that no memory can have, and for years that not every database knows."""
+
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "metadata", clean_metadata(self.metadata))
+        for name in ("created_after", "created_before"):
+            object.__setattr__(self, name, _moment(getattr(self, name), name))
+
+    def __bool__(self) -> bool:
+        return bool(self.metadata or self.created_after or self.created_before)
+
+    def of(self, rows: "QuerySet[Memory]") -> "QuerySet[Memory]":
+        """Return the rows that pass."""
+        if self.metadata:
+            rows = rows.filter(HasPairs(self.metadata))
+        if self.created_after:
+            rows = rows.filter(created_at__gt=self.created_after)
+        if self.created_before:
+            rows = rows.filter(created_at__lt=self.created_before)
+        return rows
+
+
+def metadata_asked(query: QueryDict) -> dict[str, str]:
+    """Return the pairs that a query string asks for as `metadata.<key>=`. Raises InvalidRequest for a key given twice,
+    and for more keys than a memory has."""
+    asked = [name for name in query if name.startswith(_PREFIX)]
+    if len(asked) > METADATA_KEYS:
+        raise InvalidRequest(f"At most {METADATA_KEYS} keys of metadata can be asked for.", param="metadata")
+    if any(len(query.getlist(name)) > 1 for name in asked):
+        raise InvalidRequest("Ask for each key of metadata once.", param="metadata")
+    return {name.removeprefix(_PREFIX): str(query[name]) for name in asked}
+
+
+class HasPairs(Func):
+    """Is true for rows whose metadata holds all these pairs. Django's own look-ups take a key of digits for a place in
+    a list, and their containment is not there on SQLite."""
+
+    output_field = BooleanField()
+
+    def __init__(self, pairs: Mapping[str, str]) -> None:
+        super().__init__(F("metadata"), *(Value(text) for pair in pairs.items() for text in pair))
+        self._pairs = dict(pairs)
+
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **kwargs: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition for SQLite."""
+        column, given = compiler.compile(self.source_expressions[0])
+        one = f"EXISTS (SELECT 1 FROM json_each({column}) AS pair WHERE pair.key = %s AND pair.atom = %s)"  # noqa: S608
+        params = [value for pair in self._pairs.items() for value in (*given, *pair)]
+        return f"({' AND '.join([one] * len(self._pairs))})", tuple(params)
+
+    def as_postgresql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, **kwargs: Any
+    ) -> tuple[str, tuple[Any, ...]]:
+        """Return the condition for PostgreSQL."""
+        column, given = compiler.compile(self.source_expressions[0])
+        return f"({column} @> %s::jsonb)", (*given, json.dumps(self._pairs))
+
+
+def _moment(value: datetime | None, param: str) -> datetime | None:
+    if value is None:
+        return None
+    if not 1970 <= value.year <= 9998:
+        raise InvalidRequest(f"{param} is a time between the years 1970 and 9998.", param=param)
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

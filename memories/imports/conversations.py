@@ -1,0 +1,66 @@
+"""Conversations that an import brings are sessions, which the gateway keeps: it registers here how they are looked up,
+stored and removed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from memories.batches import Slices
+from memories.caller import KeyLimits
+from memories.imports.found import Conversation, Said
+
+PART_MESSAGES = 500
+"""Messages that are stored as one session, in one transaction; a longer conversation becomes several."""
+PART_CHARACTERS = 2_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConversationStore:
+    """What the gateway does with conversations. `check` raises Conflict where sessions of the book cannot be stored;
+    `known` returns those of the keys whose conversations the owner has; `add` stores some in the caller's
+    transaction, for a change set; `remove` removes those of a change set and returns how many they were."""
+
+    check: Callable[[UUID, str, KeyLimits], None]
+    known: Callable[[UUID, Sequence[str]], set[str]]
+    add: Callable[[UUID, str, KeyLimits, UUID, Sequence[Conversation]], None]
+    remove: Callable[[UUID, UUID], Slices[int]]
+
+
+_stores: list[ConversationStore] = []
+
+
+def register_conversations(store: ConversationStore) -> None:
+    """Register how conversations are kept; called from an AppConfig's ready()."""
+    _stores[:] = [store]
+
+
+def conversation_store() -> ConversationStore:
+    """Return how conversations are kept."""
+    (store,) = _stores
+    return store
+
+
+def in_parts(conversation: Conversation) -> list[Conversation]:
+    """Return a conversation as it is stored: whole, or cut into parts that are short enough for one transaction."""
+    parts: list[list[Said]] = [[]]
+    size = 0
+    for said in conversation.messages:
+        if len(parts[-1]) >= PART_MESSAGES or (parts[-1] and size + len(said.text) > PART_CHARACTERS):
+            parts.append([])
+            size = 0
+        parts[-1].append(said)
+        size += len(said.text)
+    if len(parts) == 1:
+        return [conversation]
+    return [_part(conversation, number, messages) for number, messages in enumerate(parts, start=1)]
+
+
+def _part(conversation: Conversation, number: int, messages: Sequence[Said]) -> Conversation:
+    if number == 1:
+        title, key = conversation.title, conversation.key
+    else:
+        title, key = f"{conversation.title} ({number})".strip(), f"{conversation.key}-{number}"
+    began = conversation.began_at if number == 1 else next((said.at for said in messages if said.at), None)
+    return Conversation(
+        line=conversation.line, place=conversation.place, key=key, title=title, began_at=began, messages=messages
+    )

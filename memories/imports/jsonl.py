@@ -1,0 +1,111 @@
+"""JSON Lines: our own export, or lists from elsewhere with one object a line, whose text is `content`, `memory`, `text`
+or `fact`. Other lines of an export are passed over. One line that is wrong stops the import."""
+
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+
+from memories.batches import Slices
+from memories.errors import InvalidRequest, TooLarge
+from memories.evidence.conversation import LONGEST_KEPT
+from memories.imports.files import SourceFile
+from memories.imports.found import Entry, Found
+from memories.json_input import read_json
+from memories.limits import IMPORT_LINE_LENGTH, IMPORT_LINES
+from memories.models import Evidence, EvidenceKind
+from memories.pagination import number as parse_number
+from memories.services import MemoryFields
+from memories.storable import storable_text
+
+TEXT_KEYS = ("content", "memory", "text", "fact")
+_PARSED_AT_ONCE = 1_000
+
+
+def is_jsonl(text: str) -> bool:
+    """Return True if the first line of a text is an object of its own, as in our export or with a text of its own."""
+    first = text.lstrip().split("\n", 1)[0].strip()
+    if not (first.startswith("{") and first.endswith("}")) or len(first) > IMPORT_LINE_LENGTH:
+        return False
+    try:
+        data = read_json(first, repair=True)
+    except InvalidRequest:
+        return False
+    return isinstance(data, dict) and any(isinstance(data.get(key), str) for key in (*TEXT_KEYS, "type"))
+
+
+def read_jsonl(file: SourceFile, found: Found) -> Slices[None]:
+    """Add the memories of a file. Raises InvalidRequest with the number of the line, TooLarge."""
+    if file.text.count("\n") > IMPORT_LINES:
+        raise TooLarge(f"An import has at most {IMPORT_LINES} lines. Split it.", limit=IMPORT_LINES)
+    for number, raw in enumerate(file.text.split("\n"), start=1):
+        if raw.strip() and (entry := _parse_line(number, raw, found.book)):
+            found.add(entry)
+        if number % _PARSED_AT_ONCE == 0:
+            yield
+
+
+def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
+    if len(raw) > IMPORT_LINE_LENGTH:
+        raise InvalidRequest(
+            f"Line {number} has more than {IMPORT_LINE_LENGTH} characters. Nothing was imported.", line=number
+        )
+    try:
+        data = read_json(raw, what=f"Line {number}", repair=True)
+    except InvalidRequest as error:
+        raise InvalidRequest(f"{error} Nothing was imported.", line=number) from None
+    if not isinstance(data, dict):
+        raise InvalidRequest(f"Line {number} is no JSON object. Nothing was imported.", line=number)
+    if data.get("type", "memory") != "memory" or data.get("deleted_at"):
+        return None
+    return _parse_memory(number, data, default_book)
+
+
+def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
+    content = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
+    if content is None:
+        raise InvalidRequest(f"Line {line} has no text as “content”. Nothing was imported.", line=line)
+    keywords = data.get("keywords") or ()
+    if not isinstance(keywords, list | tuple):
+        raise InvalidRequest(f"Line {line}: keywords is a list. Nothing was imported.", line=line)
+    return Entry(
+        line=line,
+        place=f"Line {line}",
+        number=parse_number(str(data.get("id", ""))),
+        book=str(data.get("book") or default_book),
+        fields=MemoryFields(
+            content=content,
+            target=str(data.get("target") or "user"),
+            category=str(data.get("category") or "general"),
+            keywords=[str(keyword) for keyword in keywords],
+            metadata=data.get("metadata") or {},
+            pinned=bool(data.get("pinned", False)),
+            expires_at=_time(line, data.get("expires_at")),
+            evidence=_evidence(data.get("evidence")),
+        ),
+    )
+
+
+def _evidence(value: Any) -> Evidence | None:
+    """Return what our own export says a memory rests on, without places: sessions and turns get other ids here. What is
+    not of that form is passed over, since it changes nothing about the memory."""
+    if not isinstance(value, dict) or value.get("kind") not in EvidenceKind.values:
+        return None
+    quote = value.get("quote")
+    return Evidence(
+        kind=EvidenceKind(value["kind"]), quote=storable_text(quote)[:LONGEST_KEPT] if isinstance(quote, str) else ""
+    )
+
+
+def _time(line: int, value: Any) -> datetime | None:
+    if not value:
+        return None
+    try:
+        parsed = parse_datetime(str(value))
+    except ValueError:  # it looks like a time, of a day that is in no calendar
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise InvalidRequest(
+            f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line
+        )
+    return parsed

@@ -1,0 +1,254 @@
+"""Import: preview or write what a reader found in a file. An import is one change set per book; every memory is
+scanned, and a preview only reads. It works in slices: entries are read, checked and scanned without a lock, and written
+in short transactions, so that what was written when something fails or a client goes away stays, can be undone, and is
+told. Called by the API, the memories page and the command."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+from uuid import UUID
+
+from django.db import Error as DatabaseError
+
+from memories.batches import BatchSize, Slices
+from memories.caller import UNLIMITED, KeyLimits
+from memories.errors import Overloaded
+from memories.imports.conversations import conversation_store, in_parts
+from memories.imports.files import Upload
+from memories.imports.formats import AUTO, found_in
+from memories.imports.found import Conversation, Entry, Found
+from memories.imports.proposing import AT_ONCE, propose
+from memories.imports.report import ImportReport
+from memories.imports.standing import Checked, Standing, checked
+from memories.models import Book, ChangeSet, WriteOrigin
+from memories.services import (
+    BookWriter,
+    BulkWriter,
+    Source,
+    book_changed,
+    book_get_or_create,
+    book_writing,
+    check_new_books,
+)
+
+_SLICES = 2
+"""Slices that one transaction of an import takes."""
+_LOOKED_UP = 500
+"""Conversations that are looked up at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportRequest:
+    """What is to be imported, and how. `book` is for memories that name none, and for conversations."""
+
+    upload: Upload
+    format: str = AUTO
+    book: str = "main"
+    conversations: bool = True
+    preview: bool = False
+
+
+def import_slices(
+    owner_id: UUID, request: ImportRequest, *, actor: str, limits: KeyLimits = UNLIMITED
+) -> Slices[ImportReport]:
+    """Import a file in slices. A file that cannot be read stops everything before anything is written; an entry that
+    the scan or a budget refuses is left out and listed. A preview finds the same out, and writes nothing.
+
+    Raises InvalidRequest, TooLarge, Conflict (more books than there can be, or no agent for the conversations),
+    NotFound where a line names a book that the key may not use; Overloaded when the database fails."""
+    found = yield from found_in(
+        request.upload, format=request.format, book=request.book, with_conversations=request.conversations
+    )
+    names = sorted({entry.book for entry in found.entries} | ({found.book} if found.conversations else set()))
+    limits.require_books(names)
+    check_new_books(owner_id, names)
+    if found.conversations:
+        conversation_store().check(owner_id, found.book, limits)
+    report = ImportReport(formats=list(found.formats))
+    for refused in found.refused:
+        report.refuse(refused.line, refused.place, refused.error)
+    work = _Preview(owner_id, report) if request.preview else _Writing(owner_id, report, actor, limits)
+    for name in names:
+        yield from work.memories(name, [entry for entry in found.entries if entry.book == name])
+        if name == found.book and found.conversations:
+            yield from work.conversations(found)
+    report.problems.sort(key=itemgetter("line"))
+    report.waiting.sort(key=itemgetter("line"))
+    report.written = not request.preview
+    return report
+
+
+@dataclass(slots=True)
+class _Preview:
+    """Finds out what an import would do; only reads."""
+
+    owner_id: UUID
+    report: ImportReport
+
+    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+        book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
+        standing = yield from Standing.load(book, name)
+        for batch in _batches(entries, BatchSize()):
+            for row in (yield from checked(book, batch, standing, self.report)):
+                before = self.report.new
+                standing.take(row, self.report, None)
+                if self.report.new > before:
+                    self.report.show(row.entry, row.memory.fields)
+            yield
+
+    def conversations(self, found: Found) -> Slices[None]:
+        for batch in _parts(found):
+            for conversation in _new_ones(self.owner_id, batch, self.report):
+                self.report.conversation(conversation)
+            yield
+
+
+@dataclass(slots=True)
+class _Writing:
+    """Writes an import: one change set for each book."""
+
+    owner_id: UUID
+    report: ImportReport
+    actor: str
+    limits: KeyLimits
+    _change_sets: dict[str, ChangeSet] = field(default_factory=dict)
+
+    def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
+        if not entries:
+            return
+        book = book_get_or_create(self.owner_id, name)
+        numbers: list[int] = []
+        size = BatchSize(slices=_SLICES)
+        standing: Standing | None = None
+        try:
+            for batch in _batches(entries, size):
+                if standing is None:
+                    standing = yield from Standing.load(book, name)
+                # Scanning is most of the work, and is done without the lock.
+                rows = yield from checked(book, batch, standing, self.report)
+                began = time.monotonic()
+                done = ImportReport()
+                with book_writing(book, self._source, change_set=self._change_sets.get(name), silent=True) as writer:
+                    if writer.book.generation != standing.generation:  # somebody else wrote to the book
+                        standing = Standing.of(writer.book, rows)
+                    _write(writer, rows, standing, done)
+                size.took(time.monotonic() - began)
+                standing = standing.after(writer.book)
+                self._keep(writer)
+                numbers += writer.numbers
+                self.report.add(done)
+                while len(self.report.to_propose) >= AT_ONCE:
+                    propose(book, self.report)
+                yield
+            propose(book, self.report)
+        except DatabaseError as error:
+            raise self._failed(batch[0].place, batch[0].line) from error
+        except GeneratorExit:  # the client went away
+            propose(book, self.report)
+            raise
+        finally:
+            if numbers:
+                book_changed(book, self._source, numbers)
+
+    def conversations(self, found: Found) -> Slices[None]:
+        """Store the conversations that are not there yet. They are looked up again under the book's lock: the same file
+        may come twice at once."""
+        book = book_get_or_create(self.owner_id, found.book)
+        try:
+            for batch in _parts(found):
+                began = time.monotonic()
+                done = ImportReport()
+                with book_writing(
+                    book, self._source, change_set=self._change_sets.get(book.name), silent=True
+                ) as writer:
+                    if new := _new_ones(self.owner_id, batch, done):
+                        store = conversation_store()
+                        store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
+                self._keep(writer)
+                self.report.conversations_known += done.conversations_known
+                for conversation in new:
+                    self.report.conversation(conversation)
+                batch.took(time.monotonic() - began)
+                yield
+        except DatabaseError as error:
+            raise self._failed(batch[0].place, batch[0].line) from error
+
+    @property
+    def _source(self) -> Source:
+        return Source(actor=self.actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
+
+    def _keep(self, writer: BookWriter) -> None:
+        if writer.change_set is not None and writer.book.name not in self._change_sets:
+            self._change_sets[writer.book.name] = writer.change_set
+            self.report.change_sets.append(str(writer.change_set.pk))
+
+    def _failed(self, place: str, line: int) -> Overloaded:
+        told: dict[str, Any] = {**self.report.counts(), "change_sets": self.report.change_sets}
+        return Overloaded(
+            f"The database failed at {place[:1].lower()}{place[1:]}. {self.report.new + self.report.changed} memories "
+            f"and {self.report.conversations_new} conversations were imported before it; undo takes them back, and the "
+            "same import goes on where it stopped.",
+            line=line,
+            **told,
+        )
+
+
+def _batches(entries: Sequence[Entry], size: BatchSize) -> Iterator[Sequence[Entry]]:
+    start = 0
+    while start < len(entries):
+        end = start + size.rows
+        yield entries[start:end]
+        start = end
+
+
+def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, report: ImportReport) -> None:
+    """Write a batch to the open book, whose standing is that of now."""
+    bulk = BulkWriter(writer)
+    for row in rows:
+        standing.take(row, report, bulk)
+    bulk.store()
+
+
+class _Batch(list[Conversation]):
+    """Conversations that one transaction stores."""
+
+    def __init__(self, size: BatchSize) -> None:
+        super().__init__()
+        self._size = size
+
+    @property
+    def messages(self) -> int:
+        return sum(len(conversation.messages) for conversation in self)
+
+    def took(self, seconds: float) -> None:
+        """Adapt the next batches to the time that this one took."""
+        self._size.took(seconds)
+
+
+def _parts(found: Found) -> Iterator[_Batch]:
+    """Return the conversations as they are stored, in batches of a few messages and of no more than are looked up at
+    once."""
+    size = BatchSize(first=100, most=500)
+    batch = _Batch(size)
+    for conversation in found.conversations:
+        for part in in_parts(conversation):
+            if batch and (batch.messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
+                yield batch
+                batch = _Batch(size)
+            batch.append(part)
+    if batch:
+        yield batch
+
+
+def _new_ones(owner_id: UUID, batch: Sequence[Conversation], report: ImportReport) -> list[Conversation]:
+    """Return those that were not imported before; the others are counted. One that comes twice is new once."""
+    known = conversation_store().known(owner_id, [conversation.key for conversation in batch])
+    new: dict[str, Conversation] = {}
+    for conversation in batch:
+        if conversation.key in known or conversation.key in new:
+            report.conversations_known += 1
+        else:
+            new[conversation.key] = conversation
+    return list(new.values())

@@ -1,0 +1,133 @@
+"""What the list of the memories page is narrowed to and how it is sorted, as its address says it."""
+
+import re
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.db.models import Func, QuerySet
+from django.http import QueryDict
+from django.utils import timezone
+
+from memories.models import Memory, Target, WriteOrigin
+from memories.models.entries import text_order
+from memories.page.rows import EXPIRES_SOON
+from memories.pagination import number as parse_number
+from memories.selectors import blocked_condition
+
+STRETCH = 50
+MOST_ROWS = 1000
+DEFAULT_BOOK = "main"
+SORTS = {
+    "": "Newest first",
+    "changed": "Last changed",
+    "recalled": "Most recalled",
+    "oldest": "Oldest first",
+    "text": "Text, A to Z",
+}
+"""The orders of the list by their name in the address. Each has an index."""
+ORDER_WORDS = {
+    "": "newest first",
+    "changed": "last changed first",
+    "recalled": "most recalled first",
+    "oldest": "oldest first",
+    "text": "A to Z",
+}
+_MAX_QUERY = 400
+_MAX_SKIP = 1_000_000
+_NUMBER = re.compile(r"#(\d{1,19})")
+_ORDERS: dict[str, tuple[str | Func, ...]] = {
+    "": ("-number",),
+    "changed": ("-updated_at", "-number"),
+    "recalled": ("-usage_count", "-number"),
+    "oldest": ("number",),
+    "text": (text_order(), "number"),
+}
+_CHIPS = ("pinned", "expiring", "blocked", "deleted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What the list is narrowed to; "", 0 or False: not by this. `number` finds one memory, whatever its book; the
+    other filters are left aside then. `shown` rows come after the first `skip`."""
+
+    book: str = DEFAULT_BOOK
+    query: str = ""
+    number: int = 0
+    target: str = ""
+    category: str = ""
+    origin: str = ""
+    pinned: bool = False
+    expiring: bool = False
+    blocked: bool = False
+    deleted: bool = False
+    sort: str = ""
+    shown: int = STRETCH
+    skip: int = 0
+
+    @property
+    def narrowed(self) -> bool:
+        """Whether anything but the book is chosen."""
+        return bool(self.number or self.query or self.narrowed_besides_words)
+
+    @property
+    def narrowed_besides_words(self) -> bool:
+        """Whether the list is narrowed by a filter, the search left aside."""
+        return bool(self.target or self.category or self.origin or any(getattr(self, chip) for chip in _CHIPS))
+
+    @property
+    def next_stretch(self) -> str:
+        """The query string of the same list with more rows, or with those after the most that a page shows."""
+        if self.shown < MOST_ROWS:
+            return self._address(n=min(self.shown + STRETCH, MOST_ROWS), skip=self.skip)
+        return self._address(skip=self.skip + self.shown)
+
+    @property
+    def first_stretch(self) -> str:
+        """The query string of the same list from its beginning."""
+        return self._address()
+
+    def _address(self, *, n: int = 0, skip: int = 0) -> str:
+        given: dict[str, str | int] = {"book": self.book, "q": self.query, "target": self.target}
+        given |= {"category": self.category, "origin": self.origin, "sort": self.sort, "n": n, "skip": skip}
+        given |= {chip: "1" for chip in _CHIPS if getattr(self, chip)}
+        return urlencode({name: value for name, value in given.items() if value})
+
+    def of(self, memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
+        """Return the memories that pass the filters, the search left aside."""
+        equal = {"target": self.target, "category": self.category, "write_origin": self.origin}
+        memories = memories.filter(**{name: value for name, value in equal.items() if value})
+        if self.pinned:
+            memories = memories.filter(pinned=True)
+        if self.expiring:
+            memories = memories.filter(expires_at__lte=timezone.now() + EXPIRES_SOON)
+        return memories.filter(blocked_condition()) if self.blocked else memories
+
+    def in_order(self, memories: "QuerySet[Memory]") -> "QuerySet[Memory]":
+        """Return the memories in the order that is chosen; deleted ones by the time of their deletion unless another
+        is."""
+        by_deletion = self.deleted and not self.sort
+        return memories.order_by("-deleted_at", "-number") if by_deletion else memories.order_by(*_ORDERS[self.sort])
+
+
+def filters_of(query: QueryDict) -> Filters:
+    """Return the filters a page's address names; what is not known is left away. `q=#12` asks for a number, too."""
+    target, origin, sort = query.get("target", ""), query.get("origin", ""), query.get("sort", "")
+    words = " ".join(query.get("q", "").split())[:_MAX_QUERY]
+    named = _NUMBER.fullmatch(words)
+    asked = named[1] if named else query.get("number", "")
+    return Filters(
+        book=(query.get("book") or DEFAULT_BOOK)[:64],
+        query=words,
+        number=parse_number(asked) or 0,
+        target=target if target in Target.values else "",
+        category=query.get("category", "")[:40],
+        origin=origin if origin in WriteOrigin.values else "",
+        **{chip: query.get(chip) == "1" for chip in _CHIPS},
+        sort=sort if sort in SORTS else "",
+        shown=min(max(_whole(query.get("n", "")), STRETCH), MOST_ROWS),
+        skip=min(_whole(query.get("skip", "")), _MAX_SKIP),
+    )
+
+
+def _whole(given: str) -> int:
+    return parse_number(given) or 0

@@ -1,0 +1,237 @@
+"""Statements that the ORM compiles once and that are executed with other values each time.
+
+Building and compiling a statement takes the ORM several times as long as the database takes to answer one of a turn's.
+The models stay the one source: a statement is written as a query set or named by its model, with `Given` in the places
+of values (docs/decisions/0049). What is compiled is kept with its connection, since converters belong to one."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import Expression, Field, ForeignKey, Model, QuerySet
+from django.db.models.sql import InsertQuery, UpdateQuery
+from django.db.models.sql.compiler import SQLCompiler
+
+M = TypeVar("M", bound=Model)
+_DEFAULT = "default"
+_KEPT_WITH = "_daybook_statements"
+_PLAIN = frozenset({"BooleanField", "CharField", "IntegerField", "PositiveIntegerField", "TextField"})
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+MOST_ROWS = 8
+"""More rows than these are inserted by the ORM's own way: a statement for each number of rows would not be kept."""
+
+
+class Given(Expression):
+    """A value that is known when the statement is executed; the field of the model says how the database takes it."""
+
+    def __init__(self, name: str, model: type[Model], field: str) -> None:
+        super().__init__(output_field=field_of(model, field))
+        self.name = name
+
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> Any:
+        return "%s", [self]  # the parameters of the SQL hold this, until there is a value
+
+
+def given(model: type[Model], *names: str) -> dict[str, Given]:
+    """Return `{name: Given}` for fields of a model, for `filter` and `update`."""
+    return {name: Given(name, model, name) for name in names}
+
+
+def field_of(model: type[Model], name: str) -> "Field[Any, Any]":
+    """Return a field of a model; `pk` is one, too."""
+    meta = model._meta
+    found = meta.pk if name == "pk" else meta.get_field(name)
+    assert isinstance(found, Field)
+    return found
+
+
+class _Compiled:
+    """SQL with its parameters in their order: constants, and names of what is given. `converters` are those of the
+    columns that a SELECT returns, by their place."""
+
+    def __init__(self, sql: str, params: Iterable[Any], connection: BaseDatabaseWrapper) -> None:
+        self.sql = sql
+        self.names: tuple[str, ...] = ()
+        self.converters: list[tuple[int, Sequence[Callable[..., Any]], Any]] = []
+        self._params: list[Any] = []
+        self._places: list[tuple[int, str, Field[Any, Any] | None]] = []
+        self._connection = connection
+        for place, param in enumerate(params):
+            self._params.append(None if isinstance(param, Given) else param)
+            if isinstance(param, Given):
+                field = param.output_field
+                target = field.target_field if isinstance(field, ForeignKey) else field
+                plain = target.get_internal_type() in _PLAIN
+                self._places.append((place, param.name, None if plain else field))
+
+    def params(self, values: Mapping[str, Any]) -> list[Any]:
+        """Return the parameters of one execution."""
+        params, connection = self._params.copy(), self._connection
+        for place, name, field in self._places:
+            value = values[name]
+            if field is not None and value is not None:
+                value = field.get_db_prep_save(value, connection)
+            params[place] = value
+        return params
+
+
+class _Statement:
+    """What the statements of this module have in common: they are compiled at their first use on a connection."""
+
+    def compiled(self, connection: BaseDatabaseWrapper) -> _Compiled:
+        kept: dict[_Statement, _Compiled] = vars(connection).setdefault(_KEPT_WITH, {})
+        found = kept.get(self)
+        if found is None:
+            found = kept[self] = self._compile(connection)
+        return found
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+        raise NotImplementedError
+
+
+class Select(_Statement, Generic[M]):
+    """A query set with `Given` in it, made by `build`. It has no `select_related`; what it locks it locks."""
+
+    def __init__(self, build: Callable[[], "QuerySet[M, Any]"]) -> None:
+        self._build = build
+
+    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
+        """Return the rows, with values as the fields of the models have them."""
+        return self._rows(connections[_DEFAULT], values)[1]
+
+    def row(self, **values: Any) -> tuple[Any, ...] | None:
+        """Return the first row, or None."""
+        return next(iter(self.rows(**values)), None)
+
+    def instance(self, **values: Any) -> M | None:
+        """Return the first row as an instance of the model, or None. For query sets of whole instances."""
+        compiled, rows = self._rows(connections[_DEFAULT], values)
+        model = self._build_model
+        return model.from_db(_DEFAULT, compiled.names, rows[0]) if rows else None
+
+    def _rows(
+        self, connection: BaseDatabaseWrapper, values: Mapping[str, Any]
+    ) -> tuple[_Compiled, list[tuple[Any, ...]]]:
+        compiled = self.compiled(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(compiled.sql, compiled.params(values))
+            found = cursor.fetchall()
+        if not (compiled.converters and found):
+            return compiled, found
+        rows = []
+        for row in found:
+            columns = list(row)
+            for place, converters, expression in compiled.converters:
+                for convert in converters:
+                    columns[place] = convert(columns[place], expression, connection)
+            rows.append(tuple(columns))
+        return compiled, rows
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+        queryset = self._build()
+        self._build_model: type[M] = queryset.model
+        compiler = queryset.query.get_compiler(connection=connection)
+        sql, params = compiler.as_sql()
+        compiled = _Compiled(sql, params, connection)
+        columns = [column[0] for column in compiler.select]
+        compiled.names = tuple(getattr(column, "target", column).attname for column in columns if _is_column(column))
+        compiled.converters = [
+            (place, converters, expression)
+            for place, (converters, expression) in compiler.get_converters(columns).items()
+        ]
+        return compiled
+
+
+def _is_column(expression: Any) -> bool:
+    return hasattr(expression, "target")
+
+
+class Update(_Statement):
+    """`build().update(…)`: the values that are set are `Given`, or constants. Returns how many rows there were."""
+
+    def __init__(self, build: Callable[[], "QuerySet[Any, Any]"], sets: Callable[[], Mapping[str, Any]]) -> None:
+        self._build, self._sets = build, sets
+
+    def execute(self, **values: Any) -> int:
+        """Return how many rows were updated."""
+        connection = connections[_DEFAULT]
+        compiled = self.compiled(connection)
+        with connection.cursor() as cursor:
+            cursor.execute(compiled.sql, compiled.params(values))
+            return int(cursor.rowcount)
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+        query: Any = self._build().query.chain(UpdateQuery)
+        query.add_update_values(self._sets())
+        query.annotations = {}
+        sql, params = query.get_compiler(connection=connection).as_sql()
+        return _Compiled(sql, params, connection)
+
+
+class UpdateRow(Generic[M]):
+    """Stores these fields of an instance, as `instance.save(update_fields=…)` does."""
+
+    def __init__(self, model: type[M], *fields: str) -> None:
+        self._attributes = ("pk", *(field_of(model, name).attname for name in fields))
+        # A manager may hide rows; the base manager does not.
+        self._update = Update(
+            lambda: model._base_manager.filter(**given(model, "pk")),
+            lambda: {name: Given(field_of(model, name).attname, model, name) for name in fields},
+        )
+
+    def execute(self, row: M) -> int:
+        """Return how many rows were updated: 0 where it is gone."""
+        return self._update.execute(**{name: getattr(row, name) for name in self._attributes})
+
+
+class Insert(_Statement, Generic[M]):
+    """Inserts instances of a model, with all their fields. `instead` are expressions for fields, which stand there
+    for the value of the instance."""
+
+    def __init__(self, model: type[M], instead: Callable[[], Mapping[str, Any]] = dict) -> None:
+        self._model, self._instead = model, instead
+        self._by_count: dict[int, _InsertRows] = {}
+
+    def execute(self, rows: Sequence[M], **values: Any) -> None:
+        """Insert these instances; `values` are what the expressions want to be given."""
+        if len(rows) > MOST_ROWS:
+            self._model._base_manager.bulk_create(rows)
+            return
+        if not rows:
+            return
+        statement = self._by_count.get(len(rows))
+        if statement is None:
+            statement = self._by_count[len(rows)] = _InsertRows(self._model, len(rows), self._instead())
+        statement.execute(rows, values)
+
+
+class _InsertRows(_Statement):
+    def __init__(self, model: type[Model], count: int, instead: Mapping[str, Any]) -> None:
+        self._model, self._count, self._instead = model, count, instead
+        self._fields = [field for field in model._meta.local_concrete_fields if not field.generated]
+        assert not any(getattr(field, "auto_now", False) for field in self._fields)
+        self._attributes = [field.attname for field in self._fields if field.name not in instead]
+
+    def execute(self, rows: Sequence[Model], values: dict[str, Any]) -> None:
+        connection = connections[_DEFAULT]
+        compiled = self.compiled(connection)
+        for number, row in enumerate(rows):
+            values |= {f"{number}.{name}": getattr(row, name) for name in self._attributes}
+        with connection.cursor() as cursor:
+            cursor.execute(compiled.sql, compiled.params(values))
+        for row in rows:
+            row._state.adding, row._state.db = False, _DEFAULT
+
+    def _compile(self, connection: BaseDatabaseWrapper) -> _Compiled:
+        samples = []
+        for number in range(self._count):
+            sample = self._model()
+            for field in self._fields:
+                value = self._instead.get(field.name) or Given(f"{number}.{field.attname}", self._model, field.name)
+                setattr(sample, field.attname, value)
+            samples.append(sample)
+        query = InsertQuery(self._model)
+        query.insert_values(self._fields, samples)
+        [(sql, params)] = query.get_compiler(connection=connection).as_sql()
+        return _Compiled(sql, params, connection)

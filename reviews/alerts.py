@@ -1,0 +1,154 @@
+"""Alerts to administrators, by mail or to one address: answers or reviews that fail in a row, quotas that are used up,
+and writes that the scan refuses. They hold numbers and our own words only.
+
+The worker looks once a minute, at stretches of primary keys and small tables, and tells of each kind once an hour at
+most."""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, Sum
+from django.utils import timezone
+
+from gateway.accounts.mails import mail_send
+from gateway.jobs import enqueue, lease_take, run_async
+from gateway.keys import valid_keys
+from gateway.models import Alert, Run, UsageDay
+from gateway.webhooks.sending import client, send
+from memories.ids import first_id
+from memories.models import ScanDay
+from reviews.models import ReviewRun
+
+logger = logging.getLogger("daybook.alerts")
+TASK = "reviews.alerts.alert_send"
+LOOK_SECONDS = 60.0
+EVERY = timedelta(hours=1)
+IN_A_ROW = 5
+"""So many failures, and nothing that went well between them."""
+BLOCKED = 10
+"""So many refused writes since the last alert of the day."""
+_MOST_KEYS = 1_000
+_ENDED_REVIEWS = (
+    ReviewRun.State.SAVED,
+    ReviewRun.State.NOTHING_TO_SAVE,
+    ReviewRun.State.AWAITING_APPROVAL,
+    ReviewRun.State.FAILED,
+    ReviewRun.State.TIMED_OUT,
+)
+_FAILED_REVIEWS = {ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT}
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """What administrators should know: its kind, a sentence, and the number in it."""
+
+    kind: str
+    said: str
+    number: int
+
+
+def alerts_sweep() -> None:
+    """Look, and queue what is to be told. Idempotent; safe in several workers."""
+    if not (settings.ALERTS_MAIL or settings.ALERTS_URL) or not lease_take("alerts", seconds=LOOK_SECONDS):
+        return
+    now = timezone.now()
+    for look in _LOOKS:
+        for fact in look(now):
+            if _claim(fact, now):
+                enqueue(TASK, fact.kind, fact.said)
+
+
+def alert_send(kind: str, said: str) -> int:
+    """The job: tell it by mail and to the address, whichever is configured. Returns how many ways worked."""
+    ways = 0
+    if settings.ALERTS_MAIL:
+        ways += mail_send(settings.ALERTS_MAIL, "Daybook needs your attention", "alert", said=said)
+    if settings.ALERTS_URL:
+        # `text` is what chat systems show of what is posted to them.
+        body = {"type": "alert", "kind": kind, "text": said, "timestamp": timezone.now().isoformat()}
+        failure = run_async(_post(json.dumps(body).encode()))
+        if failure:
+            logger.warning("An alert (%s) was not taken: %s", kind, failure)
+        ways += not failure
+    return ways
+
+
+async def _post(body: bytes) -> str:
+    async with client() as session:
+        return (await send(session, settings.ALERTS_URL, body, {})).failure
+
+
+def _claim(fact: Fact, now: datetime) -> bool:
+    """Return True if this process is to tell it: it was not told within the last hour."""
+    told = {"told_at": now, "number": fact.number}
+    if Alert.objects.filter(kind=fact.kind, told_at__lte=now - EVERY).update(**told):
+        return True
+    try:
+        with transaction.atomic():
+            Alert(kind=fact.kind, **told).save(force_insert=True)
+    except IntegrityError:
+        return False
+    return True
+
+
+def _turns(now: datetime) -> Iterator[Fact]:
+    ended = Run.objects.filter(pk__gte=first_id(now - EVERY), state__in=(Run.State.COMPLETED, Run.State.FAILED))
+    newest = list(ended.order_by("-pk").values_list("state", "error")[:IN_A_ROW])
+    if len(newest) == IN_A_ROW and all(state == Run.State.FAILED for state, _ in newest):
+        codes = sorted({str((error or {}).get("code", "unknown")) for _, error in newest})
+        said = f"The last {IN_A_ROW} answers failed ({', '.join(codes)}). Check the model servers."
+        yield Fact("answers_failing", said, IN_A_ROW)
+
+
+def _reviews(now: datetime) -> Iterator[Fact]:
+    ended = ReviewRun.objects.filter(pk__gte=first_id(now - EVERY), state__in=_ENDED_REVIEWS)
+    newest = list(ended.order_by("-pk").values_list("state", flat=True)[:IN_A_ROW])
+    if len(newest) == IN_A_ROW and _FAILED_REVIEWS.issuperset(newest):
+        yield Fact(
+            "reviews_failing", f"The last {IN_A_ROW} reviews failed. Nothing is remembered of conversations.", IN_A_ROW
+        )
+
+
+def _quotas(now: datetime) -> Iterator[Fact]:
+    postponed = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__gt=now, error__code="daily_limit")
+    owners = postponed.values("owner_id").distinct().count()
+    if owners:
+        people = "1 person" if owners == 1 else f"{owners} people"
+        yield Fact("reviews_quota", f"Reviews of {people} wait for tomorrow: the daily quota is used up.", owners)
+    keys = _keys_used_up(now)
+    if keys:
+        said = "1 API key has" if keys == 1 else f"{keys} API keys have"
+        yield Fact("keys_quota", f"{said} spent what they may spend today, and are refused until 00:00 UTC.", keys)
+
+
+def _keys_used_up(now: datetime) -> int:
+    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    limited = valid_keys().filter(Q(tokens_per_day__gt=0) | Q(money_per_day__gt=0), last_used_at__gte=midnight)
+    limits = {key: given for key, *given in limited.values_list("pk", "tokens_per_day", "money_per_day")[:_MOST_KEYS]}
+    days = UsageDay.objects.filter(key_id__in=list(limits), day=midnight.date()).values("key_id")
+    spent = days.annotate(tokens=Sum(F("input_tokens") + F("output_tokens")), money=Sum("cost"))
+    return sum(_over(limits[row["key_id"]], row["tokens"], row["money"]) for row in spent)
+
+
+def _over(limits: list[Any], tokens: int, money: float) -> bool:
+    most_tokens, most_money = limits
+    return bool((most_tokens and tokens >= most_tokens) or (most_money and money >= most_money))
+
+
+def _blocked(now: datetime) -> Iterator[Fact]:
+    today = now.astimezone(UTC).date()
+    number = ScanDay.objects.filter(day=today).aggregate(sum=Sum("number"))["sum"] or 0
+    told = Alert.objects.filter(kind="writes_blocked").first()
+    before = told.number if told and told.told_at.astimezone(UTC).date() == today else 0
+    if number - before >= BLOCKED:
+        said = f"The scan refused {number - before} writes to memory. Someone may be attempting prompt injection."
+        yield Fact("writes_blocked", said, number)
+
+
+_LOOKS: tuple[Callable[[datetime], Iterator[Fact]], ...] = (_turns, _reviews, _quotas, _blocked)

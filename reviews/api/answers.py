@@ -1,0 +1,191 @@
+"""What the operations of this app answer, for the OpenAPI document: see memories/api/answers.py."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from memories.api.answers import Evidence, Id, MemoryId, Moment, Page, Undone
+
+
+class Write(TypedDict):
+    """One write of a review, in the order of the model's calls."""
+
+    index: int
+    action: str
+    memory_id: MemoryId | None
+    target: str
+    category: str | None
+    keywords: list[str] | None
+    before: str | None
+    after: str | None
+    state: str
+    reason: Annotated[str, Field(description="Why it was not saved, or waits.")]
+    evidence: Evidence
+    rule: NotRequired[Annotated[str, Field(description="The rule that has it wait for a decision.")]]
+    edited: NotRequired[bool]
+    times: NotRequired[Annotated[int, Field(description="How often it was wanted again while it waited.")]]
+
+
+class Review(TypedDict):
+    """A background review and what it wrote."""
+
+    id: Id
+    object: Literal["review"]
+    session_id: Id | None
+    state: str
+    trigger: str
+    attempts: int
+    model: str
+    created_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    usage: dict[str, Any]
+    error: dict[str, Any] | None
+    dropped_calls: Annotated[
+        dict[str, int], Field(description="Names of tools whose calls were dropped, and how often.")
+    ]
+    change_set: Id | None
+    writes: list[Write]
+
+
+class ReviewList(Page):
+    """Reviews, newest first."""
+
+    data: list[Review]
+
+
+class Proposal(TypedDict):
+    """A write that waits, or waited, for a decision."""
+
+    id: Id
+    object: Literal["proposal"]
+    source: Literal["turn", "review", "ingest", "import", "consolidation"]
+    action: str
+    memory_id: MemoryId | None
+    before: str | None
+    after: str | None
+    target: str
+    category: str | None
+    reason: Annotated[str, Field(description="Why it waits, in words.")]
+    rule: Annotated[str, Field(description="Why it waits, for programs; empty: the agent's settings say so.")]
+    evidence: Evidence
+    session_id: Id | None
+    review_id: Id
+    state: Literal["waiting", "approved", "rejected", "expired"]
+    times: Annotated[int, Field(description="How often it was wanted.")]
+    created_at: Moment
+    expires_at: Moment | None
+
+
+class ProposalList(Page):
+    """Writes that wait, or waited, newest first."""
+
+    data: list[Proposal]
+
+
+class Standing(TypedDict):
+    """How many of a book's sessions may be read, rest, or are done with; `text` says it in sentences."""
+
+    ready: int
+    resting: int
+    first_rested_at: Moment | None
+    in_use: int
+    unchanged: int
+    given_up: int
+    too_old: int
+    text: str
+
+
+class Consolidation(TypedDict):
+    """A run of the consolidation and its progress."""
+
+    id: Id
+    object: Literal["consolidation"]
+    book: str
+    state: str
+    phase: str
+    trigger: str
+    force: bool
+    sessions_total: int
+    sessions_done: int
+    sessions_empty: int
+    sessions_failed: int
+    requests: int
+    tokens: int
+    redacted: int
+    dropped: int
+    ceiling: str | None
+    written: Any
+    removed: Any
+    kept: Any
+    change_set: Id | None
+    error: dict[str, Any] | None
+    not_before: Moment | None
+    created_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+
+
+class StartedConsolidation(Consolidation):
+    """A run that was asked for, and how the book's sessions stand."""
+
+    standing: Standing
+
+
+class ConsolidationList(Page):
+    """Runs, newest first."""
+
+    data: list[Consolidation]
+
+
+class ConsolidationPreview(TypedDict):
+    """What a run would read, and what it would cost."""
+
+    object: Literal["consolidation_preview"]
+    book: str
+    enabled: bool
+    sessions: list[dict[str, Any]]
+    sessions_total: int
+    synthesis: bool
+    requests: int
+    tokens: int
+    max_requests: int
+    max_tokens: int
+    cost: float | None
+    obstacle: str | None
+    standing: Standing
+    text: str
+
+
+ANSWERS: dict[str, dict[int, Any]] = {
+    "memory_ingest": {202: Review, 200: Review},
+    "session_review": {202: Review},
+    "review_list": {200: ReviewList},
+    "review_read": {200: Review},
+    "review_undo": {200: Undone},
+    "review_approve": {200: Review},
+    "review_reject": {200: Review},
+    "proposal_list": {200: ProposalList},
+    "proposal_read": {200: Proposal},
+    "proposal_approve": {200: Proposal},
+    "proposal_reject": {200: Proposal},
+    "consolidation_start": {202: StartedConsolidation | ConsolidationPreview},
+    "consolidation_list": {200: ConsolidationList},
+    "consolidation_read": {200: Consolidation},
+    "consolidation_stop": {200: Consolidation},
+    "session_forgotten": {204: None},
+}
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "IngestIn": {
+        "messages": [
+            {"role": "user", "content": "I moved to York."},
+            {"role": "assistant", "content": "Noted."},
+        ],
+        "wait": True,
+    },
+    "WritesIn": {"writes": [0, 2]},
+    "ApprovalIn": {"writes": [0], "edits": {"0": "Lives in York."}},
+    "ProposalApproval": {"content": "Lives in York."},
+    "ConsolidationIn": {"book": "main", "dry_run": True},
+}

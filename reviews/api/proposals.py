@@ -1,0 +1,106 @@
+"""/api/proposals: writes that wait for a person, whoever wanted them, and deciding about each."""
+
+from typing import Annotated, Any
+
+from django.conf import settings
+from ninja import Router, Schema
+from pydantic import ConfigDict, Field
+
+from memories.caller import ApiRequest, Caller
+from memories.database import in_read_thread, in_thread
+from memories.limits import PageSize, ShortText
+from memories.pagination import DEFAULT_LIMIT
+from reviews import approvals
+from reviews.api.reviews import decision_record
+from reviews.proposals import Waiting, proposal_get, proposals_list
+
+router = Router()
+
+
+class ProposalApproval(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    content: Annotated[
+        str | None, Field(max_length=settings.MAX_ENTRY, description="Other words to save instead of those proposed.")
+    ] = None
+
+
+@router.get("/proposals")
+async def proposal_list(
+    request: ApiRequest, state: ShortText = "", limit: PageSize = DEFAULT_LIMIT, after: ShortText = ""
+) -> dict[str, Any]:
+    """Writes that wait for a decision, or waited, newest first; `state` is waiting, approved, rejected or expired."""
+    return await in_read_thread(_list, request.auth, state, limit, after)
+
+
+@router.get("/proposals/{proposal_id}")
+async def proposal_read(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
+    """One write that waits or waited for a decision."""
+    return await in_read_thread(_read, request.auth, proposal_id)
+
+
+@router.post("/proposals/{proposal_id}/approve")
+async def proposal_approve(
+    request: ApiRequest, proposal_id: str, body: ProposalApproval | None = None
+) -> dict[str, Any]:
+    """Save it; with `content` in other words."""
+    return await in_thread(_decide, request.auth, proposal_id, True, body.content if body else None)
+
+
+@router.post("/proposals/{proposal_id}/reject")
+async def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, Any]:
+    """Turn it down."""
+    return await in_thread(_decide, request.auth, proposal_id, False, None)
+
+
+def proposal_json(waiting: Waiting) -> dict[str, Any]:
+    """Return a held write as the API shows it."""
+    review, write = waiting.review, waiting.write
+    return {
+        "id": waiting.id,
+        "object": "proposal",
+        "source": waiting.source,
+        "action": write.action,
+        "memory_id": write.memory_id,
+        "before": write.before,
+        "after": write.after,
+        "target": write.target,
+        "category": write.category,
+        "reason": write.reason,
+        "rule": write.rule,
+        "evidence": write.evidence.public(),
+        "session_id": str(review.session_id) if review.session_id else None,
+        "review_id": str(review.pk),
+        "state": waiting.state,
+        "times": write.times + 1,
+        "created_at": review.created_at,
+        "expires_at": waiting.expires_at,
+    }
+
+
+def _list(caller: Caller, state: str, limit: int, after: str) -> dict[str, Any]:
+    found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
+    return {
+        "object": "list",
+        "data": [proposal_json(one) for one in found],
+        "has_more": more,
+        "first_id": found[0].id if found else None,
+        "last_id": found[-1].id if found else None,
+    }
+
+
+def _read(caller: Caller, given: str) -> dict[str, Any]:
+    return proposal_json(proposal_get(caller.owner_id, given, limits=caller.limits))
+
+
+def _decide(caller: Caller, given: str, approve: bool, content: str | None) -> dict[str, Any]:
+    waiting = proposal_get(caller.owner_id, given, limits=caller.limits)
+    index, actor = waiting.write.index, caller.actor
+    only = frozenset({index})
+    if approve:
+        edits = {} if content is None else {index: content}
+        approvals.review_approve(waiting.review, actor=actor, only=only, edits=edits)
+    else:
+        approvals.review_reject(waiting.review, actor=actor, only=only)
+    decision_record(caller, waiting.review, f"{'Approved' if approve else 'Rejected'} write {index}.")
+    return _read(caller, given)

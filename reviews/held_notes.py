@@ -1,0 +1,46 @@
+"""What waits for the person of one session or one review, as the chat shows it (gateway.chat.held_notes)."""
+
+from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery, UUIDField
+
+from gateway.chat.held_notes import HeldLine, HeldNote
+from gateway.models import Message
+from reviews.models import ReviewRun
+from reviews.presenter import ShownWrite
+from reviews.writes import ReviewWrite
+
+_MOST = 100
+
+
+def held_of_session(owner_id: UUID, session_id: UUID) -> list[HeldNote]:
+    """Return what waits of a session, oldest first, each with the turn it was read up to. One query."""
+    rows = _waiting(owner_id).filter(session_id=session_id)
+    return [_note(run) for run in rows.order_by("id")[:_MOST]]
+
+
+def held_of_review(owner_id: UUID, review_id: UUID) -> HeldNote | None:
+    """Return what waits of a review; None where nothing does. One query."""
+    run = _waiting(owner_id).filter(pk=review_id).first()
+    return _note(run) if run else None
+
+
+def _waiting(owner_id: UUID) -> "QuerySet[ReviewRun]":
+    said = Message.objects.filter(owner_id=owner_id, session=OuterRef("session"), seq__lte=OuterRef("last_seq"))
+    last = said.exclude(run=None).order_by("-seq").values("run_id")[:1]
+    rows = ReviewRun.objects.filter(owner_id=owner_id, state=ReviewRun.State.AWAITING_APPROVAL)
+    return rows.annotate(last_turn=Subquery(last, output_field=UUIDField())).only("session_id", "writes")
+
+
+def _note(run: ReviewRun) -> HeldNote:
+    return HeldNote(
+        review_id=run.pk,
+        session_id=run.session_id,
+        run_id=run.last_turn,  # type: ignore[attr-defined]
+        lines=[_line(write) for write in run.writes if write.waiting],
+    )
+
+
+def _line(write: ReviewWrite) -> HeldLine:
+    shown = ShownWrite(write=write, about="")
+    return HeldLine(pieces=shown.pieces, struck=write.action == "delete", reason=write.reason, evidence=write.evidence)

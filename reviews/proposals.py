@@ -1,0 +1,193 @@
+"""Writes that wait for a person, one by one: those of reviews, and those of turns and apps, which are kept as reviews
+that nobody executed. Deciding about them is reviews.approvals. Lock order: session → run, not under a book's lock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from gateway.agents.rows import agent_settings
+from gateway.agents.settings import AgentSettings
+from gateway.models import Agent, Session
+from memories.caller import KeyLimits
+from memories.errors import InvalidRequest, NotFound
+from memories.evidence import HeldStep, Kept, Proposal, proposal_id
+from memories.ids import parse_uuid
+from memories.models import Book
+from reviews.ending import review_notify
+from reviews.models import ReviewRun
+from reviews.repeated import repeats_join
+from reviews.schedule import kept_settings
+from reviews.selectors import review_get
+from reviews.writes import ReviewWrite, WriteState
+
+State, Trigger = ReviewRun.State, ReviewRun.Trigger
+_PAGE = 100
+_SOURCES = {
+    Trigger.TURN: "turn",
+    Trigger.APP: "turn",
+    Trigger.INGEST: "ingest",
+    Trigger.NOTES: "consolidation",
+    Trigger.IMPORT: "import",
+}
+_STATES = {
+    WriteState.WAITING: "waiting",
+    WriteState.REJECTED: "rejected",
+    WriteState.EXPIRED: "expired",
+}
+APPROVED = "approved"
+STATES = (*_STATES.values(), APPROVED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """One write that waits or waited for a person, in its review."""
+
+    review: ReviewRun
+    write: ReviewWrite
+
+    @property
+    def id(self) -> str:
+        """Its public id."""
+        return proposal_id(self.review.pk, self.write.index)
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return _SOURCES.get(Trigger(self.review.trigger), "review")
+
+    @property
+    def state(self) -> str:
+        """What was decided."""
+        return _STATES.get(self.write.state, APPROVED)
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it is too late to decide, while it waits."""
+        if not self.write.waiting or self.review.finished_at is None:
+            return None
+        return self.review.finished_at + timedelta(days=settings.APPROVAL_DAYS)
+
+
+@transaction.atomic
+def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = Trigger.TURN) -> dict[str, Kept]:
+    """Keep the held writes of a step of a turn or an app, or of other work, and tell the owner of those that are new.
+    They are dropped where their session is gone by now, or their book was cleared. Returns what became of those that
+    were asked about before, by the id that they were added with."""
+    seq = 0
+    if step.session_id is not None:
+        session = Session.objects.select_for_update().filter(pk=step.session_id, owner_id=book.owner_id).first()
+        if session is None:
+            return {}
+        seq = session.message_seq
+    if not Book.objects.select_for_update().filter(pk=book.pk, epoch=book.epoch).exists():
+        return {}
+    now = timezone.now()
+    writes = [_write(index, proposal) for index, proposal in enumerate(step.proposals)]
+    joined = repeats_join(book, step.session_id, writes)
+    writes = [write for write in writes if write.waiting]
+    if not writes:
+        return {proposal_id(step.id, index): kept for index, kept in joined.items()}
+    run = ReviewRun(
+        id=step.id,
+        owner_id=book.owner_id,
+        book=book,
+        session_id=step.session_id,
+        state=State.AWAITING_APPROVAL,
+        trigger=Trigger.IMPORT if step.imported else trigger if step.session_id else Trigger.APP,
+        first_seq=seq,
+        last_seq=seq,
+        agent_name=step.agent,
+        settings=kept_settings(_settings(step.agent)),
+        book_epoch=book.epoch,
+        writes=writes,
+        proposals=len(writes),
+        created_at=now,
+        finished_at=now,
+    )
+    run.save(force_insert=True)
+    review_notify(run, State.AWAITING_APPROVAL, writes)
+    return {proposal_id(step.id, index): kept for index, kept in joined.items()}
+
+
+def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> Waiting:
+    """Return the owner's held write with that public id. Raises NotFound."""
+    review_id, index = _parsed(given)
+    if review_id is not None:
+        for found in _of(review_get(owner_id, review_id, limits=limits)):
+            if found.write.index == index:
+                return found
+    raise NotFound("There is no such proposal.")
+
+
+def proposals_list(
+    owner_id: UUID, *, limits: KeyLimits, state: str = "", after: str = "", most: int
+) -> tuple[list[Waiting], bool]:
+    """Return held writes, newest first, in one state or all, and whether there are more. Raises InvalidRequest."""
+    if state and state not in STATES:
+        raise InvalidRequest(f"state is one of {', '.join(STATES)}.", param="state")
+    rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
+    rows = limits.filter(rows, book="book__name", agent="agent_name")
+    if state == "waiting":
+        rows = rows.filter(state=State.AWAITING_APPROVAL)
+    elif state in {"rejected", "expired"}:
+        rows = rows.filter(rejected_at__isnull=False)
+    begin, index = _parsed(after) if after else (None, -1)
+    if after and begin is None:
+        raise InvalidRequest("`after` is the last_id of the page before.", param="after")
+    found: list[Waiting] = []
+    for one in _each(rows, begin):
+        if (one.review.pk == begin and one.write.index <= index) or (state and one.state != state):
+            continue
+        found.append(one)
+        if len(found) > most:
+            return found[:most], True
+    return found, False
+
+
+def _each(rows: "QuerySet[ReviewRun]", begin: UUID | None) -> Iterator[Waiting]:
+    page = list((rows.filter(pk__lte=begin) if begin else rows)[:_PAGE])
+    while page:
+        for run in page:
+            yield from _of(run)
+        page = list(rows.filter(pk__lt=page[-1].pk)[:_PAGE]) if len(page) == _PAGE else []
+
+
+def _of(run: ReviewRun) -> Iterator[Waiting]:
+    """Yield the writes of a review that wait or waited. Those of earlier versions say so by their state alone."""
+    return (Waiting(review=run, write=write) for write in run.writes if write.proposed or write.pending)
+
+
+def _parsed(given: str) -> tuple[UUID | None, int]:
+    review, _, index = given.rpartition("-")
+    known = index.isdecimal() and len(index) < 6
+    return (parse_uuid(review), int(index)) if known else (None, -1)
+
+
+def _write(index: int, proposal: Proposal) -> ReviewWrite:
+    write = ReviewWrite(
+        index=index,
+        action=proposal.action,
+        key=str(proposal.number) if proposal.number else f"new{index + 1}",
+        memory_id=str(proposal.number) if proposal.number else None,
+        version=proposal.version,
+        target=proposal.target,
+        category=proposal.category,
+        keywords=proposal.keywords,
+        before=proposal.before,
+        after=proposal.after,
+        more=proposal.more,
+        evidence=proposal.evidence,
+    )
+    write.wait(proposal.reason, proposal.rule)
+    return write
+
+
+def _settings(name: str) -> AgentSettings:
+    agent = Agent.objects.filter(name=name).first() if name else None
+    return agent_settings(agent) if agent else AgentSettings()

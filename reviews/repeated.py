@@ -1,0 +1,96 @@
+"""A person is asked about a write once. One that says the same in the same book joins the first while that waits: it is
+counted, and its words and reason take the place of the first's. One that was rejected is not asked about again while
+it can still be saved after all, if it comes from the same source."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db.models import Q
+from django.utils import timezone
+
+from memories.entry_rules import content_key
+from memories.evidence import Kept, proposal_id
+from memories.evidence.quotes import folded
+from memories.models import Book
+from reviews.models import ReviewRun
+from reviews.writes import ReviewWrite, WriteState
+
+MOST_RUNS = 200
+MOST_WRITES = 2_000
+"""Earlier writes that are looked at, the newest ones."""
+_WAITS = "It waits for a decision already."
+_TURNED_DOWN = "It was rejected before, and is not asked about again."
+_Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Earlier:
+    run: ReviewRun
+    write: ReviewWrite
+
+    @property
+    def kept(self) -> Kept:
+        return Kept(id=proposal_id(self.run.pk, self.write.index), turned_down=not self.write.waiting)
+
+
+def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, Kept]:
+    """Let those of the waiting writes join that were asked about before; returns by index what they joined.
+
+    Called in a transaction that holds the book's lock. Earlier runs that somebody decides about at this moment are
+    passed over instead of waited for, since that somebody may wait for the book."""
+    keys = [write.key for write in writes]
+    wanted = {_key(write): write for write in writes if write.waiting and keys.count(write.key) == 1}
+    found = _earlier(book, session_id, wanted) if wanted else {}
+    joined: dict[int, Kept] = {}
+    touched: dict[UUID, ReviewRun] = {}
+    for key, earlier in found.items():
+        write = wanted[key]
+        joined[write.index] = earlier.kept
+        if earlier.write.waiting:
+            earlier.write.repeat(write)
+            touched[earlier.run.pk] = earlier.run
+        write.join(_WAITS if earlier.write.waiting else _TURNED_DOWN)
+    for run in touched.values():
+        run.save(update_fields=["writes"])
+    return joined
+
+
+def _earlier(book: Book, session_id: UUID | None, wanted: Mapping[_Key, ReviewWrite]) -> dict[_Key, _Earlier]:
+    """Return, for the wanted keys, the write that waits; where none does, one that was rejected."""
+    found: dict[_Key, _Earlier] = {}
+    for one in _recent(book):
+        key = _key(one.write)
+        if key not in wanted or (key in found and found[key].write.waiting):
+            continue
+        if one.write.waiting or _same_source(one, session_id, wanted[key]):
+            found[key] = one
+    return found
+
+
+def _recent(book: Book) -> Iterator[_Earlier]:
+    since = timezone.now() - timedelta(days=settings.APPROVAL_DAYS)
+    asked = Q(state=ReviewRun.State.AWAITING_APPROVAL) | Q(rejected_at__gt=since)
+    rows = ReviewRun.objects.filter(asked, owner_id=book.owner_id, book_id=book.pk, proposals__gt=0)
+    rows = rows.select_for_update(skip_locked=True, of=("self",)).order_by("-id")
+    seen = 0
+    for run in rows.only("writes", "session_id")[:MOST_RUNS]:
+        for write in run.writes:
+            if write.waiting or write.state == WriteState.REJECTED:
+                yield _Earlier(run=run, write=write)
+        seen += len(run.writes)
+        if seen >= MOST_WRITES:
+            return
+
+
+def _key(write: ReviewWrite) -> _Key:
+    """Return what is the same for writes that say the same."""
+    return write.action, write.memory_id or "", content_key(write.after or "")
+
+
+def _same_source(earlier: _Earlier, session_id: UUID | None, write: ReviewWrite) -> bool:
+    """Return True for writes of the same session, or that rest on the same words."""
+    quotes = folded(earlier.write.evidence.quote), folded(write.evidence.quote)
+    return earlier.run.session_id == session_id or (quotes[0] == quotes[1] != "")

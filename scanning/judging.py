@@ -1,0 +1,101 @@
+"""Orders in words: which of those that the rules find are certain, and which texts the score doubts.
+Only certain orders block a text; every other suspicion is a doubt, which a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from scanning.model import model
+from scanning.orders import RULES
+from scanning.persona import persona_findings
+from scanning.proximity import QUOTE, CompiledRule, order_findings, possible_rules
+from scanning.sentences import Sentence, sentences_of
+from scanning.verdict import Finding
+from scanning.views import View
+
+_REASON = "reads like an order to the assistant"
+_PLAIN_WHEN_BARE = frozenset({"instruction_override", "role_hijack"})
+"""Families whose orders are certain where a sentence begins with one: nobody says this of anybody else."""
+
+
+@dataclass(slots=True)
+class KnownLines:
+    """Sentences of the lines that were read in one scan: the views of a text have most lines in common, and no sentence
+    goes beyond its line. Not kept after the scan, since they are people's words."""
+
+    _lines: dict[str, list[Sentence]] = field(default_factory=dict)
+
+    def sentences_of(self, view: View) -> list[Sentence]:
+        """Return the sentences of a folded view, as scanning.sentences returns them."""
+        found: list[Sentence] = []
+        at = 0
+        for line in view.text.split("\n"):
+            if line:
+                known = self._lines.get(line)
+                if known is None:
+                    known = self._lines[line] = sentences_of(View("line", line, ()))
+                found += [_moved(sentence, at) for sentence in known] if at else known
+            at += len(line) + 1
+        return found
+
+
+def _moved(sentence: Sentence, by: int) -> Sentence:
+    starts, ends = [start + by for start in sentence.starts], [end + by for end in sentence.ends]
+    return Sentence(starts, ends, sentence.words, sentence.masks, sentence.union)
+
+
+@lru_cache(maxsize=8192)
+def _possible(classes: int) -> tuple[CompiledRule, ...]:
+    return possible_rules(classes, RULES)
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a rule found in a sentence; `quoted` between quotation marks, `bare` where the sentence begins with it."""
+
+    finding: Finding
+    sentence: Sentence
+    quoted: bool
+    bare: bool
+
+
+def judged_orders(view: View, *, is_disguise: bool, known: KnownLines | None = None) -> Iterator[Finding]:
+    """Findings about orders in a folded view, certain and doubtful ones. `known`: what was read of the same text.
+
+    A disguise, such as digits read as letters, garbles ordinary words: there the score alone says nothing."""
+    sentences = (known or KnownLines()).sentences_of(view)
+    orders = orders_in(view, sentences)
+    yield from (replace(order.finding, certain=_is_certain(view, order)) for order in orders)
+    yield from persona_findings(view)
+    if orders or is_disguise:
+        return
+    learned = model()
+    score = learned.score(view.text, sentences)
+    if score.value >= learned.hold_from:
+        start, end = view.located(score.start, score.end)
+        yield Finding(kind="injection", rule="resembles_order", start=start, end=end, reason=_REASON, certain=False)
+
+
+def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
+    """Return what the rules find in the sentences of a folded view."""
+    orders = []
+    for sentence in sentences:
+        for finding in order_findings(view, [sentence], _possible(sentence.union)):
+            word = next((at for at, start in enumerate(sentence.starts) if view.origin[start] >= finding.start), 0)
+            start = sentence.starts[word]
+            line = view.text.rfind("\n", 0, start) + 1
+            quoted = len(QUOTE.findall(view.text, max(line, start - 500), start)) % 2 == 1
+            orders.append(Order(finding, sentence, quoted, bare=word <= 1))
+    return orders
+
+
+def _is_certain(view: View, order: Order) -> bool:
+    if order.quoted:
+        return False
+    if order.bare and order.finding.rule in _PLAIN_WHEN_BARE:
+        return True
+    learned = model()
+    # The sentence by itself: what else is on the page must not make an order look harmless.
+    return learned.score(*order.sentence.alone(view.text)).value >= learned.block_from

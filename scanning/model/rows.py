@@ -1,0 +1,86 @@
+"""The rows that the model learns from: one JSON Lines file for each author, with `text`, `label`, `kind` and `lang`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scanning.judging import orders_in
+from scanning.model.features import occurrences
+from scanning.model.fitting import Rows, rows_of
+from scanning.sentences import sentences_of
+from scanning.views import folded_view, raw_view
+
+_NAMES = re.compile(r"[^\W\d_]{5,}")
+_RARE = 3
+_SHARED = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """All rows: texts, whether each is an attack, who wrote it, its language and scene, and its features. `matched`
+    says whether a rule finds an order that is not quoted, `orders` has the features of the sentence where it stands."""
+
+    texts: tuple[str, ...]
+    attacks: NDArray[np.bool_]
+    authors: NDArray[np.str_]
+    languages: NDArray[np.str_]
+    scenes: NDArray[np.int64]
+    matched: NDArray[np.bool_]
+    features: Rows
+    orders: Rows
+
+
+def read_rows(folder: Path) -> Corpus:
+    """Read every *.jsonl of a folder; the file's name is the author's. Raises ValueError for an unknown label."""
+    texts, labels, authors, languages, matched, features, orders = [], [], [], [], [], [], []
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            row = json.loads(line)
+            if row["label"] not in ("attack", "harmless"):
+                raise ValueError(f"{path.name}: unknown label {row['label']!r}")
+            view = folded_view(raw_view(row["text"]))
+            sentences = sentences_of(view)
+            texts.append(row["text"])
+            labels.append(row["label"] == "attack")
+            authors.append(path.stem)
+            languages.append(row["lang"])
+            found = [order.sentence for order in orders_in(view, sentences) if not order.quoted]
+            matched.append(bool(found))
+            features.append(occurrences(view.text, sentences))
+            orders.append(occurrences(*found[0].alone(view.text)) if found else occurrences("", []))
+    return Corpus(
+        texts=tuple(texts),
+        attacks=np.array(labels),
+        authors=np.array(authors),
+        languages=np.array(languages),
+        scenes=_scenes(texts, authors),
+        matched=np.array(matched),
+        features=rows_of(features),
+        orders=rows_of(orders),
+    )
+
+
+def _scenes(texts: Sequence[str], authors: Sequence[str]) -> NDArray[np.int64]:
+    """Return a number for each row; rows of an author that share two rare words (names, mostly) have the same."""
+    rows_with: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, (text, author) in enumerate(zip(texts, authors, strict=True)):
+        for word in set(_NAMES.findall(text.casefold())):
+            rows_with[author, word].append(row)
+    shared: dict[tuple[int, int], int] = defaultdict(int)
+    for rows in rows_with.values():
+        if len(rows) <= _RARE:
+            for other in rows[1:]:
+                shared[rows[0], other] += 1
+    scenes = list(range(len(texts)))
+    for (first, other), count in sorted(shared.items()):
+        if count >= _SHARED:
+            scenes = [scenes[first] if scene == scenes[other] else scene for scene in scenes]
+    return np.array(scenes)

@@ -1,0 +1,105 @@
+"""Makes the packaged model from the rows, or checks that it was made from them.
+
+    python -m scanning.model.training            train, report and write weights.npz and made_from.json (minutes)
+    python -m scanning.model.training --check    compare hashes of rows, code and weights (no training)
+
+The same rows give the same weights on the same machine; other machines may round differently, so the check compares
+hashes of what went in and of what came out."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scanning.model.fitting import OFFSETS, SCALE, WEIGHT_OF_BLOCK, Floats, fitted
+from scanning.model.rows import Corpus, read_rows
+from scanning.model.scoring import WEIGHTS, version_of
+from scanning.model.validation import out_of_author, report
+
+PACKAGE = Path(__file__).resolve().parents[1]
+ROWS = PACKAGE.parent / "bench" / "scanner_rows"
+MADE_FROM = WEIGHTS.with_name("made_from.json")
+HELD = 0.015
+"""Share of the harmless rows, each scored by a model that never saw its author, that the score alone may hold. They are
+look-alikes, written to be hard: of other texts far fewer reach it."""
+BLOCKED = 0.005
+"""Share of harmless rows in which a rule finds an order and that may be blocked for it."""
+
+
+def main() -> None:
+    """Train, or check."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, default=ROWS, help="folder with one *.jsonl for each author")
+    parser.add_argument("--check", action="store_true", help="only compare hashes")
+    options = parser.parse_args()
+    if options.check:
+        if told := outdated(options.rows):
+            sys.exit(f"{told}: run `make scan-model`")
+        return
+    corpus = read_rows(options.rows)
+    everyone = np.ones(len(corpus.texts))
+    weights, bias = fitted(corpus.features, corpus.attacks, everyone)
+    scores, orders = out_of_author(corpus)
+    arrays = packed(weights, bias, thresholds(corpus, scores, orders))
+    np.savez_compressed(WEIGHTS, **arrays)  # type: ignore[arg-type]
+    MADE_FROM.write_text(json.dumps(made_from(options.rows), indent=1) + "\n", encoding="utf-8")
+    sys.stdout.write(report(corpus, scores) + "\n")
+
+
+def thresholds(corpus: Corpus, scores: Floats, orders: Floats) -> tuple[float, float]:
+    """Return the score from which a text is held, and that from which an order is certain that a rule finds."""
+    harmless = ~corpus.attacks
+    found = np.sort(orders[harmless & corpus.matched])[::-1]
+    may_pass = int(BLOCKED * harmless.sum())
+    certain = float(found[min(may_pass, len(found) - 1)]) if len(found) else 0.0
+    return float(np.quantile(scores[harmless], 1 - HELD)), certain
+
+
+def packed(weights: Floats, bias: float, levels: tuple[float, float]) -> dict[str, NDArray[Any]]:
+    """Return the arrays of `weights.npz`: weights as whole numbers from -127 to 127, and what one of them is worth."""
+    arrays: dict[str, NDArray[Any]] = {}
+    scales = []
+    for block, (start, end) in enumerate(zip(OFFSETS, (*OFFSETS[1:], len(weights)), strict=True)):
+        table = weights[start:end]
+        step = float(np.abs(table).max()) / 127 or 1.0
+        arrays[f"table{block}"] = np.round(table / step).astype(np.int8)
+        scales.append(step * SCALE * WEIGHT_OF_BLOCK[block])
+    arrays["numbers"] = np.array([bias, *levels, *scales])
+    return arrays
+
+
+def outdated(rows: Path) -> str:
+    """Return what the packaged model was not made from, or the empty string."""
+    stored = json.loads(MADE_FROM.read_text(encoding="utf-8"))
+    present = made_from(rows)
+    changed = [name for name in sorted({*stored, *present}) if stored.get(name) != present.get(name)]
+    return f"The packaged model does not belong to {', '.join(changed)}" if changed else ""
+
+
+def made_from(rows: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that the model depends on, and of the model's arrays."""
+    code = [
+        *sorted((PACKAGE / "vocabulary").glob("*.py")),
+        *(PACKAGE / "model" / f"{name}.py" for name in ("features", "fitting", "rows", "scoring", "training")),
+        *(PACKAGE / f"{name}.py" for name in ("characters", "sentences", "views", "words")),
+    ]
+    hashes = {str(path.relative_to(PACKAGE)): _hash_of(path) for path in code}
+    hashes |= {path.name: _hash_of(path) for path in sorted(rows.glob("*.jsonl"))}
+    with np.load(WEIGHTS) as stored:
+        hashes["weights"] = version_of({name: stored[name] for name in stored.files})
+    return hashes
+
+
+def _hash_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+if __name__ == "__main__":
+    main()

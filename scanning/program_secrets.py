@@ -1,0 +1,192 @@
+"""Secrets in the forms of programs: settings files, commands, connection strings, headers and cookies, and private keys
+that stand in one line. What is asked first is whether a word stands anywhere that the form cannot do without."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scanning.formats import is_placeholder
+from scanning.provider_keys import Span, looks_random
+from scanning.secret_values import is_plain_value, looks_like_key, looks_like_password
+
+# Where a form itself says that its value is a password: any value but a placeholder.
+_VALUE = r"[\"']?(?P<v>[^\s\"'$<>|;{}]{4,100})"
+_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("jdbc:oracle", re.compile(r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
+    ("sqlplus", re.compile(r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
+    (
+        "mysql",
+        re.compile(
+            r"\bmysql(?:dump|admin|import)?\s[^\n|;<>]{0,120}?(?<=\s)-p(?!ort\b|rotocol|ager)"
+            r"(?P<v>[^\s\-\"'<>|;$={][^\s\"'<>|;]{3,60})"
+        ),
+    ),
+    ("redis-cli", re.compile(rf"\bredis-cli\s[^\n|;]{{0,100}}?(?<=\s)-a\s{{1,3}}{_VALUE}")),
+    ("sshpass", re.compile(rf"\bsshpass\s{{1,3}}-p\s?{_VALUE}")),
+    (
+        " login ",
+        re.compile(
+            rf"\b(?:docker|podman|buildah|skopeo|helm|oc|az|nerdctl)\s[^\n|;]{{0,40}}?\blogin\s[^\n|;]{{0,100}}?"
+            rf"(?<=\s)-p[ =]{_VALUE}"
+        ),
+    ),
+    ("net use", re.compile(r"(?i)\bnet use\s[^\n]{0,120}?/user:[^\s]{1,60}\s{1,3}(?P<v>[^\s/*\"']{4,100})")),
+    (
+        "echo",
+        re.compile(
+            r"\becho\s(?:-n\s)?[\"']?(?P<v>[^\s\"'|$]{4,100})[\"']?\s?\|\s?(?:sudo\s-S|docker login|passwd|gpg)"
+        ),
+    ),
+    (
+        "password",
+        re.compile(
+            r"\b(?:machine\s{1,9}[\w.\-]{3,80}|default)\s{1,9}login\s{1,9}[^\s]{1,80}\s{1,9}"
+            r"(?:account\s{1,9}[^\s]{1,60}\s{1,9})?password\s{1,9}(?P<v>[^\s]{4,100})"
+        ),
+    ),
+    (
+        "identified",
+        re.compile(r"(?i)\bidentified (?:with \w{3,30} )?by (?:password )?[\"'](?P<v>[^\"'\n]{3,100})[\"']"),
+    ),
+    ("password", re.compile(r"(?i)\b(?:with|encrypted) password [\"'](?P<v>[^\"'\n]{3,100})[\"']")),
+    ("wifi:", re.compile(r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}?P:(?P<v>[^;\n]{4,64});")),
+    (
+        "requirepass",
+        re.compile(r"(?m)^\s{0,20}requirepass\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
+    ),
+    ("masterauth", re.compile(r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$")),
+    ("bindpw", re.compile(r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$")),
+)
+_PGPASS = re.compile(
+    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}"
+    r"|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
+)
+_OPTION = re.compile(
+    r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>="
+    r"|\s)"
+    r"[\"']?(?P<v>[^\s\"'<>|;$]{4,200})"
+)
+_ASSIGNED = re.compile(
+    r"(?<![A-Za-z0-9])(?P<k>(?:[A-Z0-9]{1,20}_){0,5}(?:[A-Z]{2,6}PASSWORD|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD"
+    r"|SECRET"
+    r"|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET_KEY(?:_BASE)?|AUTH))="
+    r"(?:\"(?P<q>[^\"\n]{4,300})\"|'(?P<a>[^'\n]{4,300})'|(?P<v>[^\s\"'$<>;&|]{4,300}))"
+)
+# Lines of settings files: `key: value`, `key = value`, `"key": "value"`.
+_PAIR = re.compile(r"[\"'](?P<k>[\w.\-]{3,60})[\"']\s{0,3}[:=]>?\s{0,3}[\"'](?P<v>[^\"'\n]{4,600})[\"']")
+_LINE = re.compile(
+    r"(?m)^[ \t]{0,40}(?:-[ \t]{1,4})?(?P<k>[\w.\-:/]{3,120})[ \t]{0,9}[:=][ \t]{0,9}"
+    r"[\"']?(?P<v>[^\s\"'#]{4,600})[\"']?[ \t]{0,9};?$"
+)
+_ELEMENT = re.compile(r"<(?P<k>[\w:.\-]{3,50})>\s{0,9}(?P<v>[^<>\s]{4,300})\s{0,9}</")
+_ATTRIBUTES = re.compile(
+    r"(?:key|name)\s?=\s?\"(?P<k>[^\"\n]{3,80})\"[^<>\n]{0,40}?\bvalue\s?=\s?\"(?P<v>[^\"\n]{4,300})\""
+)
+_PASSWORD_KEY = re.compile(r"(?:^|[_.\-:]|(?<=[a-z]))(?:pass(?:word|wd|phrase|code)?|pwd|psk|pw)$")
+_SECRET_KEY = re.compile(
+    r"(?:secret|token|apikey|api[_\-]key|access[_\-]?key|private[_\-]?key|secret[_\-]?key(?:[_\-]?base)?|_auth"
+    r"|^auth"
+    r"|authtoken|credentials?|key[_\-]data|signing[_\-]?key|encryption[_\-]?key|account[_\-]?key)$"
+)
+_ENCODED = re.compile(r"[A-Za-z0-9+/_\-]{16,600}={0,2}")
+_COOKIE = re.compile(
+    r"(?<![\w?&.\-])(?P<k>[\w.\-]{0,40}?(?:auth_)?(?:sess(?:ion)?(?:[_\-]?(?:id|key|token))?|sid"
+    r"|auth(?:[_\-]?token)?|jwt"
+    r"|remember[_\-]?(?:me|token)|(?:csrf|xsrf|access|refresh|login)[_\-]?token"
+    r"|li_at))=(?P<v>[\w\-.%+/=:~]{16,600})",
+    re.IGNORECASE,
+)
+_KNOWN_COOKIES = frozenset({"phpsessid", "jsessionid", "asp.net_sessionid", "connect.sid", "sessionid", "li_at"})
+_COOKIE_PARTS = re.compile(r"[A-Za-z0-9]{16,}")
+_HASHED = re.compile(r"(?<![\w$])\$(?:apr1|1|5|6|y|2[aby]|argon2(?:id|i|d)|7)\$[./A-Za-z0-9$=,+]{20,200}")
+_BARE_KEY = re.compile(
+    r"(?<![A-Za-z0-9+/])(?:b3BlbnNzaC1rZXktdjE|MII[A-Z][\w+/]{1,3}IBAAKCA[QgY]"
+    r"|MII[A-Z][\w+/]{1,3}IBADANBgkqhkiG9w0BAQEFAASC"
+    r"|MHcCAQEEI|MIG[A-Z]AgEAMBMGByqGSM49|MC4CAQAwBQYDK2VwBCIEI)[A-Za-z0-9+/=\\\s]{30,8000}"
+)
+_HEX_KEY = re.compile(r"(?i)private[ _\-]?key\b[^\n]{0,40}?(?<![0-9a-z])(?:0x)?(?P<v>[0-9a-f]{64})(?![0-9a-z])")
+_EXTENDED_KEY = re.compile(r"(?<![A-Za-z0-9])[xyzt]prv[1-9A-HJ-NP-Za-km-z]{90,112}(?![A-Za-z0-9])")
+_SECRET_HINT = re.compile(r"pass|pwd|psk|pw\b|secret|token|key|auth|credential", re.IGNORECASE)
+
+
+def program_spans(text: str) -> Iterator[Span]:
+    """Secrets in the forms of programs, in a text that keeps its case."""
+    low = text.lower()
+    for word, pattern in _COMMANDS:
+        if word in low:
+            for match in pattern.finditer(text):
+                if _told(match.group("v")):
+                    yield *match.span("v"), "password"
+    if text.count(":") >= 4:
+        yield from ((*match.span("v"), "password") for match in _PGPASS.finditer(text))
+    if _SECRET_HINT.search(text):
+        yield from _option_spans(text)
+        yield from _setting_spans(text)
+    if "=" in text and (
+        "sid" in low or "sess" in low or "auth" in low or "token" in low or "jwt" in low or "li_at" in low
+    ):
+        yield from _cookie_spans(text)
+    if "$" in text:
+        yield from ((*match.span(), "password") for match in _HASHED.finditer(text))
+    yield from _key_spans(text, low)
+
+
+def _told(value: str) -> bool:
+    return not is_placeholder(value) and not value.startswith(("%", "?", "/", "~", "-"))
+
+
+def _option_spans(text: str) -> Iterator[Span]:
+    for match in _OPTION.finditer(text):
+        value = match.group("v")
+        named = match.group("sign") == "=" and _told(value) and is_plain_value(value)
+        if named or looks_like_password(value):
+            yield *match.span("v"), "password"
+    for match in _ASSIGNED.finditer(text):
+        group = next(name for name in ("q", "a", "v") if match.group(name) is not None)
+        yield from _pair(match.group("k"), match.group(group), match.span(group))
+
+
+def _setting_spans(text: str) -> Iterator[Span]:
+    patterns = [_LINE] if ":" in text or "=" in text else []
+    patterns += [_PAIR] if '"' in text or "'" in text else []
+    patterns += [_ELEMENT, _ATTRIBUTES] if "<" in text else []
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            yield from _pair(match.group("k"), match.group("v"), match.span("v"))
+
+
+def _pair(key: str, value: str, span: tuple[int, int]) -> Iterator[Span]:
+    """Yield the value of a setting whose name says that it is secret, if it can be one."""
+    name = key.lower()
+    if not _told(value) or "://" in value or "<%" in value:
+        return
+    if _PASSWORD_KEY.search(name):
+        if is_plain_value(value):
+            yield *span, "password"
+    elif _SECRET_KEY.search(name) and (looks_like_key(value, direct=True) or _is_encoded(value)):
+        yield *span, "token"
+
+
+def _is_encoded(value: str) -> bool:
+    """Return True for base64, hex and the like of some length, with letters and digits among them."""
+    digits = sum(char.isdigit() for char in value)
+    return bool(_ENCODED.fullmatch(value)) and digits >= 3 and len(set(value)) >= 10 and digits < len(value)
+
+
+def _cookie_spans(text: str) -> Iterator[Span]:
+    for match in _COOKIE.finditer(text):
+        value, name = match.group("v"), match.group("k").lower()
+        parts = _COOKIE_PARTS.findall(value.replace("%3A", ".").replace("%3a", "."))
+        known = name in _KNOWN_COOKIES and any(sum(char.isdigit() for char in part) >= 4 for part in parts)
+        if known or any(looks_random(part) for part in parts):
+            yield *match.span("v"), "token"
+
+
+def _key_spans(text: str, low: str) -> Iterator[Span]:
+    if "MI" in text or "MHc" in text or "MC4" in text or "b3B" in text:
+        yield from ((*match.span(), "private_key") for match in _BARE_KEY.finditer(text))
+    if "private" in low:
+        yield from ((*match.span("v"), "private_key") for match in _HEX_KEY.finditer(text))
+    if "prv" in text:
+        yield from ((*match.span(), "private_key") for match in _EXTENDED_KEY.finditer(text))

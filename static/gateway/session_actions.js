@@ -1,0 +1,251 @@
+// What can be done with a session of the list: rename, tag, pin, archive, export, and delete with a way back.
+
+import { ApiError, call } from "./api.js";
+import { wordsFor } from "./errors.js";
+import { toasts } from "./shell.js";
+
+const DELETED = "daybook:deleted";
+
+// As the server keeps them: in lower case, each once.
+function tagsIn(text) {
+  return [...new Set(text.split(",").map((tag) => tag.trim().replace(/\s+/g, " ").toLowerCase()))].filter(Boolean);
+}
+
+export class SessionActions {
+  constructor(list) {
+    this.list = list;
+    this.menu = document.getElementById("session-menu");
+    this.tags = document.getElementById("tags");
+    this.#installMenu();
+    this.#installTags();
+    this.#offerUndo();
+  }
+
+  openMenu(button) {
+    const place = button.getBoundingClientRect();
+    const { session, ...marks } = button.closest(".session").dataset;
+    this.menuFor = button;
+    this.menu.querySelector("[data-pin] span").textContent = "pinned" in marks ? "Unpin" : "Pin";
+    this.menu.querySelector("[data-archive] span").textContent = "archived" in marks ? "Unarchive" : "Archive";
+    for (const link of this.menu.querySelectorAll("[data-export]")) link.href = `/api/sessions/${session}/export?format=${link.dataset.export}`;
+    this.menu.showPopover();
+    const top = Math.min(place.bottom, window.innerHeight - this.menu.offsetHeight - 8);
+    this.menu.style.insetBlockStart = `${top}px`;
+    this.menu.style.insetInlineStart = `${Math.max(8, Math.min(place.left, window.innerWidth - this.menu.offsetWidth - 8))}px`;
+    button.setAttribute("aria-expanded", "true");
+    this.menu.querySelector("[role=menuitem]").focus();
+  }
+
+  #installMenu() {
+    const items = [...this.menu.querySelectorAll("[role=menuitem]")];
+    this.menu.addEventListener("keydown", (event) => {
+      const at = items.indexOf(document.activeElement);
+      const to = { ArrowDown: (at + 1) % items.length, ArrowUp: (at + items.length - 1) % items.length, Home: 0, End: items.length - 1 }[event.key];
+      if (to !== undefined) {
+        event.preventDefault();
+        items[to].focus();
+      } else if (event.key === "Tab") this.menu.hidePopover();
+    });
+    this.menu.addEventListener("toggle", (event) => {
+      if (event.newState !== "closed" || !this.menuFor) return;
+      this.menuFor.setAttribute("aria-expanded", "false");
+      if (this.menu.contains(document.activeElement) || document.activeElement === document.body) this.menuFor.focus();
+    });
+    this.menu.addEventListener("click", (event) => {
+      const row = this.menuFor.closest(".session");
+      this.menu.hidePopover();
+      if (event.target.closest("[data-rename]")) this.#rename(row);
+      if (event.target.closest("[data-tag]")) this.#openTags(row.dataset.session, row.querySelector("a span").textContent, row.dataset.tags, this.menuFor);
+      if (event.target.closest("[data-pin]")) this.#change(row, { pinned: !("pinned" in row.dataset) });
+      if (event.target.closest("[data-archive]")) this.#change(row, { archived: !("archived" in row.dataset) });
+      if (event.target.closest("[data-delete]")) this.#delete(row);
+    });
+  }
+
+  // Does something that may be refused, and says so. Returns whether it was done.
+  async #done(work) {
+    try {
+      await work();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.list.dispatchEvent(new CustomEvent("trouble", { detail: wordsFor(error.code).headline }));
+      return false;
+    }
+    this.list.dispatchEvent(new CustomEvent("changed"));
+    return true;
+  }
+
+  async #change(row, what) {
+    const { session } = row.dataset;
+    if (!(await this.#done(() => call("PATCH", `/api/sessions/${session}`, what)))) return;
+    await this.list.refresh();
+    this.#focusRow(session);
+    if (!("archived" in what)) return;
+    this.list.closeDrawer(); // it would cover the notice with the way back
+    toasts.undoable(what.archived ? "Archived. Searches still find it." : "Unarchived.", async () => {
+      await call("PATCH", `/api/sessions/${session}`, { archived: !what.archived });
+      this.list.dispatchEvent(new CustomEvent("changed"));
+      await this.list.refresh();
+      return "Undone.";
+    });
+  }
+
+  // The row may stand elsewhere now, or be gone: the keyboard goes on from where it is.
+  #focusRow(session) {
+    const row = this.list.list.querySelector(`[data-session="${CSS.escape(session)}"]`) ?? this.list.list;
+    row.querySelector("a")?.focus();
+  }
+
+  #rename(row) {
+    const link = row.querySelector("a");
+    const title = link.querySelector("span").textContent;
+    const input = document.createElement("input");
+    Object.assign(input, { className: "input", value: title, maxLength: 200 });
+    input.setAttribute("aria-label", "New name of the session");
+    link.hidden = true;
+    link.before(input);
+    input.select();
+    input.focus();
+    let open = true;
+    const close = async (save) => {
+      if (!open) return;
+      open = false;
+      const chosen = input.value.trim();
+      input.remove();
+      link.hidden = false;
+      if (save && chosen && chosen !== title) await this.#renamed(row, chosen, title);
+      link.focus();
+    };
+    input.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") close(true);
+      else if (event.key === "Escape") close(false);
+      else return;
+      event.stopPropagation();
+      event.preventDefault();
+    });
+    input.addEventListener("blur", () => close(true));
+  }
+
+  async #renamed(row, title, before) {
+    const { session } = row.dataset;
+    const show = (text) => {
+      row.querySelector("a span").textContent = text;
+      row.querySelector("[data-session-menu]").setAttribute("aria-label", `More for ${text}`);
+      if (session === this.list.main.dataset.session) this.list.dispatchEvent(new CustomEvent("renamed", { detail: text }));
+    };
+    show(title);
+    if (!(await this.#done(() => call("PATCH", `/api/sessions/${session}`, { title })))) show(before);
+  }
+
+  #installTags() {
+    const input = this.tags.querySelector("input");
+    const error = this.tags.querySelector("[data-error]");
+    document.getElementById("edit-tags").addEventListener("click", (event) => {
+      const title = document.getElementById("session-title").textContent;
+      this.#openTags(this.list.main.dataset.session, title, document.getElementById("session-tags").textContent, event.currentTarget);
+    });
+    this.tags.querySelector("[data-cancel]").addEventListener("click", () => this.tags.close());
+    this.tags.addEventListener("close", () => this.tagged.from.isConnected && this.tagged.from.focus());
+    this.tags.querySelector("[data-known]").addEventListener("click", (event) => {
+      if (!event.target.matches("button")) return;
+      const name = event.target.textContent;
+      const held = tagsIn(input.value);
+      input.value = (held.includes(name) ? held.filter((one) => one !== name) : [...held, name]).join(", ");
+      this.#showPressed();
+    });
+    input.addEventListener("input", () => this.#showPressed());
+    this.tags.querySelector("form").addEventListener("submit", async (event) => {
+      event.preventDefault();
+      const { session, before } = this.tagged;
+      const tags = tagsIn(input.value);
+      if (tags.join() === before.join()) return this.tags.close();
+      try {
+        await this.#saveTags(session, tags);
+      } catch (refusal) {
+        if (!(refusal instanceof ApiError)) throw refusal;
+        error.textContent = refusal.message;
+        error.hidden = false;
+        return input.focus();
+      }
+      this.tags.close();
+      this.#focusRowOf(session);
+      this.list.closeDrawer();
+      toasts.undoable(tags.length ? "Tags saved." : "Tags removed.", async () => {
+        await this.#saveTags(session, before);
+        return "Undone.";
+      });
+    });
+  }
+
+  #openTags(session, title, tags, from) {
+    const input = this.tags.querySelector("input");
+    const known = this.tags.querySelector("[data-known]");
+    this.tagged = { session, before: tagsIn(tags), from };
+    this.tags.querySelector("[data-title]").textContent = title;
+    this.tags.querySelector("[data-error]").hidden = true;
+    input.value = this.tagged.before.join(", ");
+    known.replaceChildren(
+      ...this.list.knownTags().map((name) => {
+        const button = document.createElement("button");
+        Object.assign(button, { type: "button", className: "btn btn--small", textContent: name });
+        return button;
+      }),
+    );
+    known.hidden = !known.children.length;
+    this.#showPressed();
+    this.tags.showModal();
+    input.focus();
+  }
+
+  #showPressed() {
+    const held = tagsIn(this.tags.querySelector("input").value);
+    for (const button of this.tags.querySelectorAll("[data-known] button")) button.setAttribute("aria-pressed", String(held.includes(button.textContent)));
+  }
+
+  async #saveTags(session, tags) {
+    const saved = await call("PATCH", `/api/sessions/${session}`, { tags });
+    if (session === this.list.main.dataset.session) document.getElementById("session-tags").textContent = saved.tags.join(", ");
+    this.list.dispatchEvent(new CustomEvent("changed"));
+    await this.list.refresh();
+  }
+
+  // The list was drawn again: the button that opened the dialog may stand in it anew.
+  #focusRowOf(session) {
+    const { from } = this.tagged;
+    if (from.isConnected) from.focus();
+    else this.#focusRow(session);
+  }
+
+  async #delete(row) {
+    const { session } = row.dataset;
+    const deleted = { session, title: row.querySelector("a span").textContent, shown: session === this.list.main.dataset.session };
+    if (!(await this.#done(() => call("DELETE", `/api/sessions/${session}?restorable=true`)))) return;
+    if (deleted.shown) {
+      sessionStorage.setItem(DELETED, JSON.stringify(deleted));
+      location.href = "/";
+      return;
+    }
+    const next = row.nextElementSibling?.dataset.session ?? row.previousElementSibling?.dataset.session ?? "";
+    await this.list.refresh();
+    this.#focusRow(next);
+    this.list.closeDrawer();
+    this.#sayDeleted(deleted);
+  }
+
+  // The page of the session that was deleted has gone; the next one offers the way back.
+  #offerUndo() {
+    const kept = sessionStorage.getItem(DELETED);
+    sessionStorage.removeItem(DELETED);
+    if (kept) this.#sayDeleted(JSON.parse(kept));
+  }
+
+  #sayDeleted({ session, title, shown }) {
+    toasts.undoable(`Deleted “${title}”. Memories that came from it stay.`, async () => {
+      await call("POST", `/api/sessions/${session}/restore`);
+      this.list.dispatchEvent(new CustomEvent("changed"));
+      if (shown) location.href = `/c/${session}/`;
+      else await this.list.refresh();
+      return `Restored “${title}”.`;
+    });
+  }
+}

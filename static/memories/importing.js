@@ -1,0 +1,197 @@
+// Import of a file or of pasted text, with a look beforehand and an undo.
+
+import { call, fragment } from "../gateway/api.js";
+import { attempt, paragraph, some } from "./dialog.js";
+
+const NOTHING = "Nothing is saved yet.";
+const PAUSE = 400; // milliseconds without typing before pasted text is looked at
+const MOST_TITLES = 20;
+
+export function openImport() {
+  const dialog = document.getElementById("import");
+  dialog.querySelector("form").reset();
+  startOver(dialog);
+  dialog.querySelector("[data-report]").replaceChildren();
+  dialog.showModal();
+}
+
+function startOver(dialog) {
+  dialog.querySelector("[data-error]").hidden = true;
+  const write = dialog.querySelector("[data-write]");
+  write.disabled = true;
+  write.hidden = false;
+  write.textContent = "Import";
+  dialog.querySelector("[data-undo-import]").hidden = true;
+  dialog.querySelector("[data-done]").textContent = "Cancel";
+}
+
+export function installImport(dialog, list) {
+  const file = dialog.querySelector("#import-file");
+  const text = dialog.querySelector("#import-text");
+  const format = dialog.querySelector("#import-format");
+  const conversations = dialog.querySelector("#import-conversations");
+  const write = dialog.querySelector("[data-write]");
+  const undo = dialog.querySelector("[data-undo-import]");
+  let sets = [];
+  let changed = 0;
+  let looks = 0;
+  let timer;
+
+  const given = () => {
+    if (file.files.length) return new Blob([file.files[0]], { type: "application/octet-stream" });
+    return text.value.trim() ? new Blob([text.value], { type: "text/plain" }) : null;
+  };
+  const send = (body, preview) => {
+    const name = file.files.length ? file.files[0].name : "";
+    const query = new URLSearchParams({ preview, book: list.book, format: format.value, name: name.slice(-255), conversations: conversations.checked });
+    return call("POST", `/api/import?${query}`, body);
+  };
+  const look = () => {
+    clearTimeout(timer);
+    startOver(dialog);
+    const mine = ++looks;
+    const body = given();
+    dialog.querySelector("[data-report]").replaceChildren(paragraph(body ? "Reading the file…" : ""));
+    if (!body) return;
+    attempt(dialog, async () => {
+      try {
+        const report = await send(body, true);
+        const changes = report.changed && (await changesOf(body, report, list.book));
+        if (mine !== looks) return; // something else was chosen meanwhile
+        say(dialog, report, NOTHING);
+        sayAdded(dialog, report);
+        if (changes) sayChanges(dialog, report, changes);
+        const count = report.new + report.changed + report.held + report.conversations.new;
+        write.textContent = count ? `Import ${count.toLocaleString("en")}` : "Import";
+        write.disabled = !count;
+      } catch (error) {
+        if (mine === looks) throw error;
+      }
+    });
+  };
+
+  file.addEventListener("change", () => {
+    if (file.files.length) text.value = "";
+    look();
+  });
+  text.addEventListener("input", () => {
+    if (text.value.trim()) file.value = "";
+    write.disabled = true;
+    clearTimeout(timer);
+    timer = setTimeout(look, PAUSE);
+  });
+  format.addEventListener("change", look);
+  conversations.addEventListener("change", look);
+  write.addEventListener("click", () =>
+    attempt(dialog, async () => {
+      write.disabled = true;
+      const report = await send(given(), false);
+      say(dialog, report, "Saved. Each memory has its history.");
+      write.hidden = true;
+      sets = report.change_sets;
+      changed = report.changed;
+      undo.hidden = !sets.length;
+      dialog.querySelector("[data-done]").textContent = "Close";
+      dialog.querySelector("[data-done]").focus();
+      await list.refresh();
+    }),
+  );
+  undo.addEventListener("click", () =>
+    attempt(dialog, async () => {
+      undo.hidden = true;
+      let memories = 0;
+      let removed = 0;
+      for (const set of sets) {
+        const undone = await call("POST", `/api/changes/${set}/undo`, {});
+        memories += undone.undone.length;
+        removed += undone.conversations;
+      }
+      const also = removed ? ` ${some(removed, "conversation was", "conversations were")} removed.` : "";
+      dialog.querySelector("[data-report]").replaceChildren(paragraph(`Undone. ${some(memories, "memory was", "memories were")} ${changed ? "removed or changed back" : "removed"}.${also}`));
+      dialog.querySelector("[data-done]").focus();
+      await list.refresh();
+    }),
+  );
+}
+
+// Only lines of Daybook's own export name memories that are here.
+function changesOf(body, report, book) {
+  return fragment(`/fragments/memories/import/?${new URLSearchParams({ book, format: report.format })}`, body);
+}
+
+// “31 lines: 24 new, 5 already there, 1 changed, 1 blocked by the scan. 12 conversations with 140 messages.”
+function say(dialog, report, ending) {
+  const counts = [
+    [report.new, "new"],
+    [report.known, "already there"],
+    [report.changed, "changed"],
+    [report.blocked, "blocked by the scan"],
+    [report.refused, "refused"],
+    [report.held, report.written ? "waiting for your decision" : "to be decided by you"],
+  ].filter(([count]) => count);
+  const lines = report.format === "jsonl" ? some(report.lines, "line", "lines") : some(report.lines, "memory", "memories");
+  const words = [`${lines}: ${counts.map(([count, what]) => `${count} ${what}`).join(", ") || "no memories"}.`];
+  const { new: fresh, known, messages } = report.conversations;
+  if (fresh) words.push(`${some(fresh, "new conversation", "new conversations")} with ${some(messages, "message", "messages")}.`);
+  if (known) words.push(`${some(known, "conversation is", "conversations are")} already there.`);
+  const label = dialog.querySelector(`#import-format option[value="${CSS.escape(report.format)}"]`)?.textContent;
+  words.push(ending);
+  if (label) words.push(`Read as: ${label}.`);
+  const nodes = [paragraph(words.join(" "))];
+  if (report.waiting.length) {
+    nodes.push(listOf("rewordings", "Memories that wait for your decision", report.waiting.map(({ place, message, content }) => `${place}: ${content} – ${message}`)));
+    nodes.push(...more(report.held - report.waiting.length));
+    if (report.written) nodes.push(decideLink());
+  }
+  if (report.problems.length) {
+    nodes.push(
+      listOf("problems", "Entries that are left out", report.problems.map((problem) => `${problem.place}: ${problem.rule ? `rule ${problem.rule}.` : problem.message}`)),
+    );
+  }
+  if (fresh) {
+    const titles = report.conversations.titles.slice(0, MOST_TITLES).map(({ title, messages: count }) => `${title || "Untitled"} (${some(count, "message", "messages")})`);
+    nodes.push(listOf("rewordings", "Conversations", titles), ...more(fresh - titles.length));
+  }
+  dialog.querySelector("[data-report]").replaceChildren(...nodes);
+}
+
+function decideLink() {
+  const made = document.createElement("p");
+  const link = document.createElement("a");
+  link.href = "/reviews/";
+  link.textContent = "Decide about them";
+  made.append(link);
+  return made;
+}
+
+function sayAdded(dialog, report) {
+  if (!report.added.length || report.format === "jsonl") return;
+  const added = listOf("rewordings", "Memories that would be added", report.added.map(({ content }) => content));
+  dialog.querySelector("[data-report] p").after(added, ...more(report.new - report.added.length));
+}
+
+// The words that would change, without the lines that are left out anyway.
+function sayChanges(dialog, report, nodes) {
+  const leftOut = new Set(report.problems.map(({ line }) => String(line)));
+  const changes = listOf("rewordings", "Memories that would change", []);
+  changes.append(...[...nodes.querySelectorAll("li")].filter((item) => !leftOut.has(item.dataset.line)));
+  dialog.querySelector("[data-report] p").after(changes, ...more(report.changed - changes.children.length));
+}
+
+function more(count) {
+  return count > 0 ? [paragraph(`And ${count} more.`)] : [];
+}
+
+// It scrolls, so the keyboard must get into it.
+function listOf(className, label, texts) {
+  const made = document.createElement("ul");
+  made.className = className;
+  made.tabIndex = 0;
+  made.setAttribute("aria-label", label);
+  for (const text of texts) {
+    const item = document.createElement("li");
+    item.textContent = text;
+    made.append(item);
+  }
+  return made;
+}

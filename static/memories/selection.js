@@ -1,0 +1,160 @@
+// Selecting memories, one by one, a range with Shift, or all that are shown, and what is done to them together: one
+// group of changes, with one undo.
+
+import { ApiError, call } from "../gateway/api.js";
+import { some } from "./dialog.js";
+
+const DONE = { delete: "deleted", restore: "restored", pin: "pinned", unpin: "unpinned" };
+
+export class Selection {
+  constructor(list, bar, done) {
+    this.list = list;
+    this.bar = bar;
+    this.done = done;
+    this.picked = new Set();
+    this.last = "";
+    list.root.addEventListener("click", (event) => {
+      if (event.target.matches("[data-pick]")) this.#pick(event.target, event.shiftKey);
+      else if (event.target.matches("[data-pick-all]")) this.#pickAll(event.target.checked);
+    });
+    list.root.addEventListener("listed", () => this.#show());
+    for (const place of [list.root, bar]) {
+      place.addEventListener("keydown", (event) => {
+        if (event.key === "Escape" && this.picked.size) this.clear();
+      });
+    }
+    bar.addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button?.dataset.do) this.#change(button.dataset.do);
+      else if (button?.matches("[data-pick-none]")) this.clear();
+    });
+    this.category.addEventListener("keydown", (event) => {
+      if (event.key === "Enter" && !event.isComposing) this.#change("categorise");
+    });
+    done.addEventListener("click", (event) => {
+      if (event.target.closest("[data-bulk-undo]")) this.#undo();
+      else if (event.target.closest("[data-bulk-close]")) {
+        done.hidden = true;
+        this.#focusList();
+      }
+    });
+    list.filters.addEventListener("input", () => {
+      done.hidden = true;
+    });
+  }
+
+  get category() {
+    return this.bar.querySelector("#bulk-category");
+  }
+
+  clear() {
+    const inBar = this.bar.contains(document.activeElement);
+    this.picked.clear();
+    this.#show();
+    if (inBar) this.#focusList();
+  }
+
+  #focusList() {
+    (this.list.root.querySelector("[data-pick-all]") ?? document.getElementById("q")).focus();
+  }
+
+  #rows() {
+    return [...this.list.rows.children];
+  }
+
+  #pick(box, range) {
+    const row = box.closest("[data-memory]");
+    const rows = this.#rows();
+    const from = range ? rows.findIndex((other) => other.dataset.memory === this.last) : -1;
+    const at = rows.indexOf(row);
+    const span = from < 0 ? [row] : rows.slice(Math.min(from, at), Math.max(from, at) + 1);
+    for (const { dataset } of span) this.picked[box.checked ? "add" : "delete"](dataset.memory);
+    this.last = row.dataset.memory;
+    this.#show();
+  }
+
+  #pickAll(all) {
+    this.picked = new Set(all ? this.#rows().map((row) => row.dataset.memory) : []);
+    this.#show();
+  }
+
+  // The boxes, the bar and its count as they are; what is no longer listed is no longer selected.
+  #show() {
+    const rows = this.#rows();
+    const listed = new Set(rows.map((row) => row.dataset.memory));
+    this.picked = new Set([...this.picked].filter((number) => listed.has(number)));
+    for (const row of rows) row.querySelector("[data-pick]").checked = this.picked.has(row.dataset.memory);
+    const all = this.list.root.querySelector("[data-pick-all]");
+    if (all) {
+      all.checked = rows.length > 0 && this.picked.size === rows.length;
+      all.indeterminate = this.picked.size > 0 && !all.checked;
+    }
+    this.bar.hidden = !this.picked.size;
+    if (!this.picked.size) return;
+    this.done.hidden = true;
+    this.bar.querySelector("[data-error]").hidden = true;
+    this.bar.querySelector("[data-picked]").textContent = `${this.picked.size} selected`;
+    const gone = rows.some((row) => this.picked.has(row.dataset.memory) && row.hasAttribute("data-gone"));
+    for (const button of this.bar.querySelectorAll("[data-do]")) button.hidden = (button.dataset.do === "restore") !== gone;
+    this.category.hidden = gone;
+  }
+
+  async #change(action) {
+    const category = this.category.value.trim();
+    if (action === "categorise" && !category) {
+      this.category.focus();
+      return;
+    }
+    const ids = [...this.picked];
+    this.list.leaving = new Set(["delete", "restore"].includes(action) ? ids : []);
+    this.bar.inert = true;
+    try {
+      const body = { ids, action, book: this.list.shownBook, ...(action === "categorise" ? { category } : {}) };
+      const result = await call("POST", "/api/memories/bulk", body);
+      this.picked.clear();
+      this.category.value = "";
+      await this.list.refresh();
+      this.#say(result, DONE[action] ?? `moved to “${category}”`, action);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.list.leaving.clear();
+      const said = this.bar.querySelector("[data-error]");
+      said.textContent = error.message;
+      said.hidden = false;
+    } finally {
+      this.bar.inert = false;
+    }
+  }
+
+  #say({ change_set: set, changed, left_alone: left }, verb, action) {
+    const words = [`${some(changed.length, "memory", "memories")} ${verb}.`];
+    if (left.length) words.push(`${some(left.length, "was", "were")} left as before.`);
+    if (action === "delete" && changed.length) words.push("Find them under Deleted, too.");
+    const undo = this.done.querySelector("[data-bulk-undo]");
+    this.done.querySelector("[data-words]").textContent = words.join(" ");
+    this.done.dataset.changeSet = set ?? "";
+    undo.hidden = !set;
+    this.#show();
+    this.done.hidden = false;
+    if (set) undo.focus();
+  }
+
+  async #undo() {
+    const words = this.done.querySelector("[data-words]");
+    const undo = this.done.querySelector("[data-bulk-undo]");
+    undo.disabled = true;
+    try {
+      const { undone, left_alone: left } = await call("POST", `/api/changes/${this.done.dataset.changeSet}/undo`, {});
+      await this.list.refresh();
+      const rest = left.length ? ` ${some(left.length, "was", "were")} changed since and left alone.` : "";
+      words.textContent = `Undone for ${some(undone.length, "memory", "memories")}.${rest}`;
+      undo.hidden = true;
+      this.#focusList();
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      words.textContent = error.message;
+    } finally {
+      undo.disabled = false;
+    }
+  }
+}

@@ -1,0 +1,117 @@
+"""The admin's pages of a turn in a real browser: a turn that was really answered, explained; axe finds nothing serious
+and nothing goes sideways, light and dark, wide and on a phone."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.urls import reverse
+from django.utils import timezone
+
+from gateway.models import Agent, Message, Run
+from memories.models import ChangeSet, Memory, WriteOrigin
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing
+from tests.admin_pages import review_make
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import LiveServer, NewVisitor, owner_of
+from tests.factories import memory_make, session_make
+
+pytestmark = pytest.mark.browser
+
+SIZES = {"wide": {"width": 1440, "height": 900}, "phone": {"width": 390, "height": 844}}
+ANSWER = (
+    "They run at **02:30**, every night.\n\n| job | at |\n|---|---|\n| dump | 02:30 |\n\n```sh\npg_dump daybook\n```"
+)
+
+
+@pytest.fixture
+def run(server: LiveServer) -> Run:
+    """A turn with memories, a tool that wrote one, a fault on the way, an answer in Markdown, and a review."""
+    alice = owner_of("alice")
+    User.objects.filter(pk=alice.user_id).update(is_staff=True, is_superuser=True)
+    for content in ("Prefers short answers.", "Keeps database dumps for four weeks in the cellar."):
+        memory_make(alice, content)
+    session = session_make(alice, Agent.objects.get(name="assistant"), title="Nightly backups")
+    run = Run.objects.create(
+        owner=alice,
+        session=session,
+        turn=1,
+        state="completed",
+        request_id="request-of-tea",
+        finished_at=timezone.now() + timedelta(seconds=2),
+        model="scripted",
+        text=ANSWER,
+        usage={"prompt_tokens": 1200, "completion_tokens": 280, "total_tokens": 1480},
+        recalled=[
+            {"memory_id": "1", "turn_id": None, "lane": "frozen", "why": "In every answer of this session."},
+            {"memory_id": "2", "turn_id": None, "lane": "long_term", "why": "Shares the word “backup” with you."},
+        ],
+        trace={
+            "steps": 2,
+            "recall": {
+                "snapshot": {
+                    "generation": 3, "epoch": 1, "agent_version": 1, "compaction_epoch": 0, "frozen": 1,
+                },
+                "long_term": {"state": "ok", "found": 1, "ms": 0.8},
+            },
+            "attempts": [
+                {"upstream": "main", "model": "large", "fault": "overload", "seconds": 0.4},
+                {"upstream": "spare", "model": "small", "fault": "", "seconds": 1.2},
+            ],
+        },
+    )  # fmt: skip
+    call = {"id": "c1", "function": {"name": "add_memory", "arguments": '{"content": "Backups run at 02:30."}'}}
+    said: list[dict[str, Any]] = [
+        {"role": "user", "text": "When do the backups run at night?"},
+        {"role": "assistant", "text": "One **moment**.", "tool_calls": [call]},
+        {"role": "tool", "text": '{"ok": true, "id": 3}', "tool_call_id": "c1"},
+        {"role": "assistant", "text": ANSWER},
+    ]
+    for seq, message in enumerate(said, start=1):
+        Message.objects.create(owner=alice, session=session, run=run, seq=seq, **message)
+    book = book_get_or_create(alice.pk, "main")
+    source = Source(
+        actor="model", origin=WriteOrigin.TOOL, kind=ChangeSet.Kind.TOOL, session_id=session.pk, run_id=run.pk
+    )
+    with book_writing(book, source) as writer:
+        writer.add(MemoryFields(content="Backups run at 02:30."))
+    review_make(session, book)
+    return run
+
+
+def page_of(run: Run) -> str:
+    return reverse("admin:gateway_run_change", args=[run.pk])
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
+    run: Run, visitor: NewVisitor, scheme: Any, size: str
+) -> None:
+    source = axe_source()
+    page = visitor("alice", color_scheme=scheme, viewport=SIZES[size]).open("/admin/")
+    memory = Memory.objects.get(number=2)
+    paths = {
+        "turn": page_of(run),
+        "session": reverse("admin:gateway_session_change", args=[run.session_id]),
+        "memory": reverse("admin:memories_memory_change", args=[memory.pk]),
+        "memories": reverse("admin:memories_memory_changelist"),
+        "change_set": reverse("admin:memories_changeset_change", args=[ChangeSet.objects.latest("pk").pk]),
+        "change_sets": reverse("admin:memories_changeset_changelist"),
+        "runs": reverse("admin:gateway_run_changelist"),
+        "agent": reverse("admin:gateway_agent_change", args=[Agent.objects.get(name="assistant").pk]),
+        "user": reverse("admin:auth_user_change", args=[owner_of("bob").user_id]),
+        "first": "/admin/",
+    }
+    troubles = []
+    for name, path in paths.items():
+        page.goto(page.url.split("/admin/")[0] + path)
+        if name == "first":
+            page.wait_for_function("() => Chart.getChart(document.querySelector('canvas.chart'))")
+        for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
+            shut.click()
+        troubles += [f"{name}: {finding}" for finding in serious_findings(page, source)]
+        if not page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"):
+            troubles.append(f"{name} goes sideways")
+    assert troubles == []

@@ -1,0 +1,126 @@
+"""Versions of a turn: an earlier message is edited, versions are leafed through, and nothing is lost."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Run, Session
+from tests.browser.asking import ask, status_is
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import Visitor
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+
+
+def say(page: Page, told: ToldModel, text: str, answer: str) -> None:
+    told.answer(answer)
+    ask(page, text)
+
+
+def edit(page: Page, told: ToldModel, place: int, text: str, answer: str) -> None:
+    """Edit the message of a turn, and wait for the answer."""
+    turn = page.locator(".turn").nth(place)
+    turn.locator(".entry--you").hover()
+    turn.get_by_role("button", name="Edit your message").click()
+    page.get_by_role("textbox", name="Edit your message").fill(text)
+    told.answer(answer)
+    page.keyboard.press("Enter")
+    status_is(page, "Answer complete")
+    expect(page.locator(".turn").nth(place)).to_have_attribute("data-state", "completed")
+
+
+def said(page: Page) -> list[str]:
+    return page.locator(".turn .entry--you .prose").all_inner_texts()
+
+
+@pytest.fixture
+def edited(chat: Page, told: ToldModel) -> Page:
+    """Three turns, of which the second was edited."""
+    for text in ("one", "two", "three"):
+        say(chat, told, text, f"Answer to {text}.")
+    edit(chat, told, 1, "zwei", "Answer to zwei.")
+    return chat
+
+
+def test_an_earlier_message_is_edited_and_both_versions_can_be_read(edited: Page, told: ToldModel) -> None:
+    chat = edited
+    assert said(chat) == ["one", "zwei"]
+    versions = chat.get_by_role("group", name="Versions of this turn")
+    expect(versions).to_have_text("2/2")
+    versions.get_by_role("button", name="Earlier version").click()
+    expect(versions).to_have_text("1/2")
+    assert said(chat) == ["one", "two", "three"]
+    status_is(chat, "Version 1 of 2")
+    expect(versions.get_by_role("button", name="Later version")).to_be_focused()
+    chat.reload()
+    expect(versions).to_have_text("1/2")
+    assert said(chat) == ["one", "two", "three"]
+    assert chat.locator(".dayline h2").count() == 1
+    say(chat, told, "four", "Answer to four.")
+    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "user"] == ["one", "two", "three", "four"]
+    versions.get_by_role("button", name="Later version").press("Enter")
+    expect(versions).to_have_text("2/2")
+    assert said(chat) == ["one", "zwei"]
+    assert chat.locator(".dayline h2").count() == 1
+    assert Run.objects.count() == 5
+
+
+def test_another_answer_is_a_version_and_the_next_message_goes_on_from_the_one_shown(
+    chat: Page, told: ToldModel
+) -> None:
+    say(chat, told, "Name a colour", "Red.")
+    told.answer("Blue.")
+    chat.get_by_role("button", name="Answer again").click()
+    expect(chat.get_by_text("Blue.")).to_be_visible()
+    versions = chat.get_by_role("group", name="Versions of this turn")
+    expect(versions).to_have_text("2/2")
+    versions.get_by_role("button", name="Earlier version").click()
+    expect(chat.get_by_text("Red.")).to_be_visible()
+    say(chat, told, "Another", "Green.")
+    assert [m["content"] for m in told.requests[-1].messages if m["role"] == "assistant"] == ["Red."]
+
+
+def test_a_second_tab_shows_the_version_that_was_chosen(edited: Page, alices: Visitor) -> None:
+    other = alices.open(re.sub(r"^https?://[^/]+", "", edited.url))
+    expect(other.locator(".turn")).to_have_count(2)
+    edited.get_by_role("button", name="Earlier version").click()
+    expect(other.locator(".turn")).to_have_count(3)
+    assert said(other) == ["one", "two", "three"]
+
+
+def test_an_edit_in_another_tab_takes_what_followed_off_this_page(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    for text in ("one", "two"):
+        say(chat, told, text, f"Answer to {text}.")
+    other = alices.open(re.sub(r"^https?://[^/]+", "", chat.url))
+    expect(other.locator(".turn")).to_have_count(2)
+    edit(chat, told, 0, "eins", "Answer to eins.")
+    expect(other.locator(".turn")).to_have_count(1)
+    expect(other.get_by_text("Answer to eins.")).to_be_visible()
+
+
+def test_an_edit_that_is_refused_gives_the_old_turns_back(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    for text in ("one", "two"):
+        say(chat, told, text, f"Answer to {text}.")
+    alices.expect_trouble("status of 409")
+    Session.objects.update(state="ended")
+    chat.locator(".entry--you").first.hover()
+    chat.locator(".turn").first.get_by_role("button", name="Edit your message").click()
+    chat.get_by_role("textbox", name="Edit your message").fill("eins")
+    chat.keyboard.press("Enter")
+    alert = chat.get_by_role("alert")
+    expect(alert).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(1)
+    alert.get_by_role("button", name="Edit message").click()
+    assert said(chat) == ["one", "two"]
+
+
+@pytest.mark.parametrize("looks", ["light", "dark", "phone"])
+def test_versions_are_usable_by_everybody(edited: Page, looks: str) -> None:
+    if looks == "dark":
+        edited.emulate_media(color_scheme="dark")
+    if looks == "phone":
+        edited.set_viewport_size({"width": 390, "height": 844})
+    assert serious_findings(edited, axe_source()) == []
+    assert edited.evaluate("document.documentElement.scrollWidth <= innerWidth")

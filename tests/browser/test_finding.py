@@ -1,0 +1,235 @@
+"""Finding what was said: search with its words marked, earlier turns in place, session actions, temporary, help."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Page, expect
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.services import session_create
+from memories.models import Owner
+from tests.browser.asking import ask, send
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+PHONE = {"viewport": {"width": 390, "height": 844}}
+CODE = "Here it is:\n\n```sh\nls -l {0}\n```\n\n" + "It lists files. " * 20
+
+
+def long_session(owner: Owner, turns: int, *, title: str = "Long talk", needle: int = 3) -> Session:
+    """A session with many turns; one answer, that of turn `needle`, speaks of quinces."""
+    session = session_create(owner, Agent.objects.order_by("name").first() or Agent.objects.get(), title=title)
+    at = timezone.now() - timedelta(days=1)
+    for number in range(turns):
+        run = Run.objects.create(owner=owner, session=session, turn=number + 1, state="completed", request_id="r")
+        answer = CODE.format(number) + (" The quince tree of Zoë blooms late." if number == needle else "")
+        Message.objects.bulk_create(
+            Message(owner=owner, session=session, run=run, seq=2 * number + place, role=role, text=text, created_at=at)
+            for place, role, text in ((1, "user", f"question {number}"), (2, "assistant", answer))
+        )
+    Session.objects.filter(pk=session.pk).update(turns=turns, message_seq=2 * turns)
+    return session
+
+
+def test_what_was_said_long_ago_is_found_and_opened_with_its_words_marked(alices: Visitor) -> None:
+    alices.open("/")
+    session = long_session(owner_of("alice"), 45)
+    long_session(owner_of("alice"), 1, title="Another", needle=9)
+    page = alices.open("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("quince tr")
+    found = page.locator(".session--found")
+    expect(found).to_have_count(1)
+    expect(found.locator("mark")).to_have_text(["quince", "tree"])
+    expect(found).to_contain_text("assistant, Yesterday")
+    expect(page.locator("#status")).to_have_text("1 session found")
+    page.keyboard.press("ArrowDown")
+    expect(found.get_by_role("link", name="Long talk")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/c/{session.pk}/?at=8&q=quince%20tr")
+    mark = page.locator("mark.found").first
+    expect(mark).to_have_text("quince")
+    expect(mark).to_be_in_viewport()
+    expect(page.locator(".entry--found")).to_be_focused()
+    expect(page.locator(".entry--found")).to_contain_text("The quince tree")
+    expect(page.locator("mark.found")).to_have_count(2)
+    expect(page.get_by_role("button", name="Show 1 earlier turn")).to_be_attached()
+
+
+def test_marks_are_found_without_the_marks_of_letters_and_search_goes_back_with_the_arrow(alices: Visitor) -> None:
+    alices.open("/")
+    long_session(owner_of("alice"), 2, needle=1)
+    page = alices.open("/")
+    page.get_by_label("Search sessions").fill("zoë")
+    hit = page.locator(".hit")
+    expect(hit.locator("mark")).to_have_text("Zoë")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_label("Search sessions")).to_be_focused()
+    hit.click()
+    expect(page.locator("mark.found")).to_have_text("Zoë")
+
+
+def test_earlier_turns_come_in_without_moving_the_reader_and_their_code_can_be_copied(alices: Visitor) -> None:
+    alices.open("/")
+    session = long_session(owner_of("alice"), 45)
+    page = alices.open(f"/c/{session.pk}/")
+    button = page.get_by_role("button", name="Show 20 of 25 earlier turns")
+    button.scroll_into_view_if_needed()
+    first = page.locator(".turn .entry").first
+    top = first.bounding_box()
+    button.click()
+    expect(page.locator(".turn")).to_have_count(40)
+    expect(page.locator("#status")).to_have_text("20 earlier turns loaded")
+    assert top is not None
+    now = page.locator(".turn").nth(20).locator(".entry").first.bounding_box()
+    assert now is not None
+    assert abs(now["y"] - top["y"]) < 3
+    expect(page.locator(".turn").first.get_by_role("button", name="Copy", exact=True)).to_be_attached()
+    expect(page.locator(".dayline h2")).to_have_count(1)
+    rest = page.get_by_role("button", name="Show 5 earlier turns")
+    expect(rest).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator(".turn")).to_have_count(45)
+    expect(page.locator("[data-earlier]")).to_have_count(0)
+
+
+def menu(page: Page, title: str, item: str) -> None:
+    row = page.locator(".session", has_text=title)
+    row.hover()
+    row.get_by_role("button", name=f"More for {title}").click()
+    page.get_by_role("menuitem", name=item, exact=True).click()
+
+
+def test_sessions_are_pinned_archived_and_found_again(alices: Visitor) -> None:
+    alices.open("/")
+    for title in ("Bread", "Trains"):
+        long_session(owner_of("alice"), 1, title=title)
+    page = alices.open("/new/")
+    menu(page, "Bread", "Pin")
+    headings = page.locator("#session-list h2")
+    expect(headings).to_have_text(["Pinned", "Today"])
+    expect(page.locator(".session").first.get_by_role("link")).to_be_focused()
+    menu(page, "Bread", "Unpin")
+    expect(headings).to_have_text(["Today"])
+    menu(page, "Trains", "Archive")
+    expect(page.locator(".session")).to_have_count(1)
+    page.get_by_role("button", name="Show archived").click()
+    expect(page.locator(".session")).to_have_count(1)
+    expect(page.locator(".session").get_by_role("link", name="Trains")).to_be_focused()
+    page.get_by_role("button", name="Back to sessions").click()
+    expect(page.locator(".session").get_by_role("link", name="Bread")).to_be_visible()
+    page.get_by_role("button", name="Undo").last.click()
+    expect(page.locator(".session")).to_have_count(2)
+
+
+def test_on_a_phone_the_way_back_is_within_reach(visitor: NewVisitor) -> None:
+    alice = visitor("alice", **PHONE)
+    alice.open("/")
+    long_session(owner_of("alice"), 1, title="Bread")
+    page = alice.open("/new/")
+    page.get_by_role("button", name="Open sessions").click()
+    menu(page, "Bread", "Delete")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Restored “Bread”.")).to_be_visible()
+    assert Session.objects.count() == 1
+
+
+def test_a_session_is_exported(alices: Visitor) -> None:
+    alices.open("/")
+    long_session(owner_of("alice"), 1, title="Bread")
+    page = alices.open("/new/")
+    with page.expect_download() as download:
+        menu(page, "Bread", "Export as Markdown")
+    assert download.value.suggested_filename == "bread.md"
+    assert "## You" in download.value.path().read_text()
+    with page.expect_download() as download:
+        menu(page, "Bread", "Export as JSON")
+    assert download.value.suggested_filename == "bread.json"
+
+
+def test_the_session_on_the_page_is_deleted_and_comes_back(chat: Page, told: ToldModel) -> None:
+    told.answer("Fine.")
+    ask(chat, "Why is the oven cold?")
+    address = chat.url
+    menu(chat, "Why is the oven cold?", "Delete")
+    expect(chat.get_by_text("Deleted “Why is the oven cold?”.")).to_be_visible()
+    expect(chat.locator(".session")).to_have_count(0)
+    chat.get_by_role("button", name="Undo").click()
+    chat.wait_for_url(address)
+    expect(chat.get_by_text("Fine.")).to_be_visible()
+
+
+def test_a_temporary_session_outlives_a_reload_and_goes_when_it_is_left(chat: Page, told: ToldModel) -> None:
+    told.answer("Fine.")
+    chat.get_by_text("Temporary", exact=True).click()
+    ask(chat, "Nobody should know.")
+    expect(chat.locator(".session")).to_have_count(0)
+    chat.reload()
+    expect(chat.locator(".entry--you").get_by_text("Nobody should know.")).to_be_visible()
+    assert Session.objects.count() == 1
+    with chat.expect_response(lambda response: response.request.method == "DELETE") as deleted:
+        chat.get_by_role("link", name="Memories").first.click()
+    assert deleted.value.status == 204
+    assert not Session.with_deleted.exists()
+
+
+def test_help_is_a_dialog_and_never_asks_the_model(chat: Page, told: ToldModel) -> None:
+    dialog = chat.get_by_role("dialog", name="Commands and shortcuts")
+    send(chat, "/help")
+    expect(dialog).to_contain_text("/memory view")
+    expect(chat.locator(".turn")).to_have_count(0)
+    chat.keyboard.press("Escape")
+    expect(chat.get_by_label("Message to assistant")).to_have_value("")
+    chat.get_by_label("Message to assistant").press("?")
+    expect(dialog).to_be_hidden()
+    chat.locator("#log").focus()
+    chat.keyboard.press("?")
+    expect(dialog).to_be_visible()
+    dialog.get_by_role("checkbox").uncheck()
+    chat.keyboard.press("Escape")
+    chat.locator("#log").focus()
+    chat.keyboard.press("?")
+    expect(dialog).to_be_hidden()
+    chat.get_by_label("Message to assistant").fill("")
+    ask(chat, "/memory bogus")
+    expect(chat.get_by_text("There is no such command.")).to_be_visible()
+
+
+@pytest.mark.parametrize("options", [{}, {"color_scheme": "dark"}, PHONE], ids=["light", "dark", "phone"])
+def test_axe_finds_nothing_serious_where_people_search(visitor: NewVisitor, options: dict[str, object]) -> None:
+    source = axe_source()
+    alice = visitor("alice", **options)
+    alice.open("/")
+    session = long_session(owner_of("alice"), 45)
+    page = alice.open("/new/")
+    found = {}
+    page.keyboard.press("Control+k")
+    page.keyboard.type("quince")
+    expect(page.locator(".hit")).to_be_visible()
+    found["search"] = serious_findings(page, source)
+    page.get_by_label("Search sessions").fill("")
+    expect(page.locator(".hit")).to_have_count(0)
+    row = page.locator(".session").first
+    row.hover()
+    row.get_by_role("button").click()
+    expect(page.get_by_role("menuitem", name="Archive")).to_be_visible()
+    found["menu"] = serious_findings(page, source)
+    page.get_by_role("menuitem", name="Archive").click()
+    expect(page.get_by_text("Archived. Searches still find it.")).to_be_visible()
+    if options == PHONE:
+        page.get_by_role("button", name="Open sessions").click()
+    page.get_by_role("button", name="Show archived").click()
+    expect(page.get_by_role("heading", name="Archived")).to_be_visible()
+    found["archived"] = serious_findings(page, source)
+    page.goto(f"{alice.address}/c/{session.pk}/?at=8&q=quince")
+    expect(page.locator("mark.found")).to_be_in_viewport()
+    found["place"] = serious_findings(page, source)
+    page.keyboard.press("Control+/")
+    found["help"] = serious_findings(page, source)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert {state: findings for state, findings in found.items() if findings} == {}

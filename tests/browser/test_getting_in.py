@@ -1,0 +1,202 @@
+"""Getting in, in a real browser: single sign-on, invitations, a forgotten password, and where one is signed in."""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.contrib.auth.models import User
+from django.core import mail
+from django.urls import reverse
+from playwright.sync_api import Page, expect
+
+from gateway.accounts import password_reset
+from gateway.accounts.invitations import invitation_create
+from gateway.accounts.logins import forget_noted
+from gateway.models import Login
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+from tests.factories import login_make, owner_make
+from tests.gateway.test_password_reset import SERVER
+from tests.live_server import LiveServer
+from tests.openid_server import OpenIDServer
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.browser
+LOOKS = [{"color_scheme": "light"}, {"color_scheme": "dark"}, {"viewport": {"width": 320, "height": 700}}]
+FITS = "document.documentElement.scrollWidth <= innerWidth"
+
+
+@pytest.fixture
+def provider(settings: Any) -> Iterator[OpenIDServer]:
+    server = OpenIDServer()
+    settings.OIDC = server.configured()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def mails(settings: Any, server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> Callable[[], str]:
+    """Mail is configured; the address in the newest mail."""
+    settings.MAIL = SERVER
+    monkeypatch.setattr(password_reset, "enqueue", lambda task, *given: password_reset.password_mail(*given))
+
+    def newest() -> str:
+        found = re.search(r"http://\S+", mail.outbox[-1].body)
+        assert found
+        return found[0]
+
+    return newest
+
+
+def invitation_link(server: LiveServer, **given: Any) -> str:
+    root = User.objects.create_superuser("root")
+    return invitation_create(**{"email": "", "role": "user", "days": 7, **given}, by=root, origin=server.address)[1]
+
+
+def at_the_provider(visitor: Visitor, provider: OpenIDServer) -> Visitor:
+    """A visitor who may also be sent to the provider."""
+    visitor.expect_trouble(f"asked another host: {provider.issuer}")
+    return visitor
+
+
+def test_single_sign_on_leads_back_to_where_one_wanted_to_go(
+    visitor: NewVisitor, provider: OpenIDServer, server: LiveServer
+) -> None:
+    page = at_the_provider(visitor(), provider).open("/memories/")
+    page.get_by_role("link", name="Sign in with Example").click()
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    page.goto(f"{server.address}/account/")
+    expect(page.get_by_text("Alice Woods · alice.w")).to_be_visible()
+    expect(page.get_by_role("heading", name="Password", exact=True)).to_have_count(0)
+    expect(page.locator("#logins")).to_contain_text("Chrome on Linux")
+
+
+def test_the_administration_uses_the_same_page(
+    visitor: NewVisitor, provider: OpenIDServer, settings: Any, server: LiveServer
+) -> None:
+    settings.OIDC = provider.configured(roles={"admins": "administrator"})
+    provider.person["groups"] = ["admins"]
+    page = at_the_provider(visitor(), provider).open("/admin/")
+    page.get_by_role("link", name="Sign in with Example").click()
+    expect(page).to_have_url(f"{server.address}/admin/")
+
+
+def test_who_is_refused_by_the_provider_can_go_back(visitor: NewVisitor, provider: OpenIDServer) -> None:
+    provider.refuses = "access_denied"
+    stranger = at_the_provider(visitor(), provider)
+    stranger.expect_trouble("400")
+    page = stranger.open("/login/")
+    page.get_by_role("link", name="Sign in with Example").click()
+    expect(page.get_by_role("heading", name="You are not signed in")).to_be_visible()
+    assert serious_findings(page, axe_source()) == []
+    page.get_by_role("link", name="Back to sign in").click()
+    expect(page.get_by_role("link", name="Sign in with Example")).to_be_visible()
+
+
+def test_an_invited_person_chooses_a_name_and_starts(visitor: NewVisitor, server: LiveServer) -> None:
+    newcomer = visitor()
+    newcomer.expect_trouble("400")
+    page = newcomer.open(invitation_link(server).removeprefix(server.address))
+    page.get_by_label("User name").fill("dora")
+    page.get_by_label("Password", exact=True).fill("short")
+    page.get_by_label("Confirm password").fill("short")
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_text("This password is too short.")).to_be_visible()
+    page.get_by_label("Password", exact=True).fill("quite a long one")
+    page.get_by_label("Confirm password").fill("quite a long one")
+    page.get_by_role("button", name="Create account").click()
+    expect(page.get_by_label("Message to assistant")).to_be_visible()
+
+
+def test_a_forgotten_password_is_replaced(visitor: NewVisitor, mails: Callable[[], str]) -> None:
+    owner_make("anna", email="anna@example.org")
+    page = visitor().open("/login/")
+    page.get_by_role("link", name="Forgot your password?").click()
+    page.get_by_label("Email address of your account").fill("anna@example.org")
+    page.get_by_role("button", name="Email me a link").click()
+    expect(page.get_by_role("status")).to_contain_text("If an account has this address")
+    page.goto(mails())
+    page.get_by_label("New password", exact=True).fill("an entirely new one")
+    page.get_by_label("Confirm new password").fill("an entirely new one")
+    page.get_by_role("button", name="Change password").click()
+    expect(page.get_by_role("status")).to_contain_text("Password changed.")
+    page.get_by_label("User name").fill("anna")
+    page.get_by_label("Password", exact=True).fill("an entirely new one")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_label("Message to assistant")).to_be_visible()
+
+
+def test_another_browser_is_signed_out_and_its_open_page_notices(visitor: NewVisitor) -> None:
+    elsewhere = visitor("alice", user_agent="Mozilla/5.0 (iPhone; like Mac OS X) Version/18.5 Safari/604.1")
+    elsewhere.expect_trouble("401")
+    elsewhere.expect_trouble("403")  # its socket may try again before the page has gone
+    forget_noted()  # the cookie came to the browser without a page
+    other = elsewhere.open("/memories/")
+    expect(other.get_by_role("heading", name="Memories")).to_be_visible()
+    # Where a browser was seen is stored a little later than the page is answered.
+    eventually(Login.objects.filter(device="Safari on iPhone").exists, within=15, saying="the browser's name")
+    page = visitor("alice").open("/account/")
+    page.get_by_role("button", name="Sign out Safari on iPhone").click()
+    expect(page.get_by_text("That browser is signed out.")).to_be_visible()
+    expect(page.locator("#logins")).to_contain_text("You are not signed in anywhere else.")
+    expect(other.get_by_role("button", name="Sign in")).to_be_visible(timeout=30_000)
+
+
+def test_everywhere_else_is_asked_about_first(visitor: NewVisitor) -> None:
+    login_make(owner_of("alice"))
+    page = visitor("alice").open("/account/")
+    page.get_by_role("button", name="Sign out everywhere else").click()
+    dialog = page.get_by_role("dialog", name="Sign out every other browser?")
+    dialog.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_text("Every other browser is signed out.")).to_be_visible()
+    assert Login.objects.count() == 1
+
+
+def test_an_unknown_address_leads_back(visitor: NewVisitor) -> None:
+    alice = visitor("alice")
+    alice.expect_trouble("404")
+    page = alice.open("/nowhere/")
+    expect(page.get_by_role("heading", name="There is nothing here.")).to_be_visible()
+    assert serious_findings(page, axe_source()) == []
+    page.get_by_role("link", name="Go to your newest session").click()
+    expect(page.get_by_label("Message to assistant")).to_be_visible()
+
+
+@pytest.mark.parametrize("options", LOOKS, ids=["light", "dark", "phone"])
+def test_axe_finds_nothing_serious(
+    visitor: NewVisitor,
+    provider: OpenIDServer,
+    mails: Callable[[], str],
+    server: LiveServer,
+    options: dict[str, Any],
+    tmp_path: Path,
+) -> None:
+    source, found = axe_source(), {}
+    owner_make("anna", email="anna@example.org")
+    password_reset.password_mail(str(User.objects.get(username="anna").pk), server.address)
+    stranger = visitor(**options)
+    stranger.expect_trouble("404")
+    paths = {
+        "sign-in": "/login/?done=password",
+        "forgotten": reverse("password-forgotten"),
+        "new": mails().removeprefix(server.address),
+        "invitation": invitation_link(server, email="dora@example.org").removeprefix(server.address),
+        "over": "/invitation/over/",
+        "unknown": "/nowhere/",
+    }
+    for name, path in paths.items():
+        page = stranger.open(path)
+        look(page, tmp_path / f"{name}.png")
+        found[name] = [*serious_findings(page, source), *([] if page.evaluate(FITS) else ["scrolls sideways"])]
+    login_make(owner_of("alice"))
+    page = visitor("alice", **options).open("/account/")
+    look(page, tmp_path / "account.png")
+    found["account"] = [*serious_findings(page, source), *([] if page.evaluate(FITS) else ["scrolls sideways"])]
+    assert {name: findings for name, findings in found.items() if findings} == {}
+
+
+def look(page: Page, path: Path) -> None:
+    """Keep a picture for who wants to look."""
+    page.screenshot(path=path, full_page=True)

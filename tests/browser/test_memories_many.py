@@ -1,0 +1,251 @@
+"""The memories page in a real browser: how much is seen at once, many memories at a time, deleted ones."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from memories.models import Memory, Owner
+from memories.services import book_limits_set
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor, in_a_worker, owner_of
+from tests.factories import memory_make
+from tests.in_one_go import book_clear
+
+pytestmark = pytest.mark.browser
+
+TEXTS = (
+    "Likes short answers without preamble.",
+    "Works as a site reliability engineer at a regional hospital, on call every third week.",
+    "Keeps database dumps for 14 days.",
+    "Uses PostgreSQL 15 on Debian; upgrades are planned for the spring maintenance window, never in December.",
+    "Has a dog called Pip.",
+    "Prefers metric units.",
+)
+WHOLE_ROWS = """() => [...document.querySelectorAll(".mem")].filter((row) => {
+  const { top, bottom } = row.getBoundingClientRect();
+  return top >= 0 && bottom <= innerHeight;
+}).length"""
+
+
+def fill(owner: Owner, number: int, texts: Sequence[str] = TEXTS) -> list[Memory]:
+    book_limits_set({"main": (0, 0)})
+    made = []
+    for place in range(number):
+        text = f"{texts[place % len(texts)]} ({place + 1})"
+        made.append(memory_make(owner, text, category=("work", "taste")[place % 2], pinned=place % 5 == 0))
+    return made
+
+
+def row(page: Page, number: int) -> Locator:
+    return page.locator(f"#memory-{number}")
+
+
+def box(page: Page, number: int) -> Locator:
+    return row(page, number).locator("[data-pick]")
+
+
+def opened(visitor: Visitor, path: str = "/memories/") -> Page:
+    page = visitor.open(path)
+    expect(page.get_by_role("heading", name="Memories")).to_be_visible()
+    return page
+
+
+def shown(locator: Locator) -> bool:
+    return float(locator.evaluate("element => getComputedStyle(element).opacity")) > 0
+
+
+def test_twelve_memories_are_seen_at_once(alices: Visitor) -> None:
+    fill(owner_of("alice"), 40)
+    page = opened(alices)
+    assert page.evaluate(WHOLE_ROWS) >= 12
+    page.mouse.wheel(0, 600)
+    page.wait_for_function("() => scrollY > 500")
+    expect(page.get_by_role("searchbox", name="Search memories")).to_be_in_viewport(ratio=1)
+    expect(page.get_by_text("Pinned", exact=True).first).to_be_in_viewport()
+
+
+def test_buttons_and_details_are_quiet_until_a_row_is_looked_at(alices: Visitor, visitor: NewVisitor) -> None:
+    fill(owner_of("alice"), 3)
+    page = opened(alices)
+    acts, details = row(page, 1).locator(".mem__acts"), row(page, 1).get_by_text("Not recalled yet")
+    assert not shown(acts)
+    assert not shown(details)
+    assert shown(row(page, 1).get_by_text("You · work"))
+    row(page, 1).hover()
+    page.wait_for_function("() => getComputedStyle(document.querySelector('#memory-1 .mem__acts')).opacity === '1'")
+    page.mouse.move(5, 5)
+    page.wait_for_function("() => getComputedStyle(document.querySelector('#memory-1 .mem__acts')).opacity === '0'")
+    row(page, 1).get_by_role("button", name="Pin").focus()
+    page.wait_for_function("() => getComputedStyle(document.querySelector('#memory-1 .mem__acts')).opacity === '1'")
+    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    touched = opened(visitor("alice", **phone))
+    assert shown(row(touched, 1).locator(".mem__acts"))
+    assert shown(row(touched, 1).get_by_text("Not recalled yet"))
+
+
+def test_with_nothing_to_filter_there_are_no_filters(alices: Visitor) -> None:
+    page = opened(alices)
+    expect(page.get_by_role("search")).to_be_hidden()
+    memory_make(owner_of("alice"), "Likes tea.")
+    expect(page.get_by_role("search")).to_be_visible()
+
+
+def test_a_range_is_selected_with_shift_and_deleted_with_one_undo(alices: Visitor) -> None:
+    fill(owner_of("alice"), 8)
+    page = opened(alices)
+    box(page, 7).click()
+    box(page, 4).click(modifiers=["Shift"])
+    expect(page.get_by_text("4 selected")).to_be_visible()
+    expect(page.get_by_role("group", name="Filters")).to_be_hidden()
+    box(page, 5).click()
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("3 memories deleted. Find them under Deleted, too.")).to_be_visible()
+    expect(page.locator(".mem")).to_have_count(5)
+    expect(page.get_by_text("5 memories, newest first")).to_be_visible()
+    undo = page.locator("[data-bulk-undo]")
+    expect(undo).to_be_focused()
+    undo.click()
+    expect(page.get_by_text("Undone for 3 memories.")).to_be_visible()
+    expect(page.locator(".mem")).to_have_count(8)
+    assert not Memory.objects.filter(deleted_at__isnull=False).exists()
+
+
+def test_all_that_is_shown_is_selected_with_the_keyboard_and_changed(alices: Visitor) -> None:
+    fill(owner_of("alice"), 55)
+    page = opened(alices)
+    page.get_by_label("Select all 50 shown").focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_text("50 selected")).to_be_visible()
+    page.get_by_label("New category").fill("reviewed")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("50 memories moved to “reviewed”.")).to_be_visible()
+    expect(row(page, 55)).to_contain_text("You · reviewed")
+    box(page, 55).focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Tab")
+    box(page, 53).focus()
+    page.keyboard.press("Shift+Space")
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.get_by_role("button", name="Pin", exact=True).click()
+    expect(page.get_by_text("3 memories pinned.")).to_be_visible()
+    assert Memory.objects.filter(number__in=[53, 54, 55], pinned=True).count() == 3
+    box(page, 55).focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-bulk]")).to_be_hidden()
+    assert Memory.objects.filter(category="reviewed").count() == 50
+
+
+def test_deleted_memories_are_found_and_restored(alices: Visitor) -> None:
+    alice = owner_of("alice")
+    fill(alice, 4)
+    page = opened(alices)
+    for number in (1, 2, 3):
+        row(page, number).get_by_role("button", name="Delete").click()
+        expect(row(page, number).get_by_role("button", name="Restore")).to_be_focused()
+    page.get_by_text("Deleted", exact=True).click()
+    expect(
+        page.get_by_text(re.compile("3 deleted, last deleted first. Each can be restored for 30 days"))
+    ).to_be_visible()
+    expect(page.locator(".mem")).to_have_count(3)
+    expect(row(page, 3)).to_contain_text("Deleted by you today, kept until")
+    page.reload()
+    row(page, 3).get_by_role("button", name="Restore").click()
+    expect(page.locator(".mem s")).to_have_count(2)
+    page.get_by_label("Select all").check()
+    page.locator("[data-bulk]").get_by_role("button", name="Restore").click()
+    expect(page.get_by_text("Nothing deleted.")).to_be_visible()
+    page.get_by_role("link", name="Clear filters").click()
+    expect(page.locator(".mem")).to_have_count(4)
+
+
+def test_a_change_elsewhere_while_another_list_is_on_its_way(alices: Visitor) -> None:
+    alice = owner_of("alice")
+    fill(alice, 3)
+    page = opened(alices)
+    row(page, 1).get_by_role("button", name="Delete").click()
+    expect(row(page, 1).get_by_role("button", name="Restore")).to_be_focused()
+    asked: list[Route] = []
+
+    def answer_the_first_later(route: Route) -> None:
+        asked.append(route)
+        if len(asked) > 1:
+            route.continue_()
+
+    page.route(re.compile(r"/fragments/memories/\?.*deleted"), answer_the_first_later)
+    with page.expect_response(re.compile(r"/fragments/memories/\?.*deleted")):
+        page.get_by_text("Deleted", exact=True).click()
+        in_a_worker(lambda: memory_make(alice, "Plays the cello."))
+    asked[0].continue_()
+    expect(page.locator(".mem")).to_have_count(1)
+
+
+def test_a_clear_is_undone_where_it_says_until_when(alices: Visitor) -> None:
+    alice = owner_of("alice")
+    book = fill(alice, 3)[0].book
+    in_a_worker(lambda: book_clear(book, actor=f"user:{alice.user_id}"))
+    page = opened(alices)
+    expect(page.get_by_text("3 memories were deleted by /memory clear on")).to_be_visible()
+    page.locator("[data-undo-clear]").click()
+    expect(page.locator(".mem:not([data-gone])")).to_have_count(3)
+    expect(page.locator("[data-undo-clear]")).to_have_count(0)
+    expect(page.get_by_text("Undone: 3 memories are back")).to_be_visible()
+
+
+def test_a_link_to_a_memory_finds_it_wherever_it_is(alices: Visitor) -> None:
+    fill(owner_of("alice"), 60)
+    page = opened(alices, "/memories/#memory-2")
+    expect(row(page, 2)).to_be_in_viewport()
+    expect(page.get_by_role("searchbox")).to_have_value("#2")
+    page.get_by_role("link", name="Clear search").click()
+    expect(page.locator(".mem")).to_have_count(50)
+    page.get_by_role("searchbox").fill("#3")
+    expect(page.get_by_text("Memory #3.")).to_be_visible()
+    expect(page.locator(".mem")).to_have_count(1)
+    page.goto(page.url.split("?")[0] + "?number=4")
+    expect(row(page, 4)).to_be_visible()
+
+
+def test_the_order_is_chosen_and_stays_with_more_rows(alices: Visitor) -> None:
+    fill(owner_of("alice"), 60)
+    page = opened(alices)
+    page.get_by_label("Sort").select_option("Oldest first")
+    expect(page.locator(".mem").first).to_have_attribute("id", "memory-1")
+    page.get_by_role("link", name="Show more memories").click()
+    expect(page.locator(".mem")).to_have_count(60)
+    expect(page.locator(".mem").last).to_have_attribute("id", "memory-60")
+    page.get_by_role("searchbox").fill("dumps database")
+    expect(page.get_by_text(re.compile("match “dumps database”, best first"))).to_be_visible()
+    expect(page.get_by_label("Sort")).to_be_disabled()
+    expect(page.locator(".mem").first).to_contain_text("You · ")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"color_scheme": "dark"},
+        {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+        {"viewport": {"width": 320, "height": 700}, "has_touch": True, "is_mobile": True},
+    ],
+    ids=["light", "dark", "phone", "small phone"],
+)
+def test_axe_finds_nothing_serious_while_many_are_selected(visitor: NewVisitor, options: dict[str, Any]) -> None:
+    source = axe_source()
+    fill(owner_of("alice"), 4)
+    page = opened(visitor("alice", **options))
+    row(page, 4).hover()
+    found = {"hovered": serious_findings(page, source)}
+    box(page, 3).check()
+    found["selected"] = serious_findings(page, source)
+    assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.get_by_text("1 memory deleted.")).to_be_visible()
+    found["done"] = serious_findings(page, source)
+    page.goto(page.url + "?deleted=1")
+    found["deleted"] = serious_findings(page, source)
+    assert {state: findings for state, findings in found.items() if findings} == {}

@@ -1,0 +1,92 @@
+"""How much a page makes a browser load, and that it can be installed."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from memories.services import book_get_or_create
+from tests.admin_pages import list_of, page_of, rows_make
+from tests.browser.conftest import NewVisitor, owner_of
+from tests.browser.page_weight import Weight, weighed
+from tests.browser.test_finding import long_session
+from tests.browser.test_memories_many import fill
+from tests.browser.test_reviews_page import saved_review
+from tests.factories import owner_make
+
+pytestmark = pytest.mark.browser
+
+MOST_REQUESTS = 12
+MOST_BYTES = 100_000  # compressed, without fonts
+# The theme of the admin brings most of its bytes, and its scripts one by one.
+MOST_ADMIN_BYTES = 200_000
+
+
+def loaded(page: Page, address: str) -> Weight:
+    """The weight of a page, with what it asks for once it is there."""
+    weight = weighed(page)
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    return weight
+
+
+def addresses() -> list[str]:
+    """The pages of somebody who has been here for a while."""
+    alice = owner_of("alice")
+    session = long_session(alice, 30)
+    fill(alice, 60)
+    for number in range(20):
+        saved_review(
+            book_get_or_create(alice.pk, "main"), f"Talk {number}", f"Keeps {number} dumps.", f"Has {number} cats."
+        )
+    return [f"/c/{session.pk}/", "/new/", "/memories/", "/reviews/", "/account/", "/nowhere/"]
+
+
+def test_a_page_is_a_dozen_requests_and_less_than_100_kilobytes(visitor: NewVisitor) -> None:
+    paths = addresses()
+    for path in ("/login/", *paths):
+        new = visitor("" if path == "/login/" else "alice")  # nothing in its cache
+        if path == "/nowhere/":
+            new.expect_trouble("404")
+        cold = loaded(new.context.new_page(), new.address + path)
+        assert len(cold.requests) <= MOST_REQUESTS, (path, cold.requests)
+        assert cold.bytes_but("Font") <= MOST_BYTES, (path, cold.requests)
+        warm = loaded(new.context.new_page(), new.address + path)
+        assert [kind for kind, _, _ in warm.requests if kind in {"Script", "Stylesheet", "Font"}] == [], path
+
+
+def test_pages_of_the_admin_load_their_files_once(visitor: NewVisitor) -> None:
+    rows = rows_make()
+    owner_make("root", is_staff=True, is_superuser=True)
+    root = visitor("root")
+    (session,) = (page_of(name, row) for name, row in rows.items() if name == "gateway.session")
+    cold = loaded(root.context.new_page(), root.address + "/admin/")
+    assert cold.bytes_but("Font") <= MOST_ADMIN_BYTES, cold.requests
+    for path in ("/admin/", list_of("memories.memory"), session):
+        loaded(root.context.new_page(), root.address + path)
+        warm = loaded(root.context.new_page(), root.address + path)
+        assert len(warm.requests) <= MOST_REQUESTS, (path, warm.requests)
+        assert warm.bytes_but("Font") <= MOST_BYTES, (path, warm.requests)
+
+
+def test_a_browser_finds_nothing_that_keeps_it_from_installing(visitor: NewVisitor) -> None:
+    page = visitor("alice").open("/")
+    session = page.context.new_cdp_session(page)
+    manifest = session.send("Page.getAppManifest")
+    assert manifest["errors"] == []
+    assert manifest["url"].endswith("/manifest.webmanifest")
+    # A private window, which this one is, installs nothing: that is all it may say.
+    errors = {error["errorId"] for error in session.send("Page.getInstallabilityErrors")["installabilityErrors"]}
+    assert errors <= {"in-incognito"}
+
+
+def test_the_bars_of_the_browser_follow_the_chosen_theme(visitor: NewVisitor) -> None:
+    page = visitor("alice", color_scheme="light").open("/")
+    colours = "() => [...document.querySelectorAll('meta[name=theme-color]')].map((bar) => bar.content)"
+    light, dark = page.evaluate(colours)
+    switch = page.get_by_role("button", name="Switch between light and dark")
+    switch.click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    assert page.evaluate(colours) == [dark, dark]
+    page.reload()
+    assert page.evaluate(colours) == [dark, dark]
+    switch.click()
+    assert page.evaluate(colours) == [light, light]

@@ -1,0 +1,201 @@
+"""How messages look in a real browser: the same while an answer is written and afterwards, wide tables, formulas, and
+long messages."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.asking import send, status_is
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+
+ANSWER = r"""# Heat
+
+The **energy** is \(E = mc^2\), see https://a.example/b and [the paper](https://c.example "x")[^1].
+
+1. First
+   - nested *once*
+     - nested twice
+2. Second with `code`
+
+- [ ] open task
+- [x] done task
+
+| Column | Default value | Price | Another column | One more | And one more | The seventh | The eighth |
+|:--|:-:|--:|--|--|--|--|--|
+| Conductivity | unconstrained | $12.50 | incomprehensible | responsibilities | 1,234,567.89 | words | ends |
+| ~~Old~~ | x | $1,000.00 | y | z | 2 | 3 | 4 |
+
+```python
+def heat(mass: float) -> float:  # joule
+    return mass * 299_792_458**2
+```
+
+\[
+\int_0^\infty e^{-x^2}\,dx = \frac{\sqrt{\pi}}{2}
+\]
+
+> Costs $5 and $10.
+
+[^1]: A footnote with *words*.
+"""
+HOSTILE = (
+    "<img src=x onerror=alert(1)> [x](javascript:alert(1)) ![y](https://evil.example/y.png)\n\n"
+    r"\(\text{<img src=x onerror=alert(1)>} \href{javascript:alert(1)}{z}\)" + "\n\n<script>alert(1)</script>"
+)
+_PROSE = """prose => {
+  const copy = prose.cloneNode(true);
+  for (const button of copy.querySelectorAll("[data-copy-code]")) button.remove();
+  return copy.innerHTML;
+}"""
+
+
+def _say_in_pieces(told: ToldModel, text: str, size: int = 7) -> None:
+    for at in range(0, len(text), size):
+        told.say(text[at : at + size])
+
+
+def test_an_answer_looks_the_same_while_it_is_written_and_when_it_is_complete(chat: Page, told: ToldModel) -> None:
+    chat.evaluate(
+        """() => {
+          const log = document.getElementById("log");
+          window.jumps = [];
+          new MutationObserver((changes) => changes.forEach((change) => change.removedNodes.forEach((node) => {
+            const prose = node.querySelector?.("[data-prose]");
+            if (prose) window.jumps.push(prose.innerHTML);
+          }))).observe(log, { childList: true, subtree: true });
+        }"""
+    )
+    send(chat, "explain heat")
+    _say_in_pieces(told, ANSWER)
+    turn = chat.locator(".turn").last
+    expect(turn.locator(".footnote")).to_contain_text("words")
+    expect(turn.locator("math")).to_have_count(2)
+    expect(turn.locator("pre .k").first).to_have_text("def")
+    expect(turn.locator("li li li")).to_have_text("nested twice")
+    expect(turn.get_by_role("checkbox", name="Done")).to_be_checked()
+    expect(turn.locator("sup").first).to_have_text("1")
+    live = chat.evaluate("document.querySelector('#ledger').getBoundingClientRect().height")
+    live_prose = turn.locator("[data-prose]").bounding_box()
+    told.end()
+    status_is(chat, "Answer complete")
+    expect(chat.locator("[aria-busy]")).to_have_count(0)
+    final = chat.evaluate("document.querySelector('#ledger').getBoundingClientRect().height")
+    final_prose = turn.locator("[data-prose]").bounding_box()
+    assert live_prose is not None
+    assert final_prose is not None
+    assert abs(final_prose["height"] - live_prose["height"]) <= 3
+    assert abs(final - live) <= 6
+    last = chat.evaluate("window.jumps.at(-1)")
+    shown = turn.locator("[data-prose]").evaluate(_PROSE)
+    assert "".join(last.split()) == "".join(shown.split())
+
+
+def test_wide_content_scrolls_in_its_own_box_and_words_stay_whole(visitor: NewVisitor, told: ToldModel) -> None:
+    for width in (1440, 390, 320):
+        page = visitor("alice", viewport={"width": width, "height": 844}).open("/")
+        send(page, "show a table")
+        told.answer(ANSWER)
+        status_is(page, "Answer complete")
+        box = page.locator(".turn .table").last
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert box.evaluate(
+            """box => [...box.querySelectorAll("th, td")].every((cell) => {
+              const range = document.createRange();
+              const text = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+              while (text.nextNode()) {
+                for (const word of text.currentNode.data.matchAll(/\\S+/g)) {
+                  range.setStart(text.currentNode, word.index);
+                  range.setEnd(text.currentNode, word.index + word[0].length);
+                  if (range.getClientRects().length > 1) return false;
+                }
+              }
+              return true;
+            })"""
+        )
+        if width < 1000:
+            assert box.evaluate("box => box.scrollWidth > box.clientWidth")
+            box.focus()  # it can be scrolled with the keyboard
+            assert box.evaluate("box => box === document.activeElement")
+        assert serious_findings(page, axe_source()) == []
+
+
+def test_footnotes_lead_there_and_back_and_have_their_own_ids_in_each_answer(chat: Page, told: ToldModel) -> None:
+    for _ in range(2):
+        send(chat, "again")
+        told.answer("Word[^1].\n\n[^1]: Explained.")
+        status_is(chat, "Answer complete")
+        expect(chat.locator("[aria-busy]")).to_have_count(0)
+    ids = chat.evaluate("[...document.querySelectorAll('[id]')].map((element) => element.id)")
+    assert len(ids) == len(set(ids))
+    link = chat.get_by_role("link", name="Footnote 1", exact=True).last
+    link.click()
+    expect(chat.locator(".footnote:target")).to_contain_text("Explained.")
+    chat.get_by_role("link", name="Back to footnote 1 in the text").last.click()
+    expect(chat.locator("sup a:target")).to_have_text("1")
+
+
+def test_nothing_hostile_acts_while_it_is_written(chat: Page, alices: Visitor, told: ToldModel) -> None:
+    chat.on("dialog", lambda dialog: alices.troubles.append(dialog.message))
+    send(chat, "attack me")
+    _say_in_pieces(told, HOSTILE)
+    answer = chat.locator("[data-answer]").last
+    expect(answer).to_contain_text("<script>alert(1)</script>")
+    for selector in ("img", "script", "[onerror]", "[href^='javascript']"):
+        expect(answer.locator(f"[data-prose] {selector}")).to_have_count(0)
+    told.end()
+    status_is(chat, "Answer complete")
+
+
+def test_a_copied_selection_has_the_latex_of_its_formulas(chat: Page, told: ToldModel) -> None:
+    send(chat, "formula")
+    told.answer("Then \\(a^2\\) holds.\n\n$$\n\\frac{1}{2}\n$$")
+    status_is(chat, "Answer complete")
+    expect(chat.locator("[aria-busy]")).to_have_count(0)
+    copied = chat.evaluate(
+        """() => {
+          getSelection().selectAllChildren(document.querySelector(".turn:last-of-type [data-prose]"));
+          const data = new DataTransfer();
+          document.querySelector("[data-prose] math").dispatchEvent(
+            new ClipboardEvent("copy", { bubbles: true, cancelable: true, clipboardData: data }));
+          return data.getData("text/plain");
+        }"""
+    )
+    assert copied.split("\n")[0] == "Then \\(a^2\\) holds."
+    assert "$$\\frac{1}{2}$$" in copied
+
+
+def test_a_long_paste_is_folded_and_opens(chat: Page, told: ToldModel) -> None:
+    pasted = "\n".join(f"line {number} of a log that somebody pasted" for number in range(1200))
+    send(chat, pasted)
+    message = chat.locator(".entry--you").last
+    unfold = message.get_by_role("button", name=f"Show all ({round(len(pasted) / 1000)} kB)")
+    expect(unfold).to_be_visible()
+    told.answer("Read.")
+    status_is(chat, "Answer complete")
+    expect(chat.locator("[aria-busy]")).to_have_count(0)
+    assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") < 1500
+    unfold.click()
+    assert chat.locator("#ledger").evaluate("ledger => ledger.scrollHeight") > 10_000
+    message.get_by_role("button", name="Show less").click()
+    expect(unfold).to_have_attribute("aria-expanded", "false")
+    assert serious_findings(chat, axe_source()) == []
+    chat.reload()
+    expect(unfold).to_be_visible()
+
+
+def test_a_message_that_is_too_long_is_refused_before_it_is_sent_and_stays(chat: Page, told: ToldModel) -> None:
+    words = "word " * 42_000
+    send(chat, words)
+    expect(chat.get_by_text("at most 200,000 can be sent")).to_be_visible()
+    expect(chat.get_by_text("This message has 209,999 characters")).to_be_visible()
+    expect(chat.locator(".turn")).to_have_count(0)
+    chat.reload()
+    expect(chat.get_by_label("Message to assistant")).to_have_value(words)
+    chat.get_by_label("Message to assistant").fill("short")
+    send(chat, "short")
+    told.answer("Fine.")
+    status_is(chat, "Answer complete")
+    assert [request.messages[-1]["content"] for request in told.requests][-1].endswith("short")

@@ -1,0 +1,107 @@
+"""Tags of sessions in the list and above a conversation: by keyboard, on a narrow screen, and with a way back."""
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Agent, Session
+from gateway.services import session_create
+from gateway.sessions.keeping import session_change
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.conftest import NewVisitor, Visitor, owner_of
+
+pytestmark = pytest.mark.browser
+NARROW = {"viewport": {"width": 320, "height": 640}}
+
+
+def session_make(title: str, *tags: str) -> Session:
+    session = session_create(
+        owner_of("alice"), Agent.objects.order_by("name").first() or Agent.objects.get(), title=title
+    )
+    return session_change(session, tags=tags)
+
+
+def tags_of(session: Session) -> list[str]:
+    session.refresh_from_db()
+    return session.tag_list
+
+
+def row(page: Page, title: str):  # type: ignore[no-untyped-def]
+    return page.locator(".session", has_text=title)
+
+
+def test_tags_are_given_by_keyboard_filtered_by_and_undone(alices: Visitor) -> None:
+    alices.open("/")
+    oven, trains = session_make("The oven"), session_make("Trains", "travel")
+    page = alices.open("/")
+    row(page, "The oven").get_by_role("link").focus()
+    page.keyboard.press("Shift+F10")
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="Tags…")).to_be_focused()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Tags")
+    field = dialog.get_by_label("Tags of “The oven”")
+    expect(field).to_be_focused()
+    page.keyboard.type("Home, repairs")
+    dialog.get_by_role("button", name="travel").click()
+    expect(field).to_have_value("home, repairs, travel")
+    expect(dialog.get_by_role("button", name="travel")).to_have_attribute("aria-pressed", "true")
+    field.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(row(page, "The oven").locator(".session__tags")).to_have_text("home, repairs, travel")
+    expect(row(page, "The oven").get_by_role("link")).to_be_focused()
+    assert tags_of(oven) == ["home", "repairs", "travel"]
+
+    page.get_by_label("Tag", exact=True).select_option("home")
+    expect(page.locator(".session")).to_have_count(1)
+    expect(row(page, "The oven")).to_be_visible()
+    page.get_by_label("Search sessions").fill("trains")
+    expect(page.locator("#session-list")).to_contain_text("with the tag “home”")
+    page.get_by_label("Search sessions").fill("")
+    page.get_by_label("Tag", exact=True).select_option("travel")
+    expect(page.locator(".session")).to_have_count(2)
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone.")).to_be_visible()
+    assert tags_of(oven) == []
+    expect(page.locator(".session")).to_have_count(1)
+    assert tags_of(trains) == ["travel"]
+
+
+def test_a_refusal_stays_in_the_dialog(alices: Visitor) -> None:
+    alices.open("/")
+    session = session_make("The oven")
+    page = alices.open(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Edit tags").click()
+    dialog = page.get_by_role("dialog", name="Tags")
+    alices.expect_trouble("400 (Bad Request)")
+    dialog.get_by_label("Tags of").fill(", ".join(f"tag {number}" for number in range(11)))
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Edit tags")).to_be_focused()
+    assert tags_of(session) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_narrow_screen_and_is_accessible(visitor: NewVisitor, scheme: str) -> None:
+    alices = visitor("alice", color_scheme=scheme, **NARROW)
+    alices.open("/")
+    session = session_make(
+        "A conversation with a title that is longer than the screen is wide", "a-tag-of-its-own-length"
+    )
+    page = alices.open(f"/c/{session.pk}/")
+    page.get_by_role("button", name="Edit tags").click()
+    dialog = page.get_by_role("dialog", name="Tags")
+    expect(dialog).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    box = dialog.bounding_box()
+    assert box is not None
+    assert (box["x"] >= 0, box["x"] + box["width"] <= 320) == (True, True)
+    assert serious_findings(page, axe_source()) == []
+    dialog.get_by_label("Tags of").fill("short")
+    dialog.get_by_role("button", name="Save").click()
+    expect(page.get_by_text("Tags saved.")).to_be_visible()
+    page.get_by_role("button", name="Open sessions").click()
+    expect(page.get_by_label("Tag", exact=True)).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert serious_findings(page, axe_source()) == []

@@ -1,0 +1,133 @@
+"""What stands beside an answer: the model's thinking, the tools it used, what it took; waits, empty answers and
+failures in words."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from gateway.models import Run
+from memories.errors import UpstreamError
+from tests.browser.asking import ask, send, status_is
+from tests.browser.axe import axe_source, serious_findings
+from tests.browser.told_model import ToldModel
+
+pytestmark = pytest.mark.browser
+SECOND = 1000
+
+
+def test_thinking_is_folded_while_it_goes_on_and_afterwards(chat: Page, told: ToldModel) -> None:
+    send(chat, "What do I drink?")
+    told.think("The person asks ")
+    thinking = chat.locator("summary", has_text="Thinking…")
+    thinking.click()
+    thought = chat.locator(".thought")
+    expect(thought).to_have_text("The person asks")
+    told.think("about tea.")
+    expect(thought).to_have_text("The person asks about tea.")
+    told.say("Tea.")
+    over = chat.locator("summary", has_text=re.compile(r"^Thought for \d+ s$"))
+    expect(over).to_be_visible()
+    told.end()
+    status_is(chat, "Answer complete")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
+    expect(thought).to_be_visible()  # it was opened, and stays open
+    chat.reload()
+    expect(thought).to_be_hidden()
+    over.click()
+    expect(thought).to_have_text("The person asks about tea.")
+
+
+def test_a_reload_while_it_thinks_shows_all_of_it(chat: Page, told: ToldModel) -> None:
+    send(chat, "What do I drink?")
+    told.think("First this. ")
+    expect(chat.locator("summary", has_text="Thinking…")).to_be_visible()
+    chat.reload()
+    chat.locator("summary", has_text="Thinking…").click()
+    told.think("Then that.")
+    expect(chat.locator(".thought")).to_have_text("First this. Then that.")
+    told.answer("Tea.")
+    status_is(chat, "Answer complete")
+
+
+def test_tools_are_folded_under_their_answer_with_arguments_and_results(chat: Page, told: ToldModel) -> None:
+    send(chat, "What do I drink?")
+    told.call("search_memories", '{"query": "my favourite drink"}')
+    used = chat.locator("summary", has_text="Used 1 tool")
+    used.click()
+    uses = chat.locator(".uses")
+    expect(uses).to_contain_text("search_memories")
+    expect(uses).to_contain_text("my favourite drink")
+    expect(uses).to_contain_text('"ok": true')
+    told.answer("I do not know.")
+    status_is(chat, "Answer complete")
+    expect(chat.locator(".turn")).to_have_attribute("data-state", "completed")
+    expect(uses).to_be_visible()
+    chat.reload()
+    used.click()
+    expect(uses).to_contain_text("my favourite drink")
+    expect(uses).to_contain_text("ok")
+
+
+def test_tokens_and_time_are_in_the_details(chat: Page, told: ToldModel) -> None:
+    told.answer("Tea.")
+    ask(chat, "What do I drink?")
+    chat.locator("summary", has_text="Details").click()
+    expect(chat.locator(".pairs")).to_contain_text("8,008 tokens: 8,000 read, 8 written")
+
+
+def test_a_long_wait_says_so_and_an_empty_answer_too(chat: Page, told: ToldModel) -> None:
+    chat.clock.install()
+    send(chat, "hello")
+    working = chat.locator("[data-working]")
+    expect(chat.locator(".turn[data-turn]:not([data-turn=''])")).to_have_count(1)
+    chat.clock.run_for(5 * SECOND)
+    expect(working).to_have_text("Waiting for the model…")
+    chat.clock.run_for(20 * SECOND)
+    expect(working).to_have_text("Still waiting: the model server has not answered yet.")
+    told.end()
+    expect(chat.get_by_text("The model gave an empty answer.")).to_be_visible()
+    expect(chat.get_by_role("button", name="Answer again")).to_be_visible()
+
+
+def test_a_failure_that_the_conversation_went_on_after_is_one_line(chat: Page, told: ToldModel) -> None:
+    told.fail(UpstreamError("The model server refused the gateway's key."))
+    send(chat, "one")
+    alert = chat.get_by_role("alert")
+    expect(alert).to_contain_text("An administrator has to set a valid key for this model server.")
+    told.answer("Fine.")
+    ask(chat, "two")
+    expect(alert.get_by_text("The model server refused the gateway's key.")).to_be_visible()
+    expect(alert.get_by_role("button")).to_have_count(0)
+    box = alert.bounding_box()
+    assert box
+    assert box["height"] < 30
+    chat.reload()
+    expect(alert.get_by_role("button")).to_have_count(0)
+    assert [run.state for run in Run.objects.order_by("id")] == ["failed", "completed"]
+
+
+@pytest.mark.parametrize("looks", ["light", "dark", "phone"])
+def test_all_of_it_can_be_used_by_everybody(chat: Page, told: ToldModel, looks: str) -> None:
+    if looks == "dark":
+        chat.emulate_media(color_scheme="dark")
+    if looks == "phone":
+        chat.set_viewport_size({"width": 390, "height": 844})
+    told.fail(UpstreamError("The model server answered with an error (500)."))
+    send(chat, "zero")
+    expect(chat.get_by_role("alert")).to_be_visible()
+    send(chat, "What do I drink?")
+    told.think("The person asks about tea. " * 10)
+    told.call("search_memories", '{"query": "my favourite drink"}')
+    told.answer("Tea.")
+    status_is(chat, "Answer complete")
+    told.answer("Coffee.")
+    chat.get_by_role("button", name="Answer again").last.click()
+    expect(chat.get_by_text("Coffee.")).to_be_visible()
+    chat.get_by_role("button", name="Earlier version").click()
+    expect(chat.locator(".versions__place")).to_have_text("1/2")
+    for fold in chat.locator(".turn details").all():
+        fold.locator("summary").click()
+    expect(chat.locator(".thought")).to_be_visible()
+    assert serious_findings(chat, axe_source()) == []
+    assert chat.evaluate("document.documentElement.scrollWidth <= innerWidth")

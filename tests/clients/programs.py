@@ -1,0 +1,276 @@
+"""The clients that are tried with Daybook: what is installed for each, and how a conversation is held with it.
+
+A library has a driver in drivers/ that holds whole conversations. A command line program is started once for each turn,
+or fed line by line. Its settings and lines are those of docs/clients.md."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clients import obedient_model
+
+ROOT = Path(__file__).resolve().parents[2]
+INSTALLED = ROOT / ".clients"
+DRIVERS = Path(__file__).parent / "drivers"
+COLUMNS = ("remembered", "streamed", "tools", "loop", "regenerated", "forked")
+TURN_SECONDS = 120
+_DOCUMENTED = re.compile(r"<!-- tried: (\S+) -->\n+```\w*\n(.*?)```", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A turn of a conversation. `after`: how many turns stay before it (None: all)."""
+
+    text: str
+    stream: bool = False
+    tools: bool = False
+    after: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a client finds Daybook, and an empty folder of its own."""
+
+    address: str  # without a slash at the end
+    key: str
+    folder: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """Variables for a program: a home of its own, and nothing of whoever runs the tests."""
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "SSL_CERT_FILE") if name in os.environ}
+        home = str(self.folder)
+        return kept | {"HOME": home, "XDG_CONFIG_HOME": home, "XDG_DATA_HOME": home, "CI": "true"} | more
+
+    def documented(self, name: str) -> str:
+        """A block of docs/clients.md, with this address and key."""
+        blocks: dict[str, str] = dict(_DOCUMENTED.findall((ROOT / "docs/clients.md").read_text()))
+        return blocks[name].replace("http://127.0.0.1:8000", self.address).replace("dbk_…", self.key)
+
+    def documented_environment(self, name: str, **more: str) -> dict[str, str]:
+        """The variables that a block of docs/clients.md exports."""
+        found = re.findall(r"\b([A-Z][A-Z_]+)=(\S+)", self.documented(name))
+        return self.environment(**{**dict(found), **more})
+
+
+Hold = Callable[[Place, Path, Sequence[Said]], list[str]]
+"""Hold a conversation with what is installed in a folder: the answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Client:
+    """A client, what of PyPI or npm it consists of (nothing: what the contributor's environment has), and what it can
+    be made to do; the other columns are left empty."""
+
+    name: str
+    hold: Hold
+    api: str
+    pypi: tuple[str, ...] = ()
+    npm: tuple[str, ...] = ()
+    columns: tuple[str, ...] = COLUMNS
+
+    @property
+    def folder(self) -> Path:
+        """Where it is installed; clients of the same packages share a folder."""
+        return INSTALLED / re.sub(r"\W+", "-", "".join((*self.pypi, *self.npm)[:1])).strip("-")
+
+    @property
+    def version(self) -> str:
+        """The version that is tried, or "" for that of the contributor's environment."""
+        return next((package.rpartition("==")[2] or package.rpartition("@")[2] for package in self.pypi), "") or next(
+            (package.rpartition("@")[2] for package in self.npm), ""
+        )
+
+
+def install(client: Client) -> str:
+    """Install a client where it is missing. Returns why it cannot be had, or ""."""
+    return installed(client.folder, pypi=client.pypi, npm=client.npm)
+
+
+def installed(folder: Path, *, pypi: Sequence[str] = (), npm: Sequence[str] = ()) -> str:
+    """Have packages of PyPI and npm in a folder of their own. Returns why they cannot be had, or ""."""
+    done = folder / ".installed"
+    wanted = json.dumps([pypi, npm])
+    if not (pypi or npm) or (done.exists() and done.read_text() == wanted):
+        return ""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    uv = str(ROOT / ".venv/bin/uv")
+    commands = []
+    if pypi:
+        commands.append([uv, "venv", "-q", "--allow-existing", "--python", "3.11", str(folder)])
+        commands.append([uv, "pip", "install", "-q", "--python", str(folder / "bin/python"), *pypi])
+    if npm:
+        commands.append(["npm", "install", "--no-audit", "--no-fund", "--prefix", str(folder), *npm])
+    for command in commands:
+        try:
+            result = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        except FileNotFoundError:
+            return f"{command[0]} is not installed"
+        if result.returncode:
+            return f"{command[0]} could not install it: {result.stderr.strip().splitlines()[-1:]}"
+    done.write_text(wanted)
+    return ""
+
+
+def started(command: Sequence[str], place: Place, env: dict[str, str], given: str = "") -> str:
+    """Run a program to its end in the folder of the place, and return what it printed."""
+    folder = place.folder / "work"
+    folder.mkdir(exist_ok=True)
+    result = subprocess.run(
+        command, cwd=folder, env=env, input=given, capture_output=True, text=True, timeout=TURN_SECONDS, check=False
+    )
+    assert result.returncode == 0, f"{command} ended with {result.returncode}:\n{result.stdout}\n{result.stderr}"
+    return result.stdout
+
+
+def driver(script: str, *arguments: str) -> Hold:
+    """A library, by its driver."""
+
+    def hold(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+        say = [
+            {"text": turn.text, "stream": turn.stream, "tools": turn.tools}
+            | ({} if turn.after is None else {"after": turn.after})
+            for turn in said
+        ]
+        given = json.dumps({"base_url": f"{place.address}/v1", "key": place.key, "say": say})
+        if script.endswith(".mjs"):  # packages are looked for beside the script
+            for file in DRIVERS.glob("*.mjs"):
+                shutil.copy(file, installed)
+            command = ["node", str(installed / script), *arguments]
+        else:
+            python = installed / "bin/python" if (installed / "bin").exists() else ROOT / ".venv/bin/python"
+            command = [str(python), str(DRIVERS / script), *arguments]
+        answers = json.loads(started(command, place, place.environment(), given).splitlines()[-1])
+        return [str(answer) for answer in answers]
+
+    return hold
+
+
+def llm(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """Simon Willison's `llm`."""
+    (place.folder / "extra-openai-models.yaml").write_text(place.documented("llm/extra-openai-models.yaml"))
+    (place.folder / "keys.json").write_text(json.dumps({"daybook": place.key}))
+    env = place.environment(LLM_USER_PATH=str(place.folder))
+    tool = 'def weather(place: str) -> str:\n    "How warm it is"\n    return f"21 degrees in {place}"\n'
+    answers = []
+    for index, turn in enumerate(said):
+        options = [*(["-c"] if index else ["-m", "daybook"]), *([] if turn.stream else ["--no-stream"])]
+        options += ["--functions", tool] if turn.tools else []
+        answers.append(started([str(installed / "bin/llm"), "prompt", *options, turn.text], place, env).strip())
+    return answers
+
+
+def aider(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """aider, which is fed line by line."""
+    env = place.documented_environment("aider")
+    command = [
+        str(installed / "bin/aider"), "--model", "openai/assistant", "--no-git", "--yes-always", "--no-check-update",
+        "--no-show-model-warnings", "--analytics-disable", "--no-fancy-input", "--no-pretty", "--no-detect-urls",
+        *([] if any(turn.stream for turn in said) else ["--no-stream"]),
+    ]  # fmt: skip
+    printed = started(command, place, env, "".join(f"{turn.text}\n" for turn in said) + "/exit\n")
+    return re.findall(r"^> \n(.*?)\n+Tokens:", printed, re.DOTALL | re.MULTILINE)
+
+
+def codex(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """Codex CLI."""
+    (place.folder / "config.toml").write_text(place.documented("codex/config.toml"))
+    env = place.environment(CODEX_HOME=str(place.folder), DAYBOOK_KEY=place.key)
+    answers = []
+    for index, turn in enumerate(said):
+        options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
+        words = [*(["resume", "--last"] if index else []), turn.text]
+        command = [str(installed / "node_modules/.bin/codex"), "exec", *options, *words]
+        answers.append(started(command, place, env).strip())
+    return answers
+
+
+def claude_code(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """Claude Code."""
+    env = place.documented_environment(
+        "claude-code",
+        ANTHROPIC_MODEL="assistant",
+        ANTHROPIC_DEFAULT_HAIKU_MODEL="assistant",
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1",
+    )
+    answers = []
+    for index, turn in enumerate(said):
+        options = ["-p", *(["-c"] if index else []), "--allowedTools", "Bash", "--", turn.text]
+        answers.append(started([str(installed / "node_modules/.bin/claude"), *options], place, env).strip())
+    return answers
+
+
+def opencode(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """opencode."""
+    (place.folder / "work").mkdir(exist_ok=True)
+    (place.folder / "work/opencode.json").write_text(place.documented("opencode/opencode.json"))
+    env = place.environment(DAYBOOK_KEY=place.key, OPENCODE_DISABLE_AUTOUPDATE="1", NO_COLOR="1")
+    answers = []
+    for index, turn in enumerate(said):
+        command = [str(installed / "node_modules/.bin/opencode"), "run", *(["-c"] if index else []), turn.text]
+        answers.append(started(command, place, env).strip())
+    return answers
+
+
+def qwen_code(place: Place, installed: Path, said: Sequence[Said]) -> list[str]:
+    """Qwen Code."""
+    env = place.documented_environment("qwen-code")
+    answers = []
+    for index, turn in enumerate(said):
+        options = ["--auth-type", "openai", *(["--continue"] if index else []), "--yolo", "-p", turn.text]
+        answers.append(started([str(installed / "node_modules/.bin/qwen"), *options], place, env).strip())
+    return answers
+
+
+_AGENT = ("remembered", "tools")  # a shell command; what it prints is streamed or not as it likes
+_AGENTS_SDK = ("openai-agents==0.24.0",)
+_PYDANTIC = ("pydantic-ai-slim[openai,anthropic]==2.68.0",)
+_AI_SDK = ("ai@7.0.173", "@ai-sdk/openai@4.0.118", "@ai-sdk/openai-compatible@3.0.92", "@ai-sdk/anthropic@4.0.105")
+CHAT, RESPONSES, MESSAGES = "chat completions", "responses", "messages"
+CLIENTS: tuple[Client, ...] = (
+    Client(name="openai (Python)", api=CHAT, hold=driver("openai_python.py")),
+    Client(name="openai (Python), responses", api=RESPONSES, hold=driver("openai_responses.py")),
+    Client(name="openai (Node)", api=CHAT, hold=driver("openai_node.mjs"), npm=("openai@7.57.0",)),
+    Client(name="anthropic (Python)", api=MESSAGES, hold=driver("anthropic_python.py")),
+    Client(
+        name="anthropic (Node)", api=MESSAGES, hold=driver("anthropic_node.mjs"), npm=("@anthropic-ai/sdk@1.12.0",)
+    ),
+    Client(name="Agents SDK, chat", api=CHAT, hold=driver("agents_python.py", "chat"), pypi=_AGENTS_SDK),
+    Client(name="Agents SDK", api=RESPONSES, hold=driver("agents_python.py", "responses"), pypi=_AGENTS_SDK),
+    Client(name="AI SDK, compatible", api=CHAT, hold=driver("ai_sdk_node.mjs", "compatible"), npm=_AI_SDK),
+    Client(name="AI SDK, openai", api=RESPONSES, hold=driver("ai_sdk_node.mjs", "responses"), npm=_AI_SDK),
+    Client(name="AI SDK, anthropic", api=MESSAGES, hold=driver("ai_sdk_node.mjs", "anthropic"), npm=_AI_SDK),
+    Client(name="LangChain", api=CHAT, hold=driver("langchain_python.py"), pypi=("langchain-openai==1.7.3",)),
+    Client(name="pydantic-ai, chat", api=CHAT, hold=driver("pydantic_ai_python.py", "chat"), pypi=_PYDANTIC),
+    Client(name="pydantic-ai", api=RESPONSES, hold=driver("pydantic_ai_python.py", "responses"), pypi=_PYDANTIC),
+    Client(
+        name="pydantic-ai, anthropic", api=MESSAGES, hold=driver("pydantic_ai_python.py", "anthropic"), pypi=_PYDANTIC
+    ),
+    Client(
+        name="llm", api=CHAT, hold=llm, pypi=("llm==0.36",), columns=("remembered", "streamed", "tools", "loop")
+    ),
+    Client(name="aider", api=CHAT, hold=aider, pypi=("aider-chat==0.86.2",), columns=("remembered", "streamed")),
+    Client(name="opencode", api=CHAT, hold=opencode, npm=("opencode-ai@1.18.33",), columns=_AGENT),
+    Client(name="Qwen Code", api=CHAT, hold=qwen_code, npm=("@qwen-code/qwen-code@0.24.4",), columns=_AGENT),
+    Client(name="Codex CLI", api=RESPONSES, hold=codex, npm=("@openai/codex@0.169.0",), columns=_AGENT),
+    Client(
+        name="Claude Code", api=MESSAGES, hold=claude_code, npm=("@anthropic-ai/claude-code@2.1.330",), columns=_AGENT
+    ),
+    Client(name="MCP (Python)", api="MCP", hold=driver("mcp_python.py"), columns=("remembered",)),
+    Client(
+        name="MCP (Node)", api="MCP", hold=driver("mcp_node.mjs"), npm=("@modelcontextprotocol/sdk@1.32.2",),
+        columns=("remembered",),
+    ),
+)  # fmt: skip
+
+SHELL_CLIENTS = {client.name for client in CLIENTS if client.columns == _AGENT}
+TOOL_ANSWERS = {
+    obedient_model.TOOL: "It says: 21 degrees in York",
+    obedient_model.LOOP: "It says: 21 degrees in York; 21 degrees in Bath",
+    obedient_model.SHELL: "The sum is 42.",
+}

@@ -1,0 +1,83 @@
+"""The variables about people: what they are read as, and one line for what cannot be right"""
+
+import pytest
+
+from config.accounts import mail, oidc, passwords_allowed
+from config.environment import ConfigurationError, load_environment
+
+OIDC = {"DAYBOOK_OIDC_ISSUER": "https://id.example.org", "DAYBOOK_OIDC_CLIENT_ID": "daybook"}
+MAIL_FROM = {"DAYBOOK_MAIL_FROM": "daybook@example.org"}
+
+
+def given(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+
+def read_all() -> None:
+    env = load_environment()
+    mail(env), oidc(env), passwords_allowed(env)
+
+
+def test_nothing_is_configured_by_default() -> None:
+    env = load_environment()
+    assert (mail(env), oidc(env), passwords_allowed(env)) == (None, None, True)
+
+
+@pytest.mark.parametrize(
+    ("url", "port", "starttls", "tls"),
+    [
+        ("smtp+tls://daybook:p%40ss@mail.example.org", 587, True, False),
+        ("smtps://daybook:p%40ss@mail.example.org", 465, False, True),
+        ("smtp://daybook:p%40ss@mail.example.org:2525", 2525, False, False),
+    ],
+)
+def test_a_mail_server_is_an_address(
+    monkeypatch: pytest.MonkeyPatch, url: str, port: int, starttls: bool, tls: bool
+) -> None:
+    given(monkeypatch, MAIL_FROM | {"DAYBOOK_MAIL_URL": url})
+    found = mail(load_environment())
+    assert found is not None
+    assert (found.host, found.port, found.starttls, found.tls) == ("mail.example.org", port, starttls, tls)
+    assert (found.user, found.password, found.sender) == ("daybook", "p@ss", "daybook@example.org")
+
+
+def test_a_provider_with_roles(monkeypatch: pytest.MonkeyPatch) -> None:
+    roles = "people=user, cn=staff,a=b=administrator"
+    given(monkeypatch, OIDC | {"DAYBOOK_OIDC_ROLES": roles, "DAYBOOK_PASSWORDS": "false"})
+    env = load_environment()
+    found = oidc(env)
+    assert found is not None
+    assert found.roles == {"people": "user", "cn": "staff", "a=b": "administrator"}
+    assert not passwords_allowed(env)
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        (
+            {"DAYBOOK_MAIL_URL": "http://hidden@mail.example.org"},
+            "DAYBOOK_MAIL_URL is a value that is not shown; allowed",
+        ),
+        ({"DAYBOOK_MAIL_URL": "smtps://host:notaport"}, "DAYBOOK_MAIL_URL is a value that is not shown; allowed"),
+        ({"DAYBOOK_MAIL_URL": "smtps://mail.example.org"}, "DAYBOOK_MAIL_FROM is not set"),
+        ({"DAYBOOK_MAIL_FROM": "nobody"}, "DAYBOOK_MAIL_FROM is 'nobody'; allowed are mail addresses."),
+        ({"DAYBOOK_ALERTS_MAIL": "root@example.org"}, "DAYBOOK_MAIL_URL is not set, but DAYBOOK_ALERTS_MAIL is"),
+        ({"DAYBOOK_ALERTS_URL": "ftp://hidden"}, "DAYBOOK_ALERTS_URL is a value that is not shown; allowed"),
+        ({"DAYBOOK_OIDC_ISSUER": "http://id.example.org"}, "DAYBOOK_OIDC_ISSUER is 'http://id.example.org'; allowed"),
+        ({"DAYBOOK_OIDC_ISSUER": "https://id.example.org"}, "DAYBOOK_OIDC_CLIENT_ID is not set"),
+        (OIDC | {"DAYBOOK_OIDC_SCOPES": "email"}, "DAYBOOK_OIDC_SCOPES has to contain openid."),
+        (OIDC | {"DAYBOOK_OIDC_ROLES": "people=king"}, "DAYBOOK_OIDC_ROLES has 'people=king'; allowed is group=role"),
+        ({"DAYBOOK_PASSWORDS": "false"}, "DAYBOOK_PASSWORDS is false, which needs DAYBOOK_OIDC_ISSUER"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_right_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], said: str
+) -> None:
+    given(monkeypatch, variables)
+    with pytest.raises(ConfigurationError) as error:
+        read_all()
+    assert said in str(error.value)
+    assert "hidden" not in str(error.value)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,47 @@
+"""The OpenAPI documents in docs/api are those that the server gives"""
+
+import json
+from pathlib import Path
+
+import pytest
+from ninja.responses import NinjaJSONEncoder
+
+from config.api import api, v1
+from gateway.api.documented import DocumentedAPI
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs/api"
+COMMAND = "python manage.py export_openapi_schema --api config.api.{} --indent 1 --sorted --output docs/api/{}"
+
+
+@pytest.mark.parametrize(("assembled", "name", "file"), [(api, "api", "openapi.json"), (v1, "v1", "openapi-v1.json")])
+def test_the_stored_document_is_the_present_one(assembled: DocumentedAPI, name: str, file: str) -> None:
+    given = json.loads(json.dumps(assembled.get_openapi_schema(), cls=NinjaJSONEncoder, sort_keys=True))
+    assert json.loads((FOLDER / file).read_text()) == given, COMMAND.format(name, file)
+
+
+def test_every_operation_has_a_tag_a_summary_and_answers_with_a_schema() -> None:
+    document = json.loads((FOLDER / "openapi.json").read_text())
+    names = []
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            names.append(operation["operationId"])
+            assert operation["tags"], (method, path)
+            assert operation["summary"], (method, path)
+            good = {status: answer for status, answer in operation["responses"].items() if status.startswith("2")}
+            for status, answer in good.items():
+                schemas = [content["schema"] for content in answer.get("content", {}).values()]
+                assert status == "204" or schemas, (method, path, status)
+                assert {"title": "Response"} not in schemas, (method, path, status)
+    assert len(names) == len(set(names))
+
+
+def test_every_body_and_the_main_answers_have_an_example() -> None:
+    document = json.loads((FOLDER / "openapi.json").read_text())
+    schemas = document["components"]["schemas"]
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            for content in operation.get("requestBody", {}).get("content", {}).values():
+                named = json.dumps(content["schema"]).partition("#/components/schemas/")[2].partition('"')[0]
+                assert not named or schemas[named]["examples"], named
+    assert schemas["Memory"]["examples"]
+    assert schemas["Session"]["examples"]

@@ -1,0 +1,37 @@
+"""Addresses that lead nowhere: a page with a way back, and JSON for programs"""
+
+import pytest
+from django.test import Client
+
+from memories.models import Owner
+from tests.pages import client_of, html_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("path", ["/nowhere/", "/c/not-an-id/", "/memories/nothing/", "/%C3%BC/<b>/"])
+def test_a_stranger_gets_a_page_with_a_way_back(path: str) -> None:
+    page = html_of(Client(), path, 404)
+    assert "There is nothing here." in page
+    assert '<a href="/">Go to Daybook</a>' in page
+    assert "<b>" not in page
+
+
+def test_who_is_signed_in_keeps_the_frame_of_the_pages(alice: Owner) -> None:
+    page = html_of(client_of(alice), "/nowhere/", 404)
+    assert '<a href="/">Go to your newest session</a>' in page
+    assert "topbar" in page
+
+
+def test_an_address_of_the_administration_that_is_not_there(bob: Owner) -> None:
+    assert "There is nothing here." in html_of(client_of(bob), "/admin/nowhere/", 404)
+
+
+def test_programs_get_json() -> None:
+    answer = Client().get("/api/nowhere")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_missing_file_is_no_page() -> None:
+    answer = Client().get("/static/nowhere.js")
+    assert (answer.status_code, answer.content) == (404, b"")

@@ -1,0 +1,111 @@
+"""An app as the standards describe one: it registers, sends a person to the consent, and asks for tokens."""
+
+import base64
+import hashlib
+import json
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from django.contrib.auth.models import User
+from django.test import AsyncClient, Client
+
+from gateway.oauth.registration import client_register
+from memories.database import in_thread
+from memories.models import Owner
+
+RESOURCE = "http://testserver/mcp"
+CALLBACK = "https://claude.example/api/mcp/auth_callback"
+VERIFIER = "v" * 64
+CHALLENGE = base64.urlsafe_b64encode(hashlib.sha256(VERIFIER.encode()).digest()).rstrip(b"=").decode()
+
+
+class App:
+    """One registered client, and what it was given last."""
+
+    def __init__(self) -> None:
+        self.client = AsyncClient()
+        self.redirects: tuple[str, ...] = ()
+        self.client_id = ""
+        self.tokens: dict[str, Any] = {}
+
+    async def registered(self, *redirects: str, name: str = "Claude") -> "App":
+        self.redirects = redirects or (CALLBACK,)
+        self.client_id = (await in_thread(client_register, name, self.redirects)).client_id
+        return self
+
+    async def register(self, **metadata: Any) -> tuple[int, Any]:
+        response = await self.client.post("/oauth/register", metadata, content_type="application/json")
+        return response.status_code, response.json()
+
+    def address(self, **changed: str | None) -> str:
+        """The address of the consent that the app sends a person to; None leaves a parameter out."""
+        asked: dict[str, str | None] = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.redirects[0],
+            "scope": "memory:read memory:write",
+            "state": "s1",
+            "code_challenge": CHALLENGE,
+            "code_challenge_method": "S256",
+            "resource": RESOURCE,
+        }
+        asked |= changed
+        return f"/oauth/authorize?{urlencode({name: value for name, value in asked.items() if value is not None})}"
+
+    async def consent(self, owner: Owner, *, book: str = "main", rights: str = "write", **changed: str | None) -> Any:
+        """The answer to a person's decision."""
+        chosen = {"decision": "connect", "book": book, "rights": rights}
+        return await in_thread(lambda: person_of(owner).post(self.address(**changed), chosen))
+
+    async def token(self, **form: str) -> tuple[int, Any]:
+        response = await self.form("/oauth/token", form)
+        return response.status_code, response.json()
+
+    async def form(self, path: str, form: dict[str, str]) -> Any:
+        body = urlencode({"client_id": self.client_id, **form})
+        return await self.client.post(path, body, content_type="application/x-www-form-urlencoded")
+
+    async def exchange(self, code: str, **form: str) -> tuple[int, Any]:
+        given = {"redirect_uri": self.redirects[0], "code_verifier": VERIFIER, "resource": RESOURCE, **form}
+        return await self.token(grant_type="authorization_code", code=code, **given)
+
+    async def refresh(self, refresh_token: str = "", **form: str) -> tuple[int, Any]:
+        return await self.token(
+            grant_type="refresh_token", refresh_token=refresh_token or self.tokens["refresh_token"], **form
+        )
+
+    async def connect(self, owner: Owner, **consent: Any) -> "App":
+        """Go the whole way to tokens."""
+        answer = await self.consent(owner, **consent)
+        assert answer.status_code == 302, answer.content
+        status, self.tokens = await self.exchange(answered(answer)["code"])
+        assert status == 200, self.tokens
+        return self
+
+    async def revoke(self, token: str) -> int:
+        return int((await self.form("/oauth/revoke", {"token": token})).status_code)
+
+    async def call(self, tool: str = "search_memories", **arguments: Any) -> Any:
+        """The answer of /mcp to a call of a tool."""
+        return await self.post("/mcp", rpc("tools/call", name=tool, arguments=arguments or {"query": "tea"}))
+
+    async def post(self, path: str, body: Any, **headers: str) -> Any:
+        if self.tokens:
+            headers["authorization"] = f"Bearer {self.tokens['access_token']}"
+        return await self.client.post(path, json.dumps(body), content_type="application/json", headers=headers)
+
+
+def rpc(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def person_of(owner: Owner) -> Client:
+    """The browser of a signed-in person."""
+    person = Client()
+    person.force_login(User.objects.get(pk=owner.user_id))
+    return person
+
+
+def answered(response: Any) -> dict[str, str]:
+    """What an answer of the consent brings back to the app."""
+    return dict(parse_qsl(urlsplit(response.headers["Location"]).query))

@@ -1,0 +1,228 @@
+"""Branches of a session: versions of a turn, and what goes on from the one that is shown."""
+
+from importlib import import_module
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from gateway.models import Compaction, Message, Run, Session
+from gateway.runs.branches import branch_choose, way_to
+from gateway.runs.leases import lease_end
+from memories.database import in_thread
+from memories.errors import UpstreamError
+from memories.models import Owner
+from memories.threads import thread_cache
+from reviews.frozen import reviewable
+from tests.conftest import Api
+from tests.factories import agent_make, caller_make, session_make
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel
+
+
+@pytest.fixture
+def talk(alice_api: Api, session: Session, model: ScriptedModel) -> "Talk":
+    return Talk(alice_api, session, model)
+
+
+class Talk:
+    """Turns in one session by the native API."""
+
+    def __init__(self, api: Api, session: Session, model: ScriptedModel) -> None:
+        self.api, self.session, self.model = api, session, model
+        self.path = f"/api/sessions/{session.pk}/turns"
+
+    async def say(self, content: str, answer: str | Exception = "Yes.", *, replaces: str | None = None) -> str:
+        """Say something; returns the turn's id."""
+        self.model.script(answer)
+        status, turn = await self.api.post(self.path, {"content": content, "replaces": replaces})
+        assert (status == 200) == isinstance(answer, str), turn
+        return str(turn["id"]) if status == 200 else str((await in_thread(Run.objects.latest, "id")).pk)
+
+    async def choose(self, turn: str) -> dict[str, Any]:
+        """Show the branch of a turn; returns the session."""
+        status, session = await self.api.post(f"{self.path}/{turn}/choose")
+        assert status == 200, session
+        return dict(session)
+
+    async def shown(self) -> list[str]:
+        """What the person said on the branch that is shown."""
+        rows = Message.objects.filter(session=self.session, role="user").exclude(run__superseded=True).order_by("seq")
+        return await in_thread(lambda: list(rows.values_list("text", flat=True)))
+
+    def sent(self) -> list[str]:
+        """What the person said as the model was sent it last."""
+        return [message["content"] for message in self.model.calls[-1].messages if message["role"] == "user"]
+
+
+async def test_an_earlier_message_is_edited_and_both_branches_stay(talk: Talk) -> None:
+    one = await talk.say("one")
+    two = await talk.say("two")
+    three = await talk.say("three")
+    edited = await talk.say("zwei", replaces=two)
+    assert await talk.shown() == ["one", "zwei"]
+    session = await talk.choose(two)
+    assert (session["turns"], await talk.shown()) == (3, ["one", "two", "three"])
+    assert (await talk.choose(edited))["turns"] == 2
+    await talk.say("drei")
+    assert talk.sent() == ["one", "zwei", "drei"]
+    await talk.choose(three)
+    four = await talk.say("four")
+    assert talk.sent() == ["one", "two", "three", "four"]
+    _, found = await talk.api.get(f"/api/sessions/{talk.session.pk}/messages?limit=100")
+    follows = {row["turn_id"]: row["follows"] for row in found["data"]}
+    assert (follows[one], follows[two], follows[edited], follows[four]) == (None, one, one, three)
+    assert len(found["data"]) == 12
+
+
+async def test_choosing_shows_what_was_said_last_after_that_version(talk: Talk) -> None:
+    one = await talk.say("one")
+    await talk.say("two")
+    eins = await talk.say("eins", replaces=one)
+    await talk.say("zwei")
+    await talk.choose(one)
+    assert await talk.shown() == ["one", "two"]
+    await talk.choose(eins)
+    assert await talk.shown() == ["eins", "zwei"]
+
+
+async def test_a_turn_that_is_shown_stays_as_it_is(talk: Talk) -> None:
+    one = await talk.say("one")
+    await talk.say("two")
+    assert (await talk.choose(one))["turns"] == 2
+    assert await talk.shown() == ["one", "two"]
+
+
+async def test_after_a_failed_turn_another_message_follows_it(talk: Talk) -> None:
+    await talk.say("one")
+    failed = await talk.say("two", UpstreamError("down"))
+    three = await talk.say("three")
+    edited = await talk.say("drei", replaces=three)
+    assert await talk.shown() == ["one", "two", "drei"]
+    rows = await in_thread(lambda: dict(Run.objects.values_list("pk", "follows")))
+    named = {str(pk): str(follows) for pk, follows in rows.items()}
+    assert named[three] == named[edited] == failed
+
+
+async def test_what_was_stopped_before_an_edited_turn_is_sent(talk: Talk) -> None:
+    await talk.say("one")
+    stopped = await talk.say("two")
+    await in_thread(lambda: Run.objects.filter(pk=stopped).update(state="stopped"))
+    await in_thread(lambda: Session.objects.filter(pk=talk.session.pk).update(turns=1))
+    three = await talk.say("three")
+    await talk.say("drei", replaces=three)
+    assert talk.sent() == ["one", "two", "drei"]
+
+
+async def test_reviews_and_recall_read_the_branch_that_is_shown(talk: Talk, alice: Owner) -> None:
+    one = await talk.say("one")
+    await talk.say("two")
+    eins = await talk.say("eins", replaces=one)
+    await in_thread(thread_cache.read, alice.pk, talk.session.pk)
+
+    async def read() -> tuple[list[str], list[str]]:
+        newest = (await in_thread(lambda: alice.thread_records.latest("id"))).pk
+        turns = thread_cache.known(talk.session.pk, newest)
+        if turns is None:
+            turns = await in_thread(thread_cache.read, alice.pk, talk.session.pk, newest)
+        rows = reviewable(alice.pk, talk.session.pk).filter(role="user").order_by("seq")
+        return [turn.user for turn in turns], await in_thread(lambda: list(rows.values_list("text", flat=True)))
+
+    assert await read() == (["eins"], ["eins"])
+    await talk.choose(one)
+    assert await read() == (["one", "two"], ["one", "two"])
+    await talk.choose(eins)
+    assert await read() == (["eins"], ["eins"])
+
+
+async def test_a_summary_of_another_branch_is_not_sent(talk: Talk, alice: Owner) -> None:
+    one = await talk.say("one")
+    await talk.say("two")
+
+    def summed_up() -> None:
+        Compaction.objects.create(owner=alice, session=talk.session, up_to=4, summary="They spoke of one and two.")
+        Session.objects.filter(pk=talk.session.pk).update(compaction_epoch=1)
+
+    await in_thread(summed_up)
+    await talk.say("eins", replaces=one)
+    await talk.say("zwei")
+    assert talk.sent() == ["eins", "zwei"]
+    assert "They spoke" not in str(talk.model.calls[-1].messages)
+    await talk.choose(one)
+    await talk.say("three")
+    assert "They spoke" in str(talk.model.calls[-1].messages)
+
+
+async def test_a_client_that_resends_everything_goes_on_with_the_branch_that_is_shown(talk: Talk) -> None:
+    one = await talk.say("one", "A.")
+    await talk.say("eins", "B.", replaces=one)
+    await talk.choose(one)
+    talk.model.script("C.")
+    said = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "A."}]
+    answer = await ask(talk.api, *said, {"role": "user", "content": "two"}, body={"model": talk.session.agent.name})
+    assert answer.session == str(talk.session.pk)
+    assert await talk.shown() == ["one", "two"]
+
+
+async def test_nothing_is_chosen_while_an_answer_is_written_or_for_others(talk: Talk, charlie_api: Api) -> None:
+    one = await talk.say("one")
+    await talk.say("eins", replaces=one)
+    status, _ = await charlie_api.post(f"{talk.path}/{one}/choose")
+    assert status == 404
+    status, _ = await talk.api.post(f"{talk.path}/{talk.session.pk}/choose")
+    assert status == 404
+    two = await talk.say("two")
+    open_run = {"state": "running", "lease_expires_at": lease_end()}
+    await in_thread(lambda: Run.objects.filter(pk=two).update(**open_run))
+    status, body = await talk.api.post(f"{talk.path}/{one}/choose")
+    assert (status, body["error"]["code"], body["error"]["details"]["run_id"]) == (409, "conflict", two)
+    await in_thread(lambda: Run.objects.filter(pk=two).update(state="completed"))
+
+
+@pytest.mark.django_db
+def test_the_way_to_a_run_is_one_query(alice: Owner) -> None:
+    session = session_make(alice, agent_make("assistant"))
+    runs: list[Run] = []
+    for turn in range(1, 30):
+        before = runs[-1].pk if runs else None
+        run = Run(owner=alice, session=session, turn=turn, follows=before, state="completed", request_id="r")
+        runs.append(run)
+    Run.objects.bulk_create(runs)
+    with CaptureQueriesContext(connection) as queries:
+        assert list(way_to(runs[9])) == [run.pk for run in runs[:10]]
+    assert len(queries) == 1
+
+
+@pytest.mark.django_db
+def test_runs_from_before_are_given_the_one_that_they_follow(alice: Owner) -> None:
+    session = session_make(alice, agent_make("assistant"))
+    turns = ((1, True), (2, True), (2, True), (1, False), (2, False))
+    runs = [
+        Run(owner=alice, session=session, turn=turn, superseded=superseded, state="completed", request_id="r")
+        for turn, superseded in turns
+    ]
+    Run.objects.bulk_create(runs)
+    import_module("gateway.migrations.0013_branches").fill(apps, None)
+    one, two, again, edited, after = (run.pk for run in runs)
+    found = dict(Run.objects.values_list("pk", "follows"))
+    assert found == {one: None, two: one, again: one, edited: None, after: edited}
+
+
+@pytest.mark.django_db
+def test_a_long_session_is_chosen_in_few_queries(alice: Owner) -> None:
+    session = session_make(alice, agent_make("assistant"))
+    runs: list[Run] = []
+    for turn in range(1, 2001):
+        before = runs[-1].pk if runs else None
+        run = Run(owner=alice, session=session, turn=turn, follows=before, state="completed", request_id="r")
+        runs.append(run)
+    other = Run(owner=alice, session=session, turn=1, superseded=True, state="completed", request_id="r")
+    Run.objects.bulk_create([*runs, other])
+    with CaptureQueriesContext(connection) as queries:
+        branch_choose(caller_make(alice), session.pk, other.pk)
+    assert len(queries) < 20
+    assert Run.objects.get(superseded=False) == other
+    branch_choose(caller_make(alice), session.pk, runs[0].pk)
+    assert Run.objects.filter(superseded=False).count() == 2000

@@ -1,0 +1,166 @@
+"""A client's tool loop is the client's: what it sends in the loop is what the model sees, with our own calls and
+results in their places."""
+
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run
+from gateway.runs.tool_loop import loop_messages, loop_start
+from memories.database import in_thread
+from tests.conftest import Api
+from tests.factories import agent_make
+from tests.gateway.test_client_tools import ADD, FIRST, LOOKUP, SECOND, USER, results
+from tests.gateway.v1 import ask
+from tests.scripted_model import Says, ScriptedModel, calls
+
+NOTE = {"role": "system", "content": "The tests are green again."}
+
+
+def sent(model: ScriptedModel, number: int) -> list[dict[str, Any]]:
+    """Return the messages of a call without the leading system message."""
+    return [message for message in model.calls[number].messages if message is not model.calls[number].messages[0]]
+
+
+async def test_a_cleared_result_is_not_sent(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A long result")
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    cleared = [one[0], {**one[1], "content": "[cleared]"}]
+    assert (await ask(alice_api, USER, *cleared, *results(second, "B"), tools=[LOOKUP])).text == "Done."
+    assert [message["content"] for message in sent(model, 2)] == ["Look it up", None, "[cleared]", None, "B"]
+    kept = await in_thread(lambda: list(Message.objects.filter(role="tool").values_list("text", flat=True)))
+    assert kept == ["A long result", "B"]  # the transcript tells what there was
+
+
+async def test_a_note_stays_where_it_was_put(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    await ask(alice_api, USER, *one, NOTE, *results(second, "B"), tools=[LOOKUP])
+    assert [message["role"] for message in sent(model, 2)] == [
+        "user",
+        "assistant",
+        "tool",
+        "system",
+        "assistant",
+        "tool",
+    ]
+    user_note = {"role": "user", "content": "Only the first one, please"}
+    model.script(calls(FIRST), calls(SECOND), "Done.")
+    one = results(await ask(alice_api, {"role": "user", "content": "Again"}, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, {"role": "user", "content": "Again"}, *one, tools=[LOOKUP])
+    third = await ask(
+        alice_api, {"role": "user", "content": "Again"}, *one, user_note, *results(second, "B"), tools=[LOOKUP]
+    )
+    assert third.run == second.run
+    assert [message["role"] for message in sent(model, 5)] == ["user", "assistant", "tool", "user", "assistant", "tool"]
+
+
+async def test_steps_that_are_left_out_are_left_out(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(calls(ADD, FIRST), calls(SECOND), "Done.")
+    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    assert (await ask(alice_api, USER, *results(second, "B"), tools=[LOOKUP])).text == "Done."
+    said = sent(model, 2)
+    assert [message["role"] for message in said] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [call["function"]["name"] for call in said[1]["tool_calls"]] == ["add_memory"]  # ours stays, with its result
+    assert '"ok": true' in said[2]["content"]
+    assert said[4]["content"] == "B"
+
+
+async def test_an_unchanged_loop_is_sent_as_the_model_wrote_it(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(
+        Says(pieces=("Let me note that.",), calls=(ADD,)),
+        Says(pieces=("And look.",), calls=(FIRST,)),
+        Says(pieces=("Once more.",), calls=(SECOND,)),
+        "Done.",
+    )
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    one = results(first, "A")
+    second = await ask(alice_api, USER, *one, tools=[LOOKUP])
+    await ask(alice_api, USER, *one, *results(second, "B"), tools=[LOOKUP])
+    assert sent(model, 2)[: len(sent(model, 1))] == sent(model, 1)
+    assert sent(model, 3)[: len(sent(model, 2))] == sent(model, 2)
+    assert [message["content"] for message in sent(model, 3)[1::2]] == ["Let me note that.", "And look.", "Once more."]
+
+
+async def test_changed_words_are_the_client_s(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(
+        Says(pieces=("Let me note that.",), calls=(ADD,)), Says(pieces=("And look.",), calls=(FIRST,)), "Done."
+    )
+    one = results(await ask(alice_api, USER, tools=[LOOKUP]), "A")
+    one[0]["content"] = "Looked."
+    one[0]["tool_calls"][0]["function"]["arguments"] = "{}"
+    await ask(alice_api, USER, *one, tools=[LOOKUP])
+    _, noted, _, looked, _ = sent(model, 2)
+    assert (noted["content"], looked["content"]) == (None, "Looked.")
+    assert looked["tool_calls"][0]["function"] == {"name": "lookup", "arguments": "{}"}
+
+
+async def test_another_model_takes_the_next_step(
+    alice_api: Api, alice: Any, agent: Agent, model: ScriptedModel
+) -> None:
+    await in_thread(agent_make, "quick", model="small-model")
+    model.script(calls(FIRST), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    second = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP], model="quick")
+    assert (second.status, second.run, second.json["model"]) == (200, first.run, "quick")
+    assert [call.model for call in model.calls] == ["gpt-4o-mini", "small-model"]
+    assert (await in_thread(Run.objects.select_related("session__agent").get)).session.agent.name == "assistant"
+
+
+async def test_a_model_with_another_book_is_refused(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(agent_make, "apart", book="work")
+    model.script(calls(FIRST), "Done.")
+    first = await ask(alice_api, USER, tools=[LOOKUP])
+    refused = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP], model="apart")
+    assert (refused.status, refused.code) == (400, "invalid_request")
+    assert "Send them to assistant" in refused.json["error"]["message"]
+    assert (await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP])).run == first.run  # it still waits
+    unknown = await ask(alice_api, USER, *results(first, "A"), tools=[LOOKUP], model="nobody")
+    assert unknown.status == 404
+
+
+def _call(call_id: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": None, "tool_calls": [{"id": call_id, "type": "function", "function": {}}]}
+
+
+def _result(call_id: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": call_id, "content": call_id}
+
+
+@pytest.mark.parametrize(
+    ("sent_messages", "expected"),
+    [
+        ([], ["o", "=o", "c1", "=c1", "c2"]),
+        ([_result("c2")], ["o", "=o", "c1", "=c1", "c2", "=c2"]),
+        ([_call("c1"), _result("c1"), _call("c2"), _result("c2")], ["o", "=o", "c1", "=c1", "c2", "=c2"]),
+        ([_call("c2"), _result("c2")], ["o", "=o", "c2", "=c2"]),
+        # A stored transcript, which has our calls, too; and steps that come twice or in another order.
+        ([_call("o"), _result("o"), _call("c1"), _result("c1")], ["o", "=o", "c1", "=c1"]),
+        ([_call("c2"), _result("c2"), _call("c1"), _result("c1")], ["o", "=o", "c2", "=c2", "c1", "=c1"]),
+        ([_call("c1"), _call("c1"), _result("c1")], ["o", "=o", "c1", "c1", "=c1"]),
+        ([_call("x"), _result("x"), _call("c1"), _result("c1")], ["x", "=x", "o", "=o", "c1", "=c1"]),
+    ],
+)
+def test_where_our_own_results_stand(sent_messages: list[dict[str, Any]], expected: list[str]) -> None:
+    stored = [_call("o"), _result("o"), _call("c1"), _result("c1"), _call("c2")]
+    merged = loop_messages(stored, sent_messages, frozenset({"c1", "c2"}))
+    told = [
+        f"={message['tool_call_id']}" if message["role"] == "tool" else message["tool_calls"][0]["id"]
+        for message in merged
+    ]
+    assert told == expected
+
+
+def test_where_a_loop_begins() -> None:
+    user = {"role": "user", "content": "a"}
+    ours = frozenset({"c1"})
+    assert loop_start([user, _call("x"), _result("x"), _call("c1"), _result("c1")], ours) == 3
+    assert loop_start([user, _call("c1"), user, _result("c1")], ours) == 1
+    assert loop_start([user, user, _result("c1")], ours) == 2
+    assert loop_start([_result("c1")], ours) == 0
+    assert loop_start([{"role": "assistant", "tool_calls": "odd"}, user], ours) == 2

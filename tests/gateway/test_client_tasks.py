@@ -1,0 +1,250 @@
+"""Which requests are tasks of the client and which are turns. The shapes are those that the clients send, shortened;
+where each comes from stands in gateway/client_tasks.toml."""
+
+import json
+from typing import Any, NamedTuple
+
+import pytest
+from django.http.request import HttpHeaders
+
+from gateway.api.anthropic_body import read_messages
+from gateway.api.openai_body import completion_body
+from gateway.api.responses_body import read_responses_body
+from gateway.client_tasks import CODEX_METADATA, known_requests
+
+Message = dict[str, Any]
+TOOL = {"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}}
+MEMORY_TOOLS = [{"type": "function", "function": {"name": name}} for name in ("set_memory", "delete_memory")]
+LONG = "The kettle is blue and stands on the shelf. " * 400
+
+
+SIGNS = {"single", "history", "no_tools", "not_streamed", "tiny", "one_token", "memory_tools", "whole"}
+
+
+class Row(NamedTuple):
+    """A request: `body` goes over what is sent besides the messages."""
+
+    name: str
+    messages: list[Message]
+    body: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+
+
+def user(*texts: str) -> list[Message]:
+    """Return user messages with an answer after each but the last."""
+    said = [message for text in texts for message in (_message("user", text), _message("assistant", "I see."))]
+    return said[:-1]
+
+
+def system(text: str) -> list[Message]:
+    return [_message("system", text)]
+
+
+def _message(role: str, text: str) -> Message:
+    return {"role": role, "content": text}
+
+
+def history_in(text: str) -> str:
+    return f"{text}\n\n<chat_history>\nUSER: hi\nASSISTANT: {LONG}\n</chat_history>"
+
+
+CALL = {"role": "assistant", "content": None, "tool_calls": [
+    {"id": "c1", "type": "function", "function": {"name": "lookup", "arguments": "{}"}}]}  # fmt: skip
+RESULT = {"role": "tool", "tool_call_id": "c1", "content": "found"}
+STREAM = {"stream": True}
+TOOLS = {"tools": [TOOL]}
+OPEN_WEBUI_TITLE = history_in(
+    "### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Guidelines:\n- …"
+)
+
+TASKS = [
+    Row("Open WebUI: title", user(OPEN_WEBUI_TITLE)),
+    Row("Open WebUI: title, streamed", user(OPEN_WEBUI_TITLE), STREAM),
+    Row("Open WebUI: tags", user(history_in("### Task:\nGenerate 1-3 broad tags categorizing the main themes"))),
+    Row("Open WebUI: follow-ups", user(history_in("### Task:\nSuggest 3-5 relevant follow-up questions or prompts"))),
+    Row("Open WebUI: queries", user(history_in("### Task:\nAnalyze the chat history to determine the necessity of"))),
+    Row("Open WebUI: image prompt", user(history_in("### Task:\nGenerate a detailed prompt for am image generation"))),
+    Row("Open WebUI: autocompletion", user("### Task:\nYou are an autocompletion system. Continue the text…<type>")),
+    Row("Open WebUI: own prompt", user(history_in("Gib dem Gespräch eine kurze Überschrift.")), {"max_tokens": 1000}),
+    Row("Open WebUI: emoji", user("Your task is to reflect the speaker's likely facial expression through a fitting"
+                                  " emoji. Interpret emotions from the message.\n\nMessage: hi")),
+    Row("Open WebUI: merging", user("You have been provided with a set of responses from various models to the latest "
+                                    'user query: "hi"\n\nYour task is to synthesize these responses')),
+    Row("Open WebUI: choosing tools", system("Available Tools: [{\"name\": \"x\"}]\n\nYour task is to choose…")
+        + user("History:\nUSER: hi\nQuery: hi")),
+    Row("Open WebUI: header", user("Say hello"), headers={"X-OpenWebUI-Task": "title_generation"}),
+    Row("Open WebUI: compaction header", user("a", "b"), headers={"X-OpenWebUI-Task": "context_compaction"}),
+    Row("metadata.task", user("Say hello"), {"metadata": {"task": "tags_generation"}}),
+    Row("LibreChat: title", user("Provide a concise, 5-word-or-less title for the conversation, using title case\n…")),
+    Row("LibreChat: title and language", user("Analyze this conversation and provide:\n1. The detected language of …")),
+    Row("LibreChat: summary with tools", user("a", "b", "Hold on, before you continue I need you to write me a "
+                                             "checkpoint of everything so far."), TOOLS | STREAM),
+    Row("LibreChat: memory", user("# Current Chat:\n\nUser: hi"), {"tools": MEMORY_TOOLS}),
+    Row("NextChat: title", user("hi", "Please generate a four to five word title summarizing our conversation without"),
+        STREAM),
+    Row("NextChat: summary", [*user("hi"), _message("assistant", "Hello."), *system(
+        "Summarize the discussion briefly in 200 words or less to use as a prompt for future context.")]),
+    Row("Chatbox: title", user("Based on the chat history, give this conversation a name.\nKeep it short.")),
+    Row("opencode: title", [*system("You are a title generator. You output ONLY a thread title."),
+                            _message("user", "Generate a title for this conversation:"), _message("user", "hi")],
+        STREAM, {"X-Session-Id": "ses_1"}),
+    Row("a summarizer of one's own", system("You are a professional conversation summarizer.") + user("hi\nHello.")),
+    Row("opencode: compaction", user("a", "b", "Provide a detailed prompt for continuing our conversation above."),
+        STREAM),
+    Row("opencode: anchored summary", user("a", "Create a new anchored summary from the history above."), STREAM),
+    Row("Crush: title", system("you will generate …") + user("Generate a concise title for the following content:\nhi"),
+        {"max_tokens": 40} | STREAM),
+    Row("Crush: summary", user("a", "b", "Provide a detailed summary of our conversation above."), STREAM),
+    Row("aider: commit message", system("You are an expert software engineer that generates concise, one-line Git "
+                                        "commit messages based on the provided diffs.") + user("# Diffs:\n-a\n+b")),
+    Row("aider: summary", system("*Briefly* summarize this partial conversation about code.") + user("# USER\n…")),
+    Row("Cline: condensing", user("a", "b", "Summarize this session for continuation.\n…"), STREAM | TOOLS),
+    Row("Cline: commit message", system("You are a helpful assistant that generates informative git commit messages "
+                                        "based on git diffs output.") + user("Based on the provided git diff: -a +b"),
+        STREAM),
+    Row("Roo Code: better prompt", user("Generate an enhanced version of this prompt (reply with only the enhanced "
+                                        "prompt …):\n\nmake tea"), STREAM),
+    Row("Roo Code: condensing", system("You are a helpful AI assistant tasked with summarizing conversations.")
+        + user("a", "b", "Summarize the conversation so far, as described in the prompt instructions."), STREAM),
+    Row("Continue: title", user("Given the following... please reply with a title for the chat that is 3-4 words\n…"),
+        {"max_tokens": 16} | STREAM),
+    Row("Continue: compaction", user("a", "b", "Create a comprehensive summary of this conversation."), STREAM),
+    Row("Zed: title", user("a", "b", "Generate a concise 3-7 word title for this conversation, omitting punctuation."),
+        STREAM),
+    Row("goose: compaction", system("…") + user("Please summarize the conversation history provided in the system "
+                                               "prompt."), STREAM),
+    Row("goose: title", system("Based on the conversation so far, provide a concise description of this session in four"
+                               " words or less.") + user("Here are the first few user messages:\nhi")),
+    Row("Qwen Code: memory", system("You are now acting as the managed memory extraction subagent. …") + user("a", "b"),
+        STREAM | TOOLS),
+    Row("Gemini CLI: compression", system("You are the component that summarizes internal chat history into a given "
+                                          "structure.") + user("a", "b", "First, reason in your scratchpad."), STREAM),
+    Row("Claude Code: suggestion", user("a", "b", "[SUGGESTION MODE: Suggest what the user might type next]"),
+        STREAM | TOOLS),
+    Row("Claude Code: suggestion, in its loop", [*user("a", "[SUGGESTION MODE: …]"), CALL, RESULT], STREAM | TOOLS),
+    Row("Claude Code: a reminder after it", [*user("a", "[SUGGESTION MODE: …]"), *system("It is Monday.")], TOOLS),
+    Row("Claude Code: judging a command", user("<policy_spec>\n…</policy_spec>\n\nCommand: ls")),
+    Row("Claude Code: title", system("Generate a concise, sentence-case title (3-7 words)") + user("<session>hi")),
+    Row("Claude Code: topic", system("Analyze if this message indicates a new conversation topic.") + user("hi")),
+    Row("Claude Code: compaction", user("a", "b", "Your task is to create a detailed summary of the conversation so far"
+                                       ", paying close attention to …"), STREAM | TOOLS),
+    Row("Claude Code: class", user("a", "b"), headers={"x-claude-code-request-class": "auxiliary"}),
+    Row("a probe", user("quota"), {"max_tokens": 1}),
+    Row("Codex: compaction", user("a", "b", "You are performing a CONTEXT CHECKPOINT COMPACTION. Create a handoff"),
+        STREAM),
+    Row("Codex: subagent", user("a", "b"), STREAM | TOOLS, {"x-openai-subagent": "compact"}),
+    Row("Codex: warming up", user("a"), headers={CODEX_METADATA: json.dumps({"request_kind": "prewarm"})}),
+    Row("big-AGI: title", system("You are an AI conversation titles assistant who is …") + user("- You: hi"),
+        STREAM),
+    Row("big-AGI: diagram", system("You are an expert AI assistant skilled in creating diagrams.")
+        + user("hi", "Analyze the conversation and call draw_plantuml_diagram to assess diagram relevance"), TOOLS),
+    Row("Cherry Studio: title", system("Summarize the given session as a 10-word title") + user("[{\"x\": 1}]"),
+        STREAM),
+]  # fmt: skip
+
+TURNS = [
+    Row("Open WebUI: documents", user("### Task:\nRespond to the user query using the provided context, incorporating "
+                                      "inline citations in the format [id] …\n\n### Guidelines:\n- …\n\n<context>\n"
+                                      f"<source id=\"1\">{LONG}</source>\n</context>\n\nWhat colour is the kettle?")),
+    Row("Open WebUI: documents, later", user("hi", "### Task:\nRespond to the user query using the provided context, "
+                                             "…\n<context>…</context>\n\nAnd the cup?"), STREAM),
+    Row("Open WebUI: documents in another template", user("### Task:\nAnswer with the context.\n### "
+                                                                 "Guidelines:\n- be brief\n<context>…</context>\nhow?"),
+        STREAM),
+    Row("Open WebUI: an unknown task", user("hi"), headers={"X-OpenWebUI-Task": ""}),
+    Row("a pasted history, streamed", user(history_in("What do you think of this chat?")), STREAM),
+    Row("a pasted history, with tools", user(history_in("Is this rude?")), TOOLS),
+    Row("a pasted history with a question after it", user(history_in("Look at this:") + "\nIs this rude?")),
+    Row("a pasted prompt", user("What does this prompt do?\n\n" + OPEN_WEBUI_TITLE), STREAM),
+    Row("a title for an essay", user("Generate a concise title for my essay about tea.")),
+    Row("a title, in a conversation with tools", user("a", "Generate a concise title for the pull request"), TOOLS),
+    Row("a commit message", user("Write a commit message for these changes:\n-a\n+b")),
+    Row("a one-line commit message", user("Give me a one-line Git commit message for the diff above"), TOOLS),
+    Row("a summary of the chat, with tools", user("a", "b", "Summarise our chat so far"), TOOLS),
+    Row("a detailed summary, with tools", user("a", "Provide a detailed summary of our conversation"), TOOLS),
+    Row("a follow-up question", user("Suggest 3-5 follow-up questions I could ask my doctor")),
+    Row("a greeting of few tokens", user("hi"), {"max_tokens": 16}),
+    Row("one token, with tools", user("yes or no?"), TOOLS | {"max_tokens": 1}),
+    Row("one token", user("yes or no?"), {"max_tokens": 1}),
+    Row("one token, later in a conversation", user("a", "b", "yes or no?"), {"max_tokens": 1}),
+    Row("JSON", user("List three teas"), {"response_format": {"type": "json_object"}}),
+    Row("JSON by a schema", user("Extract the name: I am Ada"),
+        {"response_format": {"type": "json_schema", "json_schema": {"name": "person", "schema": {}}}}),
+    Row("one forced tool", user("Extract the name: I am Ada"),
+        TOOLS | {"tool_choice": {"type": "function", "function": {"name": "lookup"}}}),
+    Row("not streamed, no tools", user("What is tea?")),
+    Row("temperature 0", user("What is tea?"), {"temperature": 0}),
+    Row("a task list", user("### Task list\n- buy tea")),
+    Row("a task", user("### Task:\nbuy tea")),
+    Row("metadata with another task", user("hi"), {"metadata": {"task": "homework"}}),
+    Row("Codex: a turn", user("a"), STREAM | TOOLS, {CODEX_METADATA: json.dumps({"request_kind": "turn"})}),
+    Row("Codex: a review", user("a"), STREAM | TOOLS, {"x-openai-subagent": "review"}),
+    Row("Codex: metadata that is no JSON", user("a"), STREAM, {CODEX_METADATA: "{"}),
+    Row("Codex: metadata that is a list", user("a"), STREAM, {CODEX_METADATA: "[]"}),
+    Row("Claude Code: a turn", user("a"), STREAM | TOOLS, {"x-claude-code-request-class": "main"}),
+    Row("Claude Code: a subagent", system("You are an agent for Claude Code.") + user("Find the tea"), STREAM | TOOLS,
+        {"x-claude-code-request-class": "subagent"}),
+    Row("after a compaction prompt", user("Provide a detailed prompt for continuing our conversation above.", "go on"),
+        STREAM | TOOLS),
+    Row("after a suggestion", user("[SUGGESTION MODE: …]", "no, do this instead"), STREAM | TOOLS),
+    Row("an assistant for titles", system("You help people with titles for their books.") + user("Mine is on tea")),
+    Row("a generator of titles with tools", system("You are a title generator for a bookshop.") + user("hi"), TOOLS),
+    Row("memory tools and others", user("# Current Chat: about tea"), {"tools": [*MEMORY_TOOLS, TOOL]}),
+    Row("no memory tools", user("# Current Chat:\nUser: hi")),
+    Row("the word quota", user("quota")),
+    Row("pasting a policy", user("<policy_spec>is this tag legal?", "<policy_spec>and now?"), TOOLS),
+    Row("writing git messages with a tool", system("You generate informative git commit messages") + user("a", "b"),
+        TOOLS),
+    Row("the end of a tool loop", [*user("Look it up"), CALL, RESULT], TOOLS),
+    Row("hold on", user("a", "Hold on, before you continue, what time is it?"), TOOLS),
+]  # fmt: skip
+
+
+def _is_turn(row: Row) -> bool:
+    body = completion_body({"model": "a", "messages": row.messages} | row.body)
+    return body.is_turn(
+        HttpHeaders({f"HTTP_{name.upper().replace('-', '_')}": row.headers[name] for name in row.headers})
+    )
+
+
+@pytest.mark.parametrize("row", TASKS, ids=lambda row: row.name)
+def test_a_task_of_a_client(row: Row) -> None:
+    assert not _is_turn(row)
+
+
+@pytest.mark.parametrize("row", TURNS, ids=lambda row: row.name)
+def test_what_only_looks_like_one_is_a_turn(row: Row) -> None:
+    assert _is_turn(row)
+
+
+def test_every_known_request_has_two_signs() -> None:
+    """Words of one's own could be a beginning of any of them; those that are recognised by words alone are long or
+    cannot be a person's."""
+    for known in known_requests():
+        assert known.where in {"user", "system"}
+        assert known.starts or known.holds or known.ends
+        assert known.signs
+        assert all(sign <= SIGNS for sign in known.signs)
+
+
+def test_codex_says_in_the_body_of_a_response_what_it_asks_for() -> None:
+    def is_turn(kind: str) -> bool:
+        said = {CODEX_METADATA: json.dumps({"request_kind": kind}), "other": "kept to itself"}
+        asked = read_responses_body(json.dumps({"model": "a", "input": "hi", "client_metadata": said}).encode())
+        body = asked.completion(asked.items)
+        assert not body.parameters.keys() & {"client_metadata", "metadata"}
+        return body.is_turn({})
+
+    assert is_turn("turn")
+    assert not is_turn("memory")
+
+
+def test_messages_of_anthropic_are_judged_alike() -> None:
+    def is_turn(text: str, **body: Any) -> bool:
+        body |= {"messages": [{"role": "user", "content": [{"type": "text", "text": text}]}]}
+        return read_messages(json.dumps({"model": "a", "max_tokens": 100} | body).encode()).is_turn({})
+
+    assert is_turn("quota")
+    assert not is_turn("quota", max_tokens=1)
+    assert not is_turn("hi", system=[{"type": "text", "text": "Write a sentence-case title for this session."}])
+    assert not is_turn("<system-reminder>\nIt is Monday.\n</system-reminder>\n[SUGGESTION MODE: what may be next]")

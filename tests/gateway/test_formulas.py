@@ -1,0 +1,123 @@
+"""LaTeX in answers: what is read as a formula, what is not, and that no LaTeX makes HTML that acts."""
+
+from html import unescape
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.chat import formulas
+from gateway.chat.formulas import DEEPEST, LONGEST, MOST, mathml
+from gateway.chat.markdown import render_markdown
+from tests.gateway.test_markdown import Seen, assert_harmless
+
+
+def rendered_formulas(text: str) -> list[tuple[str | None, str | None]]:
+    found = [attributes for tag, attributes in Seen(render_markdown(text)).elements if tag == "math"]
+    return [(attributes["alttext"], attributes["display"]) for attributes in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "latex", "display"),
+    [
+        (r"so \(a^2\) is", "a^2", "inline"),
+        (r"so \[ a^2 \] is", "a^2", "block"),
+        ("$$\na\n- b\n= c\n$$", "a\n- b\n= c", "block"),
+        ("text\n\\[\nx_1\n\\]\nmore", "x_1", "block"),
+        ("- item\n  $$x+y$$", "x+y", "block"),
+        ("the $x$-axis", "x", "inline"),
+        (r"$\alpha$ and", r"\alpha", "inline"),
+        ("$a + b$.", "a + b", "inline"),
+        ("| $x^2$ |\n|---|", "x^2", "inline"),
+        ("> \\(y\\)", "y", "inline"),
+    ],
+)
+def test_a_formula_becomes_mathml_that_has_its_latex(text: str, latex: str, display: str) -> None:
+    assert (latex, display) in rendered_formulas(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It costs $5 and $10.",
+        "It costs $5, or 6$ there.",
+        "$HOME/$USER and ${X}",
+        "between $5 and the rest$ of it",
+        "US$5=A$7",
+        r"\$x\$",
+        "`$x$`",
+        "```\n$$\nx\n$$\n```",
+        r"\[no link\](https://a.example)",
+        "$$\nnot closed\n\nhere",
+        "a$b$c",
+    ],
+)
+def test_what_may_be_money_or_a_variable_stays_text(text: str) -> None:
+    assert "<math" not in render_markdown(text)
+
+
+@pytest.mark.parametrize("latex", [r"\frac{", "a_", "}{", r"\left( x", "a+" * LONGEST, "{" * 60 + "a" + "}" * 60])
+def test_latex_that_cannot_be_rendered_is_shown_as_it_was_written(latex: str) -> None:
+    html = render_markdown(f"so \\({latex}\\) is")
+    assert f'<code class="tex">\\({latex}\\)</code>' in unescape(html)
+
+
+def test_levels_of_elements_are_bounded() -> None:
+    assert mathml(r"\sqrt" * (DEEPEST + 1) + "x", block=False) is None
+
+
+def test_formulas_of_one_text_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = []
+    monkeypatch.setattr(
+        formulas, "mathml", lambda latex, *, block: rendered.append(latex) or f"<math>{len(latex)}</math>"
+    )
+    text = "\n\n".join(f"\\({number} {'x' * 500}\\)" for number in range(100))
+    html = render_markdown(text)
+    assert sum(map(len, rendered)) <= MOST
+    assert len(rendered) > MOST // 600
+    assert html.count("<code") == 100 - len(rendered)
+
+
+def test_an_aligned_formula_has_columns_and_no_numbers() -> None:
+    for name in ("aligned", "align", "align*", "split"):
+        html = render_markdown(f"\\[\n\\begin{{{name}}} a &= b \\\\ c &= d \\end{{{name}}}\n\\]")
+        assert html.count("<mtr>") == 2, name
+        assert "(1)" not in html
+
+
+def test_words_in_a_formula_are_escaped_and_its_links_and_styles_dropped() -> None:
+    html = render_markdown(
+        r"\(\text{<img src=x onerror=alert(1)>&lt;b&gt;}"
+        r" \href{javascript:alert(1)}{x} \style{color:red}{y} \class{z}{w}\)"
+    )
+    assert [tag for tag, _ in Seen(html).elements if tag in {"img", "a", "b"}] == []
+    assert "javascript" not in html.replace(r"\href{javascript", "")
+    assert_harmless(html)
+
+
+_PARTS = [r"\text", r"\frac", r"\href", r"\style", r"\class", r"\color", r"\sqrt", r"\left(", r"\right)"]
+_PARTS += [r"\begin{matrix}", r"\end{matrix}", r"\\", "&lt;", "script", *"{}^_&<>\"'a1[] "]
+
+
+@given(st.lists(st.sampled_from(_PARTS), max_size=20).map("".join))
+def test_no_latex_gets_through_the_sanitiser(latex: str) -> None:
+    assert_harmless(render_markdown(f"a \\({latex}\\) b\n\n$$\n{latex}\n$$"))
+
+
+@given(st.text(max_size=60))
+def test_any_text_as_latex_is_a_whole_element_or_nothing(latex: str) -> None:
+    class Balanced(HTMLParser):
+        opened = 0
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert tag in formulas.TAGS
+            self.opened += 1
+
+        def handle_endtag(self, tag: str) -> None:
+            self.opened -= 1
+
+    parser = Balanced()
+    parser.feed(mathml(latex, block=True) or "")
+    parser.close()
+    assert parser.opened == 0

@@ -1,0 +1,212 @@
+"""Conversations of an import become sessions that have ended: readable, searched, exported, consolidated, and removed
+by an undo"""
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+import time_machine
+from django.utils import timezone
+from django_q.models import OrmQ
+
+from gateway.agents.settings import ConsolidationSettings
+from gateway.chat.session_list import found_page, session_page
+from gateway.chat.transcript import conversation as transcript
+from gateway.models import Agent, Message, Run, Session
+from memories.caller import KeyLimits
+from memories.changes import change_set_get
+from memories.errors import Conflict, NotFound
+from memories.ids import parse_uuid
+from memories.imports import conversations as parts
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, WriteOrigin
+from memories.portability import export_lines
+from memories.services import Source, book_get_or_create
+from reviews.consolidation.selection import eligible
+from reviews.models import ReviewRun
+from reviews.sweep import review_idle_sessions
+from tests.conftest import Api
+from tests.factories import agent_make
+from tests.in_one_go import forget_owner, import_file, undo_changes
+from tests.memories.import_samples import CLAUDE_CONVERSATIONS, CLAUDE_MEMORIES, gpt_conversation, packed
+
+CLAUDE = packed({"conversations.json": CLAUDE_CONVERSATIONS, "memories.json": CLAUDE_MEMORIES})
+UTC_ZONE = ZoneInfo("UTC")
+
+
+def undone(owner: Owner, change_set: str) -> Any:
+    source = Source(actor="user:1", origin=WriteOrigin.USER, kind=ChangeSet.Kind.UNDO)
+    return undo_changes(change_set_get(owner.pk, parse_uuid(change_set)), source)
+
+
+def test_a_conversation_becomes_an_ended_session_with_its_title_times_and_words(alice: Owner, agent: Agent) -> None:
+    report = import_file(alice.pk, CLAUDE)
+    assert (report.conversations_new, report.messages, report.new) == (1, 2, 3)
+    assert report.titles[0]["title"] == "Tide tables"
+    session = Session.objects.get()
+    assert (session.title, session.state, session.turns, session.agent) == ("Tide tables", "ended", 1, agent)
+    assert session.created_at == datetime(2025, 3, 1, 8, 0, tzinfo=UTC)
+    assert session.last_active_at == datetime(2025, 3, 1, 8, 5, tzinfo=UTC)
+    said = Message.objects.order_by("seq").values_list("role", "text", "created_at")
+    assert [(role, text) for role, text, _ in said] == [
+        ("user", "When is high tide?"),
+        ("assistant", "Let me look.\n\nAt nine."),
+    ]
+    assert said[1][2] == session.last_active_at
+
+
+def test_it_is_listed_found_read_and_exported_like_any_other(alice: Owner, agent: Agent, charlie: Owner) -> None:
+    import_file(alice.pk, CLAUDE)
+    session = Session.objects.get()
+    (group,) = session_page(alice.pk, UTC_ZONE).groups
+    assert [row.id for row in group.rows] == [session.pk]
+    for search in ("high tide", "tables"):
+        assert [found.row.id for found in found_page(alice.pk, UTC_ZONE, search).found] == [session.pk]
+    assert session_page(charlie.pk, UTC_ZONE).groups == []
+    (turn,) = transcript(session, UTC_ZONE).turns
+    assert (turn.said, turn.answer) == ("When is high tide?", "Let me look.\n\nAt nine.")
+    rows = [json.loads(line) for line in export_lines(alice.pk)]
+    assert [row["title"] for row in rows if row["type"] == "session"] == ["Tide tables"]
+    assert [row["role"] for row in rows if row["type"] == "message"] == ["user", "assistant"]
+    forget_owner(alice)
+    assert not Message.objects.exists()
+
+
+def test_nothing_is_asked_of_a_model_and_consolidation_may_read_it(alice: Owner) -> None:
+    agent_make("idle", memory_review_idle_minutes=1)
+    with time_machine.travel(datetime(2025, 3, 2, tzinfo=UTC), tick=False):
+        import_file(alice.pk, CLAUDE)
+        assert review_idle_sessions() == 0
+        assert not ReviewRun.objects.exists()
+        assert not OrmQ.objects.exists()
+        assert not Run.objects.exists()
+        limits = ConsolidationSettings(enabled=True)
+        assert list(eligible(limits, timezone.now())) == [Session.objects.get()]
+        assert not eligible(limits, timezone.now() + timedelta(days=60)).exists()
+
+
+def test_a_second_import_of_the_same_file_doubles_nothing(alice: Owner, agent: Agent) -> None:
+    import_file(alice.pk, CLAUDE)
+    preview = import_file(alice.pk, CLAUDE, preview=True)
+    again = import_file(alice.pk, CLAUDE)
+    for report in (preview, again):
+        assert (report.new, report.known, report.conversations_new, report.conversations_known) == (0, 3, 0, 1)
+    assert again.change_sets == []
+    assert (Session.objects.count(), Message.objects.count(), Memory.objects.count()) == (1, 2, 3)
+
+
+def test_a_conversation_that_comes_twice_in_a_file_is_stored_once(alice: Owner, agent: Agent) -> None:
+    report = import_file(alice.pk, json.dumps([gpt_conversation(), gpt_conversation()]).encode())
+    assert (report.conversations_new, report.conversations_known, Session.objects.count()) == (1, 1, 1)
+
+
+def test_two_owners_may_import_the_same_file(alice: Owner, charlie: Owner, agent: Agent) -> None:
+    for owner in (alice, charlie):
+        assert import_file(owner.pk, CLAUDE).conversations_new == 1
+
+
+def test_a_preview_stores_nothing(alice: Owner, agent: Agent) -> None:
+    report = import_file(alice.pk, CLAUDE, preview=True)
+    assert (report.conversations_new, report.titles[0]["messages"], report.written) == (1, 2, False)
+    assert report.added[0]["content"] == "Runs a sailing school in Kiel."
+    assert not any(model.objects.exists() for model in (Session, Memory, Book))
+
+
+def test_an_import_is_one_change_set_whose_undo_removes_the_conversations_too(alice: Owner, agent: Agent) -> None:
+    import_file(alice.pk, json.dumps([gpt_conversation()]).encode())
+    report = import_file(alice.pk, CLAUDE)
+    (change_set,) = report.change_sets
+    result = undone(alice, change_set)
+    assert (len(result.undone), result.conversations, result.as_json()["conversations"]) == (3, 1, 1)
+    assert [session.title for session in Session.objects.all()] == ["Bread"]
+    assert undone(alice, change_set).conversations == 0
+    again = undone(alice, str(result.change_set))
+    assert (len(again.undone), again.conversations, Session.objects.count()) == (3, 0, 1)
+    assert import_file(alice.pk, CLAUDE).conversations_new == 1
+
+
+def test_an_import_of_conversations_only_can_be_undone(alice: Owner, agent: Agent) -> None:
+    data = json.dumps(CLAUDE_CONVERSATIONS).encode()
+    (change_set,) = import_file(alice.pk, data).change_sets
+    assert not Notification.objects.exists()
+    result = undone(alice, change_set)
+    assert (result.undone, result.conversations, Session.objects.count()) == ((), 1, 0)
+
+
+def test_a_deleted_conversation_may_be_imported_again(alice: Owner, agent: Agent) -> None:
+    import_file(alice.pk, CLAUDE)
+    Session.objects.all().delete()
+    assert import_file(alice.pk, CLAUDE).conversations_new == 1
+
+
+def test_without_an_agent_for_the_book_nothing_is_imported_unless_conversations_stay_out(alice: Owner) -> None:
+    for preview in (True, False):
+        with pytest.raises(Conflict, match="No agent uses the book main"):
+            import_file(alice.pk, CLAUDE, preview=preview)
+    assert not Memory.objects.exists()
+    report = import_file(alice.pk, CLAUDE, conversations=False)
+    assert (report.new, report.conversations_new, report.titles) == (3, 0, [])
+
+
+def test_a_long_conversation_is_cut_into_parts(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "PART_MESSAGES", 4)
+    messages = [
+        {"sender": ("human", "assistant")[number % 2], "text": f"Word {number}", "created_at": f"2025-01-0{number + 1}"}
+        for number in range(9)
+    ]
+    data = json.dumps([{"uuid": "long", "name": "Long", "chat_messages": messages}]).encode()
+    assert import_file(alice.pk, data).conversations_new == 3
+    assert list(Session.objects.order_by("id").values_list("title", "message_seq")) == [
+        ("Long", 4),
+        ("Long (2)", 4),
+        ("Long (3)", 1),
+    ]
+    assert import_file(alice.pk, data).conversations_known == 3
+
+
+def test_the_first_agent_that_a_key_may_use_gets_the_sessions(alice: Owner, agent: Agent) -> None:
+    agent_make("other")
+    import_file(alice.pk, CLAUDE, limits=KeyLimits(agents=("other",), books=("main",)))
+    assert Session.objects.get().agent.name == "other"
+    with pytest.raises(NotFound):
+        import_file(alice.pk, CLAUDE, book="work", limits=KeyLimits(agents=("other",), books=("main",)))
+
+
+async def test_the_api_takes_a_zip_and_answers_what_became_of_it(
+    alice_api: Api, charlie_api: Api, agent: Agent
+) -> None:
+    async def sent(data: bytes, query: str, kind: str) -> Any:
+        path = f"/api/import{query}"
+        return await alice_api.client.post(path, data=data, content_type=kind, headers=alice_api.headers)
+
+    preview = (await sent(CLAUDE, "?preview=true", "application/zip")).json()
+    assert (preview["format"], preview["new"], len(preview["added"])) == ("claude", 3, 3)
+    assert preview["conversations"]["titles"] == [
+        {"title": "Tide tables", "messages": 2, "created_at": "2025-03-01T08:00:00Z"}
+    ]
+    done = (await sent(CLAUDE, "", "application/octet-stream")).json()
+    assert (done["conversations"]["new"], len(done["change_sets"]), done["added"]) == (1, 1, [])
+    _, listed = await alice_api.get("/api/sessions")
+    assert [session["title"] for session in listed["data"]] == ["Tide tables"]
+    _, listed = await charlie_api.get("/api/sessions")
+    assert listed["data"] == []
+    _, undo = await alice_api.post(f"/api/changes/{done['change_sets'][0]}/undo", {})
+    assert (undo["conversations"], len(undo["undone"])) == (1, 3)
+    text = (await sent(b"Likes tea.", "?format=text", "text/plain")).json()
+    assert (text["format"], text["new"]) == ("text", 1)
+    for query, kind, status, words in (
+        ("?format=excel", "text/plain", 400, "format is one of auto"),
+        ("", "image/png", 415, "Send JSON"),
+        ("", "application/x-ndjson", 400, "Line 1 is not valid JSON"),
+    ):
+        response = await sent(b"Likes tea.", query, kind)
+        assert response.status_code == status
+        assert words in response.json()["error"]["message"]
+
+
+def test_the_book_stays_that_of_the_request(alice: Owner) -> None:
+    agent_make("worker", book="work")
+    report = import_file(alice.pk, CLAUDE, book="work")
+    assert (report.conversations_new, Session.objects.get().agent.book) == (1, "work")
+    assert ChangeSet.objects.get().book == book_get_or_create(alice.pk, "work")

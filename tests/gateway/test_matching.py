@@ -1,0 +1,117 @@
+"""Which of several recorded conversations a request goes on with (pure functions)."""
+
+import time
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from gateway.runs.alignment import Recorded, Turn
+from gateway.runs.comparing import ALIKE, LITERAL, SAME, conversation_said, likeness, said
+from gateway.runs.matching import Verdict, judge
+
+LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
+ANSWERS = (
+    LONG,
+    "Ground coriander does as well, with a pinch of paprika.",
+    "Three days in the fridge, in a closed box.",
+)
+ASKED = ("How do I cook lentils?", "I am out of cumin", "How long do they keep?")
+
+
+def recorded(number: int, *pairs: tuple[str, str], **more: Any) -> Recorded:
+    turns = [
+        Turn(
+            run_id=UUID(int=100 * number + place),
+            number=place,
+            user=said("user", asked),
+            answer=said("assistant", answer),
+            complete=True,
+        )
+        for place, (asked, answer) in enumerate(pairs, start=1)
+    ]
+    return Recorded(session_id=UUID(int=number), turns=turns, **more)
+
+
+def judged(*talk: str, among: list[Recorded]) -> Verdict:
+    messages = [{"role": "assistant" if at % 2 else "user", "content": text} for at, text in enumerate(talk)]
+    return judge(*conversation_said(messages), among)
+
+
+PAIRS = list(zip(ASKED, ANSWERS, strict=True))
+
+
+def test_the_end_of_a_conversation_is_enough() -> None:
+    verdict = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS)])
+    assert (verdict.session_id, verdict.through, verdict.again) == (UUID(int=1), 3, None)
+
+
+def test_an_earlier_turn_is_repeated_or_left() -> None:
+    one = recorded(1, *PAIRS)
+    again = judged(ASKED[0] + "!", ANSWERS[0], ASKED[1], among=[one])
+    assert (again.session_id, again.again, again.following) == (UUID(int=1), UUID(int=102), UUID(int=102))
+    left = judged(ASKED[0] + "!", ANSWERS[0], "I am out of onions", among=[one])
+    assert (left.session_id, left.parent, left.following) == (None, UUID(int=1), UUID(int=102))
+
+
+@pytest.mark.parametrize(
+    "talk",
+    [
+        (ASKED[0], "Boil them.", "Thanks"),  # the same first words alone
+        ("Why not?", "Go on.", "Thanks"),
+        ("Which mushrooms may I eat?", ANSWERS[1], "Thanks"),  # a sentence after another question
+        (ASKED[0], "Boil them.", ASKED[1], "Leave it out.", "And beans?", "Soak them.", "Thanks"),
+    ],
+)
+def test_too_little_in_common_is_nothing(talk: tuple[str, ...]) -> None:
+    assert judged(*talk, among=[recorded(1, *PAIRS)]) == Verdict()
+
+
+def test_two_that_fit_equally_well_are_neither() -> None:
+    verdict = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS)])
+    assert (verdict.session_id, verdict.rivals) == (None, 1)
+    assert verdict.parent in {UUID(int=1), UUID(int=2)}
+    named = judged(ASKED[2], ANSWERS[2], "Thanks", among=[recorded(1, *PAIRS), recorded(2, *PAIRS, named=True)])
+    assert named.session_id == UUID(int=1)
+
+
+def test_what_only_one_has_decides() -> None:
+    other = recorded(2, ("Is rice better?", "That depends on what you cook it with, and your hunger."), PAIRS[2])
+    talk = (ASKED[1], ANSWERS[1], ASKED[2], ANSWERS[2], "Thanks")
+    assert judged(*talk, among=[other, recorded(1, *PAIRS)]).session_id == UUID(int=1)
+
+
+def test_a_short_pair_is_not_known_for_ever() -> None:
+    pairs = [*PAIRS, ("ok", "Good.")]
+    assert judged("ok", "Good.", "More", among=[recorded(1, *pairs)]).session_id == UUID(int=1)
+    assert judged("ok", "Good.", "More", among=[recorded(1, *pairs, fresh=False)]) == Verdict()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "least", "most"),
+    [
+        (LONG, LONG.upper().replace(",", ""), 1.0, 1.0),
+        (LONG, LONG[:50] + "…", LITERAL, LITERAL),
+        (LONG, f"Note: {LONG} (edited)", LITERAL, LITERAL),
+        (LONG, LONG.replace("twenty", "thirty"), SAME, 0.949),
+        (LONG, LONG.replace("onion", "leek").replace("twenty", "thirty"), ALIKE, SAME),
+        (LONG, ANSWERS[1], 0.0, 0.0),
+        ("There are eight planets.", "There are 8 planets.", ALIKE, ALIKE),
+        ("Yes.", "No.", 0.0, 0.0),
+        ("", LONG, 0.0, 0.0),
+    ],
+)
+def test_likeness(one: str, other: str, least: float, most: float) -> None:
+    found = likeness(said("assistant", one), said("assistant", other))
+    assert found == likeness(said("assistant", other), said("assistant", one))
+    assert least <= found <= most
+
+
+def test_a_large_request_is_compared_within_bounds() -> None:
+    words = " ".join(f"word{number % 97} of{number % 89}" for number in range(4_000))
+    among = [recorded(n, *((f"{n} {at} {words}", f"{at} {n} {words}") for at in range(16))) for n in range(1, 25)]
+    repeated = [recorded(n, *((("continue", "Go on."),) * 16)) for n in range(25, 49)]
+    began = time.monotonic()
+    judged(*([f"altered {words}"] * 2_001), among=among)
+    judged(*(["continue", "Go on."] * 1_000), "continue", among=repeated)
+    assert time.monotonic() - began < 10

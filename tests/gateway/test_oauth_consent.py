@@ -1,0 +1,262 @@
+"""The page on which a person connects an app"""
+
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlsplit
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from oauth2_provider.models import Application, Grant
+
+from gateway.models import ApiKey
+from gateway.oauth.connections import MOST_CONNECTIONS
+from gateway.oauth.registration import client_register
+from memories.audit import audit_sentence
+from memories.models import AuditEntry, Owner
+from tests.factories import memory_make
+from tests.gateway.oauth_app import CALLBACK, App, answered, person_of
+
+CONNECT = {"decision": "connect", "book": "main", "rights": "write"}
+
+
+@pytest.fixture
+def register(db: None) -> Callable[..., App]:
+    def registered(*redirects: str, name: str = "Claude") -> App:
+        app = App()
+        app.redirects = redirects or (CALLBACK,)
+        app.client_id = client_register(name, app.redirects).client_id
+        return app
+
+    return registered
+
+
+@pytest.fixture
+def app(register: Callable[..., App]) -> App:
+    return register()
+
+
+def text(response: Any) -> str:
+    return str(response.content.decode())
+
+
+def test_the_page_names_the_app_where_it_goes_back_to_the_books_and_the_rights(alice: Owner, app: App) -> None:
+    memory_make(alice, "Tests with pytest.", book="code")
+    page = person_of(alice).get(app.address())
+    assert page.status_code == 200
+    for said in ("Claude", "claude.example", "alice", ">main<", ">code<", "Read and write"):
+        assert said in text(page), said
+    assert not ApiKey.objects.exists()
+
+
+def test_the_page_can_be_neither_framed_nor_kept_and_runs_no_inline_script(alice: Owner, app: App) -> None:
+    page = person_of(alice).get(app.address())
+    policy = page.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'none'" in policy
+    assert "form-action 'self' https://claude.example;" in policy
+    assert "'unsafe-inline'" not in policy
+    assert "script-src 'self';" in policy
+    assert page.headers["X-Frame-Options"] == "DENY"
+    assert "no-store" in page.headers["Cache-Control"]
+    assert page.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+    assert "onclick" not in text(page)
+
+
+def test_a_decision_needs_the_csrf_token_of_the_page(alice: Owner, app: App) -> None:
+    person = Client(enforce_csrf_checks=True)
+    person.force_login(User.objects.get(pk=alice.user_id))
+    assert person.post(app.address(), CONNECT).status_code == 403
+    token = person.get(app.address()).context["csrf_token"]
+    assert person.post(app.address(), {**CONNECT, "csrfmiddlewaretoken": str(token)}).status_code == 302
+    assert ApiKey.objects.count() == 1
+
+
+def test_a_person_signs_in_first_and_comes_back(alice: Owner, app: App) -> None:
+    person = Client()
+    sent = person.get(app.address())
+    assert sent.headers["Location"] == f"/login/?next={quote(app.address(), safe='/')}"
+    form = person.get(sent.headers["Location"])
+    assert form.headers["Cross-Origin-Opener-Policy"] == "unsafe-none"
+    wrong = person.post(sent.headers["Location"], {"username": "alice", "password": "no", "next": form.context["next"]})
+    back = person.post(
+        sent.headers["Location"],
+        {"username": "alice", "password": "alice knows it", "next": wrong.context["next"]},
+    )
+    assert back.headers["Location"] == app.address()
+    assert person.get(app.address()).status_code == 200
+
+
+def test_other_sign_ins_cut_the_tie_to_the_window_that_opened_them(db: None) -> None:
+    assert Client().get("/login/?next=/account/").headers["Cross-Origin-Opener-Policy"] == "same-origin"
+
+
+def test_sign_ins_on_the_way_are_throttled_as_always(alice: Owner, app: App) -> None:
+    person = Client()
+    address = person.get(app.address()).headers["Location"]
+    wrong = {"username": "alice", "password": "no", "next": app.address()}
+    assert [person.post(address, wrong).status_code for _ in range(11)][-1] == 429
+
+
+def test_cancelling_tells_the_app_and_connects_nothing(alice: Owner, app: App) -> None:
+    answer = person_of(alice).post(app.address(), {**CONNECT, "decision": "cancel"})
+    assert answered(answer) == {"error": "access_denied", "state": "s1", "iss": "http://testserver"}
+    assert not ApiKey.objects.exists()
+    assert not Grant.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"client_id": "nobody"},
+        {"client_id": None},
+        {"redirect_uri": "https://evil.example/"},
+        {"redirect_uri": f"{CALLBACK}/more"},
+        {"redirect_uri": f"{CALLBACK}?more=1"},
+        {"redirect_uri": CALLBACK.replace("https", "http")},
+        {"redirect_uri": CALLBACK.replace("claude.example", "claude.example:8443")},
+        {"state": "s" * 5000},
+    ],
+)
+def test_an_app_or_address_that_is_not_known_is_never_gone_back_to(
+    alice: Owner, app: App, changed: dict[str, str | None]
+) -> None:
+    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
+        answer = ask(app.address(**changed))
+        assert answer.status_code == 400
+        assert "was not connected" in text(answer)
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"code_challenge": None}, "invalid_request"),
+        ({"code_challenge_method": "plain"}, "invalid_request"),
+        ({"code_challenge_method": None}, "invalid_request"),
+        ({"resource": "https://other.example/mcp"}, "invalid_target"),
+        ({"resource": "http://testserver/api"}, "invalid_target"),
+        ({"response_type": "token"}, "unsupported_response_type"),
+    ],
+)
+def test_other_refusals_go_back_to_the_app(alice: Owner, app: App, changed: dict[str, str | None], error: str) -> None:
+    for ask in (person_of(alice).get, lambda address: person_of(alice).post(address, CONNECT)):
+        answer = ask(app.address(**changed))
+        assert answer.headers["Location"].startswith(f"{CALLBACK}?")
+        found = answered(answer)
+        assert (found["error"], found["state"], found["iss"]) == (error, "s1", "http://testserver")
+    assert not ApiKey.objects.exists()
+
+
+@pytest.mark.parametrize("resource", [None, "http://testserver/mcp/", "HTTP://TESTSERVER/mcp"])
+def test_every_code_is_for_mcp_at_this_address(alice: Owner, app: App, resource: str | None) -> None:
+    assert person_of(alice).post(app.address(resource=resource), CONNECT).status_code == 302
+    assert Grant.objects.get().resource == ["http://testserver/mcp"]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_an_app_on_this_computer_may_come_from_any_port(alice: Owner, register: Callable[..., App], host: str) -> None:
+    app = register(f"http://{host}:1234/callback")
+    answer = person_of(alice).post(app.address(redirect_uri=f"http://{host}:50123/callback"), CONNECT)
+    assert answer.headers["Location"].startswith(f"http://{host}:50123/callback?")
+    page = person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/callback"))
+    assert "an app on this computer" in text(page)
+    assert person_of(alice).get(app.address(redirect_uri=f"http://{host}:50123/other")).status_code == 400
+
+
+def test_an_app_with_a_scheme_of_its_own_is_gone_back_to(alice: Owner, register: Callable[..., App]) -> None:
+    callback = "cursor://anysphere.cursor-mcp/oauth/callback"
+    app = register(callback)
+    assert "the app that opens cursor: addresses" in text(person_of(alice).get(app.address()))
+    answer = person_of(alice).post(app.address(), CONNECT)
+    assert answer.headers["Location"].startswith(f"{callback}?")
+    assert dict(parse_qsl(urlsplit(answer.headers["Location"]).query))["code"]
+
+
+@pytest.mark.parametrize("chosen", [{"book": "charlies"}, {"book": ""}, {"rights": "all"}, {"rights": ""}])
+def test_only_own_books_and_known_rights_can_be_chosen(
+    alice: Owner, charlie: Owner, app: App, chosen: dict[str, str]
+) -> None:
+    memory_make(charlie, "Likes rum.", book="charlies")
+    answer = person_of(alice).post(app.address(), CONNECT | chosen)
+    assert (answer.status_code, "Choose" in text(answer)) == (400, True)
+    assert not ApiKey.objects.exists()
+
+
+def test_an_app_that_asked_to_read_gets_no_more(alice: Owner, app: App) -> None:
+    reading = app.address(scope="memory:read")
+    assert "Read and write" not in text(person_of(alice).get(reading))
+    assert person_of(alice).post(reading, CONNECT).status_code == 400
+    assert person_of(alice).post(reading, CONNECT | {"rights": "read"}).status_code == 302
+    assert ApiKey.objects.get().read_only is True
+
+
+def test_scopes_that_are_not_known_are_passed_over(alice: Owner, app: App) -> None:
+    assert person_of(alice).post(app.address(scope="openid offline_access"), CONNECT).status_code == 302
+    assert Grant.objects.get().scope == "memory:read memory:write"
+
+
+def test_a_consent_and_a_disconnection_are_in_the_audit_log(alice: Owner, app: App) -> None:
+    person = person_of(alice)
+    person.post(app.address(), CONNECT)
+    key = ApiKey.objects.get()
+    assert person.post(f"/account/apps/{key.pk}/disconnect/").status_code == 302
+    said = [audit_sentence(entry) for entry in AuditEntry.objects.filter(kind="connected app").order_by("at")]
+    assert said == [
+        f"alice allowed connected app {key.pk} of alice. It may read and write.",
+        f"alice revoked connected app {key.pk} of alice.",
+    ]
+
+
+def test_a_person_has_so_many_connections_at_most(alice: Owner, register: Callable[..., App]) -> None:
+    person = person_of(alice)
+    apps = [register() for _ in range(MOST_CONNECTIONS + 1)]
+    assert [person.post(app.address(), CONNECT).status_code for app in apps] == [302] * MOST_CONNECTIONS + [409]
+    assert person.post(apps[0].address(), CONNECT | {"rights": "read"}).status_code == 302
+
+
+def test_what_an_app_calls_itself_is_only_text(alice: Owner, register: Callable[..., App]) -> None:
+    page = text(person_of(alice).get(register(name="<script>alert(1)</script>").address()))
+    assert "<script>alert" not in page
+    assert "&lt;script&gt;alert" in page
+
+
+def test_a_client_that_was_swept_meanwhile_is_refused(alice: Owner, app: App) -> None:
+    Application.objects.all().delete()
+    assert person_of(alice).post(app.address(), CONNECT).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "client_id=%zz",
+        "client_id=%ff&redirect_uri=%ff",
+        "client_id=a&client_id=b",
+        "client_id=%ED%A0%80&response_type=code",
+        "response_type=code&client_id=é&redirect_uri=http://[::1",
+        "%00=1",
+        "=&&&=;",
+    ],
+)
+def test_odd_addresses_are_refused_with_a_page(alice: Owner, query: str) -> None:
+    person = person_of(alice)
+    for answer in (person.get(f"/oauth/authorize?{query}"), person.post(f"/oauth/authorize?{query}", CONNECT)):
+        assert answer.status_code == 400
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"redirect_uri": "http://[::1"},
+        {"redirect_uri": "https://claude.example:99999/"},
+        {"redirect_uri": "%zz"},
+        {"resource": "http://[::1"},
+        {"state": "\ud7ff\u202e"},
+        {"scope": "\x07"},
+        {"code_challenge": "short"},
+        {"code_challenge": "é" * 43},
+    ],
+)
+def test_odd_values_are_refused_by_page_or_by_answer(alice: Owner, app: App, changed: dict[str, str | None]) -> None:
+    assert person_of(alice).get(app.address(**changed)).status_code in {200, 302, 400}
+    assert person_of(alice).post(app.address(**changed), CONNECT).status_code in {302, 400}

@@ -1,0 +1,171 @@
+"""/password/forgotten/: a link by mail, and the new password"""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.core import mail
+from django.test import Client
+from django.utils import timezone
+
+from gateway.accounts import password_reset
+from gateway.accounts.password_reset import FOR_ACCOUNT, FROM_ADDRESS, password_mail
+from gateway.accounts.settings import Mail
+from memories.models import AuditEntry, Owner
+from tests.factories import owner_make
+from tests.pages import client_of, html_of, text_of
+
+pytestmark = pytest.mark.django_db
+SERVER = Mail(host="127.0.0.1", port=9, user="", password="", starttls=False, tls=False, sender="daybook@example.org")
+NEW = "an entirely new one"
+
+
+_queued: list[tuple[str, ...]] = []
+
+
+@pytest.fixture(autouse=True)
+def configured(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.MAIL = SERVER
+    _queued.clear()
+    monkeypatch.setattr(password_reset, "enqueue", lambda task, *given: _queued.append(given))
+
+
+@pytest.fixture
+def anna(db: None) -> Owner:
+    return owner_make("anna", email="anna@example.org")
+
+
+def ask(email: str = "anna@example.org", **extra: Any) -> Any:
+    return Client(**extra).post("/password/forgotten/", {"email": email})
+
+
+def jobs() -> list[tuple[str, ...]]:
+    """The arguments of the jobs that were queued since the last look."""
+    found = list(_queued)
+    _queued.clear()
+    return found
+
+
+def link() -> str:
+    """Do the queued jobs; the path of the link in the one mail."""
+    for job in jobs():
+        password_mail(*job)
+    [message] = mail.outbox
+    found = re.search(r"http://testserver(/password/forgotten/\S+)", message.body)
+    assert found
+    return found[1]
+
+
+def choose(client: Client, path: str, password: str = NEW) -> Any:
+    """Open a link, and send the form that it leads to."""
+    answer = client.get(path)
+    if answer.status_code != 302:
+        return answer
+    return client.post(answer.headers["Location"], {"new_password1": password, "new_password2": password})
+
+
+def test_the_sign_in_page_leads_there(anna: Owner) -> None:
+    assert 'href="/password/forgotten/"' in html_of(Client(), "/login/")
+
+
+def test_the_link_leads_to_a_new_password_and_every_login_ends(anna: Owner) -> None:
+    elsewhere = client_of(anna)
+    html_of(elsewhere, "/account/")
+    assert ask("Anna@Example.org").status_code == 200
+    browser = Client()
+    answer = choose(browser, link())
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/login/?done=password")
+    assert "Password changed." in html_of(browser, "/login/?done=password")
+    assert elsewhere.get("/account/").status_code == 302
+    assert browser.post("/login/", {"username": "anna", "password": NEW}).status_code == 302
+    actions = AuditEntry.objects.order_by("pk").values_list("action", "actor", "owner", "object_id")
+    assert [entry for entry in actions if entry[0].startswith("password")] == [
+        ("password_forgotten", "", "anna", str(anna.user_id)),
+        ("password_change", "anna", "anna", str(anna.user_id)),
+    ]
+
+
+def test_a_link_works_once_and_for_an_hour(anna: Owner) -> None:
+    ask()
+    path = link()
+    with time_machine.travel(timezone.now() + timedelta(minutes=61)):
+        assert "no longer works" in text_of(choose(Client(), path).content.decode())
+    assert choose(Client(), path).status_code == 302
+    assert "no longer works" in text_of(choose(Client(), path).content.decode())
+
+
+def test_a_weak_password_is_refused_with_the_reason(anna: Owner) -> None:
+    ask()
+    answer = choose(Client(), link(), "short")
+    assert "at least 10 characters" in answer.content.decode()
+    assert User.objects.get(pk=anna.user_id).check_password("anna knows it")
+
+
+def test_the_answer_is_the_same_whether_there_is_such_an_account_or_not(anna: Owner) -> None:
+    answers = [ask(address) for address in ("anna@example.org", "nobody@example.org")]
+    assert answers[0].content == answers[1].content
+    assert [len(job) for job in jobs()] == [2, 2]
+
+
+def test_nothing_that_was_typed_is_kept(anna: Owner, caplog: pytest.LogCaptureFixture) -> None:
+    ask("typed@example.org")
+    stored = str([*AuditEntry.objects.values(), *jobs()])
+    assert "typed" not in stored + caplog.text
+    assert AuditEntry.objects.get().action == "password_forgotten"
+
+
+def test_no_link_is_in_the_queue(anna: Owner) -> None:
+    ask()
+    assert jobs() == [(str(anna.user_id), "http://testserver")]
+
+
+@pytest.mark.parametrize("state", [{"is_active": False}, {"password": "!"}], ids=["switched off", "no password"])
+def test_accounts_that_cannot_sign_in_with_a_password_get_no_mail(anna: Owner, state: dict[str, Any]) -> None:
+    User.objects.filter(pk=anna.user_id).update(**state)
+    assert ask().status_code == 200
+    for job in jobs():
+        password_mail(*job)
+    assert mail.outbox == []
+
+
+def test_an_account_gets_a_few_mails_an_hour_and_the_answer_does_not_tell(anna: Owner) -> None:
+    answers = [ask(REMOTE_ADDR=f"192.0.2.{number}").status_code for number in range(FOR_ACCOUNT + 2)]
+    assert set(answers) == {200}
+    assert len([job for job in jobs() if job[0]]) == FOR_ACCOUNT
+    with time_machine.travel(timezone.now() + timedelta(minutes=61)):
+        ask()
+        assert jobs()[0][0]
+
+
+def test_an_address_of_the_network_may_ask_a_few_times_an_hour(anna: Owner) -> None:
+    answers = [ask(f"nobody{number}@example.org") for number in range(FROM_ADDRESS + 1)]
+    assert [answer.status_code for answer in answers] == [200] * FROM_ADDRESS + [429]
+    assert answers[-1].headers["Retry-After"] == "3600"
+    assert ask(REMOTE_ADDR="192.0.2.7").status_code == 200
+
+
+def test_without_a_mail_server_the_page_says_whom_to_ask(anna: Owner, settings: Any) -> None:
+    settings.MAIL = None
+    assert "Ask an administrator" in html_of(Client(), "/password/forgotten/")
+    assert "Ask an administrator" in ask().content.decode()
+    assert jobs() == []
+
+
+def test_a_link_leads_to_a_trusted_origin_only(anna: Owner, settings: Any) -> None:
+    settings.TRUSTED_ORIGINS = ["https://chat.example.org"]
+    settings.ALLOWED_HOSTS = ["*"]
+    ask(HTTP_HOST="evil.example")
+    assert jobs()[0][1] == "https://chat.example.org"
+
+
+def test_a_mail_server_that_is_away_is_logged_without_the_address(
+    anna: Owner, settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
+    assert password_mail(str(anna.user_id), "http://testserver") == 0
+    assert "A mail (password) was not sent: ConnectionRefusedError." in caplog.text
+    assert "anna" not in caplog.text

@@ -1,0 +1,193 @@
+"""Sessions pinned, archived, exported, deleted with a way back, and temporary ones, through the API and the sweep."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.utils import timezone
+
+from gateway.models import Message, Run, Session
+from gateway.runs import closing
+from gateway.runs.native import open_native
+from gateway.services import session_create
+from gateway.sessions.keeping import session_discard, session_restore, sessions_purge
+from gateway.sweep import sessions_sweep
+from memories.database import in_thread
+from memories.errors import NotFound
+from memories.models import Owner
+from tests.conftest import Api
+from tests.factories import agent_make, caller_make, session_make
+from tests.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def session(alice: Owner) -> Session:
+    return session_make(alice, agent_make(), title="The oven")
+
+
+def said(session: Session, text: str, role: str = "user", **fields: object) -> Message:
+    run = Run.objects.create(owner=session.owner, session=session, turn=1, state="completed", request_id="r")
+    seq = Message.objects.filter(session=session).count() + 1
+    return Message.objects.create(
+        owner=session.owner, session=session, run=run, seq=seq, role=role, text=text, created_at=NOON, **fields
+    )
+
+
+async def test_a_session_is_renamed_pinned_and_archived_one_by_one(alice_api: Api, session: Session) -> None:
+    path = f"/api/sessions/{session.pk}"
+    status, body = await alice_api.call("PATCH", path, {"pinned": True})
+    assert (status, body["title"], body["pinned"], body["archived"]) == (200, "The oven", True, False)
+    _, body = await alice_api.call("PATCH", path, {"archived": True})
+    assert (body["pinned"], body["archived"]) == (True, True)
+    _, body = await alice_api.call("PATCH", path, {"title": "Bread", "pinned": False, "archived": False})
+    assert (body["title"], body["pinned"], body["archived"]) == ("Bread", False, False)
+
+
+async def test_archived_sessions_are_listed_when_asked_for(alice_api: Api, alice: Owner, session: Session) -> None:
+    other = await in_thread(session_make, alice, session.agent, title="Trains")
+    await alice_api.call("PATCH", f"/api/sessions/{session.pk}", {"archived": True})
+
+    async def listed(query: str) -> set[str]:
+        return {row["id"] for row in (await alice_api.get(f"/api/sessions{query}"))[1]["data"]}
+
+    assert await listed("") == {str(session.pk), str(other.pk)}
+    assert await listed("?archived=true") == {str(session.pk)}
+    assert await listed("?archived=false") == {str(other.pk)}
+
+
+async def test_the_list_is_searched_with_snippet_and_turn(alice_api: Api, charlie_api: Api, session: Session) -> None:
+    message = await in_thread(said, session, "The oven light is broken, again")
+    _, body = await alice_api.get("/api/sessions?search=light%20bro")
+    (row,) = body["data"]
+    assert row["id"] == str(session.pk)
+    assert row["match_count"] == 1
+    assert row["matches"] == [
+        {
+            "message_id": "1",
+            "turn_id": str(message.run_id),
+            "role": "user",
+            "snippet": "The oven light is broken, again",
+            "highlights": [[9, 14], [18, 24]],
+            "created_at": "2026-11-20T12:00:00Z",
+        }
+    ]
+    assert (await alice_api.get("/api/sessions?search=quince"))[1]["data"] == []
+    assert len((await alice_api.get("/api/sessions?search="))[1]["data"]) == 1
+    assert (await charlie_api.get("/api/sessions?search=light"))[1]["data"] == []
+    assert (await alice_api.get("/api/sessions?search=" + "x" * 201))[0] == 400
+
+
+async def test_a_deleted_session_comes_back_wholly(alice_api: Api, session: Session) -> None:
+    await in_thread(said, session, "The oven light is broken")
+    path = f"/api/sessions/{session.pk}"
+    assert (await alice_api.call("DELETE", f"{path}?restorable=true"))[0] == 204
+    for gone in (path, f"{path}/messages", f"{path}/export"):
+        assert (await alice_api.get(gone))[0] == 404
+    assert (await alice_api.get("/api/sessions"))[1]["data"] == []
+    assert (await alice_api.get("/api/sessions?search=light"))[1]["data"] == []
+    assert (await alice_api.post(f"{path}/turns", {"content": "Hi"}))[0] == 404
+    assert (await alice_api.call("DELETE", path))[0] == 404
+    await in_thread(sessions_sweep)  # too early
+    status, body = await alice_api.post(f"{path}/restore")
+    assert (status, body["title"]) == (200, "The oven")
+    assert [row["content"] for row in (await alice_api.get(f"{path}/messages"))[1]["data"]] == [
+        "The oven light is broken"
+    ]
+    assert (await alice_api.post(f"{path}/restore"))[0] == 404
+
+
+async def test_nobody_else_restores_it(charlie_api: Api, session: Session) -> None:
+    await in_thread(session_discard, session)
+    assert (await charlie_api.post(f"/api/sessions/{session.pk}/restore"))[0] == 404
+
+
+def test_a_minute_later_it_is_gone_for_good(session: Session, alice: Owner) -> None:
+    said(session, "The oven light is broken")
+    session_discard(session)
+    assert sessions_purge(timezone.now() + timedelta(seconds=59)) == 0
+    assert sessions_purge(timezone.now() + timedelta(seconds=61)) == 1
+    assert not Session.with_deleted.exists()
+    assert not Message.objects.exists()
+    with pytest.raises(NotFound):
+        session_restore(alice.pk, session.pk)
+
+
+async def test_a_client_that_names_a_deleted_session_begins_a_new_one(
+    alice_api: Api, alice: Owner, model: ScriptedModel
+) -> None:
+    agent = await in_thread(agent_make)
+    first = await in_thread(session_create, alice, agent, external_id="chat-1")
+    await in_thread(session_discard, first)
+    model.script("Hello.")
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi"}]}
+    response = await alice_api.raw("POST", "/v1/chat/completions", body, **{"x-daybook-session": "chat-1"})
+    assert response.status_code == 200
+    assert response["x-daybook-session"] != str(first.pk)
+    back = await in_thread(session_restore, alice.pk, first.pk)
+    assert back.external_id is None
+    assert await in_thread(lambda: Session.objects.count()) == 2
+
+
+def test_an_answer_under_way_is_stored_in_a_session_that_was_deleted_meanwhile(session: Session, alice: Owner) -> None:
+    context = open_native(
+        caller_make(alice), session_id=session.pk, content="Hi", replaces=None, request_id="r", keep_attached=False
+    )
+    session_discard(session)
+    messages = [{"role": "assistant", "content": "Fine."}]
+    closing.close(context, closing.RunOutput(text="Fine.", messages=messages), state=Run.State.COMPLETED)
+    session_restore(alice.pk, session.pk)
+    assert Run.objects.get().state == "completed"
+    assert list(Message.objects.order_by("seq").values_list("text", flat=True)) == ["Hi", "Fine."]
+
+
+def test_temporary_sessions_go_after_a_day_of_rest(session: Session, alice: Owner) -> None:
+    temporary = session_make(alice, session.agent, temporary=True)
+    said(temporary, "nobody should know")
+    now = timezone.now()
+    assert sessions_purge(now + timedelta(hours=23)) == 0
+    Session.objects.update(last_active_at=now - timedelta(hours=25))
+    assert sessions_purge(now) == 1
+    assert list(Session.with_deleted.all()) == [session]
+    assert not Message.objects.exists()
+
+
+async def test_a_session_is_exported_as_markdown(alice_api: Api, session: Session) -> None:
+    def fill() -> None:
+        said(session, "Why is the oven cold?")
+        said(session, "The **light** is broken.", role="assistant")
+        said(session, "raw result", role="tool", tool_call_id="c")
+        said(
+            session,
+            "",
+            parts=[{"type": "text", "text": "And this?"}, {"type": "file", "file": {"filename": "plan.pdf"}}],
+        )
+        said(session, "replaced")
+        Run.objects.filter(messages__text="replaced").update(superseded=True)
+
+    await in_thread(fill)
+    response = await alice_api.raw("GET", f"/api/sessions/{session.pk}/export")
+    assert response["Content-Disposition"] == 'attachment; filename="the-oven.md"'
+    assert response["Content-Type"] == "text/markdown; charset=utf-8"
+    text = b"".join([part async for part in response]).decode()
+    assert text == (
+        f"# The oven\n\nWith assistant, from {session.created_at:%Y-%m-%d %H:%M} UTC.\n"
+        "\n## You, 2026-11-20 12:00\n\nWhy is the oven cold?\n"
+        "\n## assistant, 2026-11-20 12:00\n\nThe **light** is broken.\n"
+        "\n## You, 2026-11-20 12:00\n\nAnd this?\n\n*Attached: plan.pdf*\n"
+    )
+
+
+async def test_a_session_is_exported_as_json(alice_api: Api, session: Session) -> None:
+    await in_thread(said, session, "Why is the oven “cold”?")
+    await in_thread(said, session, "result", role="tool", tool_call_id="c")
+    response = await alice_api.raw("GET", f"/api/sessions/{session.pk}/export?format=json")
+    exported = json.loads(b"".join([part async for part in response]))
+    assert exported["session"]["title"] == "The oven"
+    assert [(row["role"], row["content"]) for row in exported["messages"]] == [
+        ("user", "Why is the oven “cold”?"),
+        ("tool", "result"),
+    ]
+    assert (await alice_api.get(f"/api/sessions/{session.pk}/export?format=pdf"))[0] == 400

@@ -1,0 +1,124 @@
+"""Why a session was chosen stands in the run's trace; what a client names wins; what belongs to a step is no turn."""
+
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Message, Run, Session
+from memories.database import in_thread
+from tests.conftest import Api
+from tests.gateway.test_client_tools import FIRST, LOOKUP, results
+from tests.gateway.v1 import Chat, ask
+from tests.scripted_model import Says, ScriptedModel
+
+LONG = "Fry the onion first, then add the lentils and the stock, and let everything simmer for twenty minutes."
+REMINDER = "<system-reminder>Be brief.</system-reminder>"
+STATE = {"role": "user", "content": "<environment_details>\n# Time\n9:00\n</environment_details>"}
+
+
+@pytest.fixture
+def chat(alice_api: Api, agent: Agent, model: ScriptedModel) -> Chat:
+    return Chat(alice_api, model)
+
+
+async def why() -> Any:
+    """The reason that the newest run's trace gives."""
+    run = await in_thread(Run.objects.latest, "id")
+    return run.trace["session"]
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+async def test_the_trace_says_why(chat: Chat, alice_api: Api) -> None:
+    await chat.say("How do I cook lentils?", LONG)
+    assert await why() == {"rule": "new"}
+    await chat.say("And carrots?", "Boil them.")
+    assert await why() == {"rule": "same_history", "common": {"turns": 1}}
+    await chat.again("Steam them.")
+    assert await why() == {"rule": "same_turn", "common": {"turns": 1}}
+    chat.messages[0]["content"] += f"\n{REMINDER}"
+    await chat.say("And beets?", "Roast them.")
+    found = await why()
+    assert found["rule"] == "alike"
+    assert found["common"].items() >= {"turns": 2, "answers": 2, "in_a_row": 4}.items()
+    assert found["common"]["characters"] > len(LONG) / 2
+    del chat.messages[-4:]
+    await chat.say("And leek?", "Braise it.")
+    assert (await why())["rule"] == "edited"
+    chat.headers = {"x_daybook_session": "mine"}
+    await chat.say("Thanks", "Welcome.")
+    assert (await why())["rule"] == "id"
+
+
+async def test_the_trace_holds_no_words(chat: Chat) -> None:
+    await chat.say("How do I cook lentils?", LONG)
+    chat.messages[0]["content"] += f"\n{REMINDER}"
+    await chat.say("And carrots?", "Boil them.")
+    run = await in_thread(Run.objects.latest, "id")
+    assert not any(word in str(run.trace) for word in ("lentils", "carrots", "onion", "brief"))
+
+
+async def test_the_state_of_an_editor_behind_results_is_a_step(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(Says(pieces=("One moment.",), calls=(FIRST,)), "Found it.")
+    first = await ask(alice_api, user("Look it up"), tools=[LOOKUP])
+    second = await ask(alice_api, user("Look it up"), *results(first, "A"), STATE, tools=[LOOKUP])
+    assert (second.run, second.text) == (first.run, "Found it.")
+    assert model.calls[-1].messages[-1] == STATE
+    assert (await in_thread(Session.objects.get)).turns == 1
+    texts = await in_thread(lambda: list(Message.objects.filter(role="user").values_list("text", flat=True)))
+    assert texts == ["Look it up"]
+
+
+@pytest.mark.parametrize("header", ["x_session_id", "x_session_affinity", "thread_id", "x_goose_session_id"])
+async def test_an_id_that_a_client_sends_wins(chat: Chat, header: str) -> None:
+    chat.headers = {header: "ses_1"}
+    first = await chat.say("hi", "Hello.")
+    chat.messages.clear()
+    assert (await chat.say("Something else", "Yes.")).session == first.session
+    assert (await in_thread(Session.objects.get)).external_id == "ses_1"
+
+
+async def test_an_id_that_is_too_long_is_not_one(chat: Chat) -> None:
+    chat.headers = {"x_session_id": "x" * 191}
+    await chat.say("hi", "Hello.")
+    assert (await in_thread(Session.objects.get)).external_id is None
+
+
+async def test_an_edited_turn_of_a_named_session_is_replaced_though_reminders_moved(chat: Chat) -> None:
+    chat.headers = {"x_session_id": "ses_1"}
+    await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
+    await chat.say(f"And carrots?\n{REMINDER}", "Boil them.")
+    chat.messages[0]["content"] = "How do I cook lentils?"
+    del chat.messages[-2:]
+    await chat.say(f"And beets?\n{REMINDER}", "Roast them.")
+    rows = Run.objects.order_by("id").values_list("turn", "superseded")
+    assert await in_thread(lambda: list(rows)) == [(1, False), (2, True), (2, False)]
+
+
+async def test_a_command_belongs_to_the_conversation_that_was_changed(chat: Chat) -> None:
+    first = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
+    chat.messages[0]["content"] = "How do I cook lentils?"
+    command = await ask(chat.api, *chat.messages, user("/memory help"))
+    assert command.session == first.session
+
+
+async def test_what_was_said_with_another_owner_is_never_looked_at(
+    chat: Chat, charlie_api: Api, model: ScriptedModel
+) -> None:
+    mine = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
+    theirs = Chat(charlie_api, model, messages=[user("How do I cook lentils?"), chat.messages[1]])
+    assert (await theirs.say("And carrots?", "Boil them.")).session != mine.session
+    assert await why() == {"rule": "new"}
+
+
+async def test_a_temporary_conversation_that_drifts_stays_temporary(chat: Chat) -> None:
+    chat.body = {"metadata": {"temporary": "true"}}
+    first = await chat.say(f"How do I cook lentils?\n{REMINDER}", LONG)
+    chat.messages[0]["content"] = "How do I cook lentils?"
+    assert (await chat.say("And carrots?", "Boil them.")).session == first.session
+    chat.body, chat.messages[0]["content"] = {}, "How do I cook the lentils?"
+    assert (await chat.say("And beets?", "Roast them.")).session != first.session

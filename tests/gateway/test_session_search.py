@@ -1,0 +1,297 @@
+"""Searching sessions by the words of all messages, on both databases: what is found, and what must not be."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from gateway.models import Agent, Message, Run, Session
+from gateway.services import session_delete
+from gateway.sessions import message_index
+from gateway.sessions.search import FoundSession, query_words, search_sessions
+from memories.caller import KeyLimits
+from memories.forgetting import Scope, erasure_begin, erasure_slices
+from memories.models import Owner
+from tests.factories import agent_make, owner_make, session_make
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+SQLITE = connection.vendor == "sqlite"
+
+
+@pytest.fixture(autouse=True)
+def agent() -> Agent:
+    return agent_make("assistant")
+
+
+def said(session: Session, *texts: str, role: str = "user", at: datetime = NOON, **run: Any) -> list[Message]:
+    """A turn of these messages, or messages without one."""
+    made = Run.objects.create(owner=session.owner, session=session, turn=1, state="completed", request_id="r", **run)
+    first = Message.objects.filter(session=session).count() + 1
+    return Message.objects.bulk_create(
+        Message(owner=session.owner, session=session, run=made, seq=first + place, role=role, text=text, created_at=at)
+        for place, text in enumerate(texts)
+    )
+
+
+def found(owner: Owner, query: str, **more: Any) -> list[FoundSession]:
+    return search_sessions(Session.objects.filter(owner=owner), owner.pk, query, **{"limit": 20, **more})[0]
+
+
+def titles(owner: Owner, query: str, **more: Any) -> list[str]:
+    return [row.session.title for row in found(owner, query, **more)]
+
+
+def shown(row: FoundSession) -> list[str]:
+    """Snippets with the matches in brackets."""
+    return ["".join(f"[{text}]" if marked else text for text, marked in hit.snippet.pieces()) for hit in row.hits]
+
+
+def test_what_was_said_and_what_was_answered_is_found_with_its_words_marked(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="Dinner")
+    said(session, "No hazelnuts, please.")
+    answers = said(
+        session, "Noted: a cake without Hazelnuts or almonds.", role="assistant", at=NOON + timedelta(minutes=1)
+    )
+    (row,) = found(alice, "hazelnuts")
+    assert shown(row) == ["Noted: a cake without [Hazelnuts] or almonds.", "No [hazelnuts], please."]
+    assert row.count == 2
+    hit = row.hits[0]
+    assert (hit.role, hit.seq, hit.turn_id) == ("assistant", 2, answers[0].run_id)
+    assert hit.said_at == NOON + timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(
+    ("query", "finds"),
+    [
+        ("gotl", True),  # the last word may go on
+        ("gotl trip", False),  # the others may not
+        ("TRIP gotland", True),
+        ("trip norway", False),
+        ("ferry-port", True),
+        ("port_x.py", True),
+        ("/srv/ferry", True),
+        ("cafe", True),
+        ("café", True),
+        ("müller", True),
+        ("t", False),
+        ("'; --", False),
+        ('" OR text : "', False),
+        ("trip NOT norway", False),
+        ("trip & !norway", False),
+        ("owner : x*", False),
+        ("\x00", False),
+        ("²", False),  # a word for Python, and none for PostgreSQL
+        ("①", False),
+        ("", False),
+    ],
+)
+def test_words_are_found_in_any_order_and_signs_are_no_operators(
+    alice: Owner, agent: Agent, query: str, finds: bool
+) -> None:
+    if not SQLITE and query == "cafe":
+        pytest.skip("PostgreSQL keeps the marks of letters unless an extension is installed")
+    said(
+        session_make(alice, agent, title="x"), "The trip to Gotland by /srv/ferry-port_x.py, in the Café of Frau Müller"
+    )
+    assert bool(titles(alice, query)) == finds
+
+
+def test_a_query_has_no_more_words_than_can_be_looked_up(alice: Owner, agent: Agent) -> None:
+    assert len(query_words("needle " * 10_000)) == 16
+    said(session_make(alice, agent, title="Hay"), "a needle in the hay")
+    assert titles(alice, "needle " * 10_000) == ["Hay"]
+
+
+def test_titles_come_first_then_sessions_by_their_newest_message(alice: Owner, agent: Agent) -> None:
+    for number, name in enumerate(["oldest", "middle", "newest"]):
+        said(session_make(alice, agent, title=name), "about tea", at=NOON + timedelta(days=number))
+    session_make(alice, agent, title="Tea and cake")
+    assert titles(alice, "tea") == ["Tea and cake", "newest", "middle", "oldest"]
+
+
+def test_pages_follow_each_other(alice: Owner, agent: Agent) -> None:
+    for number in range(5):
+        said(session_make(alice, agent, title=f"{number}"), "about tea", at=NOON - timedelta(days=number))
+    seen: list[str] = []
+    last, more = None, True
+    while more:
+        page, more = search_sessions(Session.objects.all(), alice.pk, "tea", limit=2, after=last)
+        seen += [row.session.title for row in page]
+        last = page[-1].session.pk
+    assert seen == ["0", "1", "2", "3", "4"]
+
+
+def test_nothing_is_found_that_is_somebody_elses(alice: Owner, agent: Agent) -> None:
+    charlie = owner_make("charlie")
+    said(session_make(charlie, agent, title="Secret"), "hazelnuts")
+    assert titles(alice, "hazelnuts") == []
+    assert titles(charlie, "hazelnuts") == ["Secret"]
+    for query in (charlie.pk.hex, str(charlie.pk)):
+        assert titles(alice, query) == []
+        assert titles(charlie, query) == []
+
+
+def test_a_key_that_is_limited_to_an_agent_finds_the_sessions_of_that_agent(alice: Owner, agent: Agent) -> None:
+    said(session_make(alice, agent, title="Mine"), "hazelnuts")
+    limits = KeyLimits(agents=("other",))
+    sessions = limits.filter(Session.objects.filter(owner=alice), agent="agent__name")
+    assert search_sessions(sessions, alice.pk, "hazelnuts", limit=5, limits=limits)[0] == []
+
+
+def test_replaced_turns_results_of_tools_and_temporary_words_are_not_found(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="Ordinary")
+    said(session, "replaced hazelnuts", superseded=True)
+    said(session, "tool hazelnuts", role="tool")
+    said(session, "temporary hazelnuts", temporary=True)
+    said(session_make(alice, agent, title="Temporary hazelnuts", temporary=True), "hazelnuts")
+    assert titles(alice, "hazelnuts") == []
+    Run.objects.update(superseded=False)
+    assert [row.count for row in found(alice, "hazelnuts")] == [1]
+
+
+def test_words_that_a_program_or_an_import_brought_are_found_without_a_turn(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="Imported")
+    Message.objects.create(owner=alice, session=session, seq=1, role="user", kind="history", text="old hazelnuts")
+    (row,) = found(alice, "hazelnuts")
+    assert [(hit.turn_id, hit.seq) for hit in row.hits] == [(None, 1)]
+
+
+def test_what_was_deleted_leaves_the_index(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="Gone")
+    said(session, "quince jelly")
+    assert titles(alice, "quince") == ["Gone"]
+    session_delete(session)
+    assert titles(alice, "quince") == []
+    assert raw_hits(alice, "quince") == 0
+
+
+def test_an_owner_who_is_forgotten_leaves_the_index(alice: Owner, agent: Agent) -> None:
+    said(session_make(alice, agent), "quince jelly")
+    assert raw_hits(alice, "quince") == 1
+    for _ in erasure_slices(erasure_begin(alice.pk, Scope.OWNER)):
+        pass
+    assert raw_hits(alice, "quince") == 0
+
+
+def raw_hits(owner: Owner, word: str) -> int:
+    """Messages that the index itself names, whatever became of them."""
+    wanted = message_index.messages_with(owner.pk, [word])
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT count(*) FROM ({wanted.sql}) AS hits", wanted.params)  # noqa: S608
+        return int(cursor.fetchone()[0])
+
+
+def test_a_message_that_is_changed_is_found_by_its_new_words_only(alice: Owner, agent: Agent) -> None:
+    (message,) = said(session_make(alice, agent, title="x"), "quince jelly")
+    Message.objects.filter(pk=message.pk).update(text="")
+    assert raw_hits(alice, "quince") == 0
+    Message.objects.filter(pk=message.pk).update(text="plum jam")
+    assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (0, 1)
+
+
+def test_the_longest_message_is_stored_whatever_is_in_it(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="Long")
+    texts = [
+        "".join(f"a{number:x}-b.c/d{number:x} " for number in range(60_000)),
+        " ".join(chr(0x20000 + number) for number in range(40_000)),
+        "x" * 900_000,
+        "日本" * 300_000,
+        "<b>&amp;" * 100_000,
+    ]
+    said(session, *texts)
+    said(session, "word " * 10_000 + "hazelnuts" + " word" * 10_000)
+    assert shown(found(alice, "hazelnuts")[0])[0].count("[hazelnuts]") == 1
+    assert len(found(alice, "hazelnuts")[0].hits[0].snippet.text) < 210
+
+
+def test_a_search_takes_the_same_few_queries_whatever_it_finds(alice: Owner, agent: Agent) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as captured:
+            found(alice, "tea")
+        return len(captured)
+
+    said(session_make(alice, agent), "tea")
+    one = queries()
+    for _ in range(12):
+        said(session_make(alice, agent), *["more tea"] * 5)
+    assert queries() == one == 4
+
+
+def test_only_the_newest_matches_are_looked_at(alice: Owner, agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_index, "MOST_FOUND", 3)
+    said(session_make(alice, agent, title="old"), "tea")
+    said(session_make(alice, agent, title="new"), *["tea"] * 3)
+    assert titles(alice, "tea") == ["new"]
+
+
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL's index is an index of the table")
+def test_a_migration_that_makes_the_table_anew_leaves_a_whole_index(alice: Owner, agent: Agent) -> None:
+    session = session_make(alice, agent, title="x")
+    said(session, "quince jelly")
+    with connection.cursor() as cursor:
+        for name in ("added", "removed", "changed"):
+            cursor.execute(f"DROP TRIGGER gateway_message_{name}")
+    said(session, "plum jam")
+    Message.objects.filter(text="quince jelly").delete()
+    assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (1, 0)
+    message_index.triggers_ensure(using="default")
+    assert (raw_hits(alice, "quince"), raw_hits(alice, "plum")) == (0, 1)
+    said(session_make(alice, agent), "sloe gin")
+    assert raw_hits(alice, "sloe") == 1
+
+
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL takes old words away with VACUUM")
+def test_erased_words_leave_the_index_of_sqlite_for_good(alice: Owner, agent: Agent) -> None:
+    def on_disk(word: bytes) -> bool:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT block FROM gateway_message_words_data")
+            return any(word in block for (block,) in cursor.fetchall())
+
+    session = session_make(alice, agent)
+    for number in range(40):
+        said(session_make(alice, agent), f"other words {number} " + uuid4().hex)
+    said(session, "quincejelly")
+    assert on_disk(b"quincejelly")
+    session_delete(session)
+    message_index.erased_purge()
+    assert not on_disk(b"quincejelly")
+    with CaptureQueriesContext(connection) as captured:
+        message_index.erased_purge()
+    assert not [query for query in captured.captured_queries if "merge" in query["sql"]]
+
+
+def test_the_index_is_used(alice: Owner, agent: Agent) -> None:
+    """A plan that read all messages would answer the same, and slowly."""
+    said(session_make(alice, agent), *[f"word {number}" for number in range(50)])
+    wanted = message_index.messages_with(alice.pk, ["word"])
+    with connection.cursor() as cursor:
+        if not SQLITE:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {'QUERY PLAN ' if SQLITE else ''}{wanted.sql}", wanted.params)
+        plan = " ".join(str(row) for row in cursor.fetchall())
+    assert "gateway_message_words" in plan
+    assert "SCAN gateway_message " not in plan
+
+
+@pytest.mark.skipif(not SQLITE, reason="PostgreSQL plans with statistics")
+def test_only_messages_that_were_found_are_read(alice: Owner, agent: Agent) -> None:
+    said(session_make(alice, agent), "word")
+    with CaptureQueriesContext(connection) as captured:
+        found(alice, "word")
+    plans = []
+    with connection.cursor() as cursor:
+        for query in captured.captured_queries:
+            cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+            plans += [row[3] for row in cursor.fetchall()]
+    assert "SEARCH gateway_message USING INDEX sqlite_autoindex_gateway_message_1 (id=?)" in plans
+    assert not [plan for plan in plans if "gateway_message" in plan and "owner_id=?" in plan]
+
+
+def test_no_letter_breaks_the_query(alice: Owner, agent: Agent) -> None:
+    for first in range(0, 0x3000, 64):
+        letters = [chr(code) for code in range(first, first + 12)]
+        assert titles(alice, " ".join(letters) + " nowhere") == []

@@ -1,0 +1,424 @@
+"""What keys spend, their limits, and what answers say of them."""
+
+import asyncio
+import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+from weakref import WeakKeyDictionary
+
+import pytest
+import time_machine
+from django.conf import settings as configured
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from gateway import upstream
+from gateway.authentication import find_caller, forget_keys
+from gateway.keys import key_hash
+from gateway.limits import under_way
+from gateway.limits.rate_headers import duration
+from gateway.limits.spending import ModelUse, Spender, spending_store, spent_today
+from gateway.models import Agent, ApiKey, Run, Session, UsageDay
+from gateway.passthrough import PlainRequest, open_plain, plain_chunks, usage_in
+from gateway.services import configuration_save
+from gateway.upstream.usage import usage_of
+from memories.database import in_thread
+from memories.models import Owner
+from tests.admin_rows import staff_client
+from tests.conftest import Api
+from tests.factories import agent_make, key_make
+from tests.gateway.v1 import ask, stream
+from tests.pages import client_of, html_of, text_of
+from tests.scripted_model import Hangs, Says, ScriptedModel, calls
+from tests.waiting import eventually_async
+
+pytestmark = pytest.mark.django_db
+USAGE = {"prompt_tokens": 70, "completion_tokens": 30, "total_tokens": 100}
+TASK = {"task": "title_generation"}
+
+
+async def limited(owner: Owner, **limits: Any) -> Api:
+    return Api((await in_thread(key_make, owner, **limits))[1])
+
+
+async def totals() -> list[tuple[str, int, int, int, int]]:
+    rows = await in_thread(lambda: list(UsageDay.objects.order_by("agent", "model")))
+    return [(row.model, row.turns, row.requests, row.input_tokens, row.output_tokens) for row in rows]
+
+
+def spends(text: str = "Hello.", **usage: int) -> Says:
+    return Says(pieces=(text,), usage=USAGE | usage)
+
+
+async def test_each_step_of_a_turn_is_counted_for_its_key(
+    alice: Owner, alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script(calls(("get_memories", "{}")), "Hello.")
+    await ask(alice_api, "hi")
+    assert await totals() == [("scripted", 1, 2, 14, 6)]
+    row = await in_thread(UsageDay.objects.get)
+    own = await in_thread(ApiKey.objects.get)
+    assert (row.owner_id, row.key_id, row.agent) == (alice.pk, own.pk, "assistant")
+    assert (row.unpriced_requests, row.cost) == (2, 0)
+
+
+async def test_what_is_no_turn_is_counted_too(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Any
+) -> None:
+    settings.EMBEDDING_MODEL = "vectors"
+    model.script("A title", "Another", "A third", "A fourth")
+    await ask(alice_api, "hi", metadata=TASK)
+    await stream(alice_api, "hi", metadata=TASK)
+    anthropic = {"model": "assistant", "max_tokens": 1, "messages": [{"role": "user", "content": "quota"}]}
+    assert (await alice_api.post("/v1/messages", anthropic))[0] == 200
+    response = {"model": "assistant", "input": "hi", "metadata": TASK}
+    assert (await alice_api.post("/v1/responses", response))[0] == 200
+    assert (await alice_api.post("/v1/embeddings", {"model": "assistant", "input": "tea"}))[0] == 200
+    rows = await totals()
+    assert ("scripted", 0, 4, 28, 12) in rows
+    assert [row[:3] for row in rows if row[0] != "scripted"] == [("vectors", 0, 1)]
+
+
+async def test_a_step_that_was_cut_off_is_estimated(
+    alice_api: Api, agent: Agent, model: ScriptedModel, settings: Any
+) -> None:
+    settings.RUN_SECONDS = 0.2
+    model.script(Hangs(("x" * 400,)))
+    await alice_api.stream("/v1/chat/completions", _body("hi") | {"stream": True})
+    ((_, turns, requests, given, said),) = await totals()
+    assert (turns, requests, given > 0, said) == (0, 1, True, 100)
+
+
+async def test_money_is_counted_by_the_price_of_the_moment(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script(spends(), spends())
+    await ask(alice_api, "hi")
+    await in_thread(configuration_save, "prices", {"scripted": {"input": 1.0, "output": 10.0}})
+    await ask(alice_api, "hi there")
+    row = await in_thread(UsageDay.objects.get)
+    assert (row.requests, row.unpriced_requests) == (2, 1)
+    assert row.cost == pytest.approx(0.00037)
+
+
+async def test_a_run_that_waits_for_its_client_is_one_turn(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    tool = {"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}
+    model.script(calls(("look", "{}")), "Done.")
+    first = await ask(alice_api, "hi", tools=[tool])
+    message = first.json["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": message["tool_calls"][0]["id"], "content": "seen"}
+    second = await ask(alice_api, "hi", message, result, tools=[tool])
+    assert (first.run, second.text) == (second.run, "Done.")
+    assert await totals() == [("scripted", 1, 2, 14, 6)]
+
+
+async def test_totals_outlive_the_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hello.")
+    answer = await ask(alice_api, "hi")
+    assert (await alice_api.call("DELETE", f"/api/sessions/{answer.session}"))[0] == 204
+    assert not await in_thread(Run.objects.exists)
+    assert await totals() == [("scripted", 1, 1, 7, 3)]
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [({"tokens_per_day": 150}, "tokens_per_day"), ({"money_per_day": 0.0005}, "money_per_day")],
+)
+async def test_a_days_limit_holds_until_midnight_utc(
+    alice: Owner, agent: Agent, model: ScriptedModel, limits: dict[str, Any], reason: str
+) -> None:
+    await in_thread(configuration_save, "prices", {"scripted": {"input": 1.0, "output": 10.0}})
+    api = await limited(alice, **limits)
+    model.script(spends(), spends(), spends())
+    noon = timezone.now().replace(hour=12, minute=0, second=0, microsecond=0)
+    with time_machine.travel(noon, tick=False):
+        assert (await ask(api, "one")).status == 200
+        assert (await ask(api, "two")).status == 200  # passes the limit
+        response = await api.raw("POST", "/v1/chat/completions", _body("three"))
+        error = json.loads(response.content)["error"]
+        assert (response.status_code, error["code"], error["type"]) == (429, "rate_limited", "rate_limit_error")
+        assert (error["details"]["reason"], response["retry-after"]) == (reason, str(12 * 3600))
+    with time_machine.travel(noon + timedelta(hours=12, seconds=1), tick=False):
+        assert (await ask(api, "four")).status == 200
+
+
+async def test_every_way_to_a_model_is_closed_over_the_limit(
+    alice: Owner, session: Session, model: ScriptedModel
+) -> None:
+    api = await limited(alice, tokens_per_day=50)
+    model.script(spends())
+    await ask(api, "one")
+    user = {"messages": [{"role": "user", "content": "hi"}]}
+    for path, body in (
+        ("/v1/chat/completions", {"model": "assistant", **user}),
+        ("/v1/chat/completions", {"model": "assistant", **user, "metadata": TASK}),
+        ("/v1/chat/completions", {"model": "assistant", **user, "stream": True}),
+        ("/v1/responses", {"model": "assistant", "input": "hi"}),
+        ("/v1/responses", {"model": "assistant", "input": "hi", "metadata": TASK}),
+        ("/v1/completions", {"model": "assistant", "prompt": "hi"}),
+        ("/v1/embeddings", {"model": "default/vectors", "input": "hi"}),
+        (f"/api/sessions/{session.pk}/turns", {"content": "hi"}),
+    ):
+        status, answer = await api.post(path, body)
+        assert (status, answer["error"]["code"]) == (429, "rate_limited"), path
+    for more in ({}, {"stream": True}):
+        response = await api.raw("POST", "/v1/messages", {"model": "assistant", "max_tokens": 9, **user, **more})
+        error = json.loads(response.content)
+        assert (response.status_code, error["type"], error["error"]["type"]) == (429, "error", "rate_limit_error")
+        assert "retry-after" in response
+    assert (await api.get("/v1/models"))[0] == 200
+    status, answer = await api.post("/v1/chat/completions", _body("/memory help"))
+    assert status == 200, answer
+    assert not under_way._places
+
+
+async def test_streams_at_once(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    api = await limited(alice, streams_at_once=2)
+    going_on = asyncio.Event()
+
+    class Waits(ScriptedModel):
+        async def complete(self, request: Any) -> dict[str, Any]:
+            await going_on.wait()
+            return await super().complete(request)
+
+    waiting = Waits()
+    waiting.script("One.", "Two.", "Four.")
+    before = upstream.install(waiting)
+    try:
+        tasks = [asyncio.create_task(ask(api, f"hello {number}")) for number in range(2)]
+        await eventually_async(lambda: len(next(iter(under_way._places.values()), {})) == 2, within=5)
+        refused = await ask(api, "three")
+        assert (refused.status, refused.json["error"]["details"]["reason"]) == (429, "streams_at_once")
+        going_on.set()
+        assert [answer.status for answer in await asyncio.gather(*tasks)] == [200, 200]
+        assert (await ask(api, "four")).status == 200
+    finally:
+        upstream.install(before)
+    assert not under_way._places
+
+
+async def test_many_at_once_pass_a_limit_by_what_is_under_way_at_most(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    """With nine tenths spent ten may go on at once, with all but a hundredth one."""
+    key, plain = await in_thread(lambda: key_make(alice, tokens_per_day=1000))
+    places = [await under_way.enter(key.pk) for _ in range(10)]
+    await in_thread(_spent, alice, key, 899)
+    model.script("Hello.", "Hello.")
+    assert (await ask(Api(plain), "hi")).status == 200
+    await in_thread(_spent, alice, key, 1)
+    refused = await ask(Api(plain), "hi")
+    assert (refused.status, refused.json["error"]["details"]["retry_after"]) == (429, 2)
+    for place, _ in places:
+        under_way.leave(key.pk, place)
+    assert (await ask(Api(plain), "hi")).status == 200
+
+
+async def test_a_failed_opening_gives_its_place_back(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    api = await limited(alice, streams_at_once=1)
+    for _ in range(2):
+        assert (await ask(api, "hi", model="nobody")).status == 404
+    assert (await api.post("/v1/embeddings", {"model": "nobody/x", "input": "hi"}))[0] == 404
+    model.script(ValueError("broken"))
+    assert (await ask(api, "hi")).status >= 500
+    assert not under_way._places
+
+
+async def test_a_place_that_was_left_behind_ends(alice: Owner, settings: Any) -> None:
+    settings.REDIS_URL = ""
+    key, _ = await in_thread(key_make, alice)
+    left, _ = await under_way.enter(key.pk)
+    place, others = await under_way.enter(key.pk)
+    assert others == 1
+    under_way.leave(key.pk, place)
+    under_way._places[key.pk][left] = 0.0  # no answer takes so long
+    place, others = await under_way.enter(key.pk)
+    assert others == 0
+    under_way.leave(key.pk, place)
+
+
+@pytest.mark.skipif(not configured.REDIS_URL, reason="there is no Redis")
+async def test_with_redis_all_processes_are_counted(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    key, _ = await in_thread(key_make, alice)
+    elsewhere, _ = await under_way.enter(key.pk)
+    of_elsewhere, here = under_way._places, {}
+    monkeypatch.setattr(under_way, "_places", here)  # as another process has it
+    place, others = await under_way.enter(key.pk)
+    assert others == 1
+    under_way.leave(key.pk, place)
+    monkeypatch.setattr(under_way, "_places", of_elsewhere)
+    under_way.leave(key.pk, elsewhere)
+    monkeypatch.setattr(under_way, "_places", here)
+    place, others = await under_way.enter(key.pk)
+    assert others == 0
+    under_way.leave(key.pk, place)
+
+
+async def test_while_redis_does_not_answer_this_process_is_counted(
+    alice: Owner, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    monkeypatch.setattr(under_way, "_rest_until", 0.0)
+    monkeypatch.setattr(under_way, "_clients", WeakKeyDictionary())
+    key, _ = await in_thread(key_make, alice)
+    places = [await under_way.enter(key.pk) for _ in range(3)]
+    assert [others for _, others in places] == [0, 1, 2]
+    settings.REDIS_URL = ""
+    for place, _ in places:
+        under_way.leave(key.pk, place)
+    assert not under_way._places
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_answers_at_once_lose_no_count(alice: Owner) -> None:
+    spender = Spender(owner_id=alice.pk, key_id=UUID(int=3), agent="assistant", prices={})
+
+    def store(_: int) -> None:
+        try:
+            spending_store(spender, [ModelUse(asked=name, usage=USAGE) for name in ("one", "two")], turns=1)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(store, range(40)))
+    assert spent_today(UUID(int=3)) == (8000, 0.0)
+    assert sorted(UsageDay.objects.values_list("model", "turns", "requests")) == [("one", 0, 40), ("two", 40, 40)]
+
+
+def test_the_account_page_and_the_command_show_the_limits(alice: Owner, capsys: pytest.CaptureFixture[str]) -> None:
+    key_make(alice, tokens_per_day=5000, money_per_day=2.5, streams_at_once=3)
+    words = "5000 tokens a day, 2.5 a day in money, 3 answers at once"
+    assert words in text_of(html_of(client_of(alice), "/account/"))
+    call_command("apikey", "list")
+    assert words in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("limits", "stored"),
+    [
+        ({"tokens_per_day": "9", "money_per_day": "0.5", "streams_at_once": "1"}, (9, 0.5, 1)),
+        ({"tokens_per_day": "", "money_per_day": ""}, (0, 0.0, 0)),
+        ({"money_per_day": "-1"}, None),
+        ({"money_per_day": "nan"}, None),
+    ],
+)
+def test_limits_are_set_in_the_admin(alice: Owner, limits: dict[str, str], stored: Any) -> None:
+    root = staff_client(superuser=True)
+    form = {"owner": str(alice.pk), "name": "laptop", "requests_per_minute": "0", **limits}
+    page = root.post("/admin/gateway/apikey/add/", form).content.decode()
+    key = ApiKey.objects.first()
+    assert (key and (key.tokens_per_day, key.money_per_day, key.streams_at_once)) == stored
+    assert ("dbk_" in page) is (stored is not None)
+
+
+async def test_answers_say_what_is_left(alice: Owner, session: Session, model: ScriptedModel) -> None:
+    api = await limited(alice, requests_per_minute=60, tokens_per_day=1000)
+    model.script(spends(), "Hi.")
+    await ask(api, "hi")
+    for method, path, body in (
+        ("POST", f"/api/sessions/{session.pk}/turns", {"content": "hi"}),
+        ("GET", "/v1/models", None),
+    ):
+        response = await api.raw(method, path, body)
+        assert response["x-ratelimit-limit-requests"] == "60"
+        assert int(response["x-ratelimit-remaining-requests"]) < 60
+        assert response["x-ratelimit-reset-requests"].endswith("s")
+        assert response["x-ratelimit-limit-tokens"] == "1000"
+        assert response["x-ratelimit-remaining-tokens"] in {"900", "890"}
+        assert response["x-ratelimit-reset-tokens"].endswith("s")
+
+
+async def test_the_messages_api_says_it_in_anthropics_words(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    api = await limited(alice, requests_per_minute=60, tokens_per_day=1000)
+    model.script("Hi.")
+    body = {"model": "assistant", "max_tokens": 9, "messages": [{"role": "user", "content": "hello"}]}
+    response = await api.raw("POST", "/v1/messages", body)
+    assert response["anthropic-ratelimit-requests-limit"] == "60"
+    assert response["anthropic-ratelimit-requests-remaining"] == "59"
+    assert response["anthropic-ratelimit-tokens-limit"] == "1000"
+    assert response["anthropic-ratelimit-tokens-reset"].endswith("T00:00:00Z")
+    assert not [name for name in response.headers if name.lower().startswith("x-ratelimit")]
+
+
+async def test_a_key_without_limits_gets_no_such_header(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Hi.")
+    response = await alice_api.raw("POST", "/v1/chat/completions", _body("hi"))
+    assert not [name for name in response.headers if "ratelimit" in name.lower()]
+
+
+def test_durations_are_written_as_openai_does() -> None:
+    assert [duration(seconds) for seconds in (1, 59, 60, 360, 3600, 86399)] == [
+        "1s", "59s", "1m0s", "6m0s", "1h0m0s", "23h59m59s",
+    ]  # fmt: skip
+
+
+async def test_limits_are_set_by_rest(alice: Owner, alice_api: Api) -> None:
+    limits = {"tokens_per_day": 5, "money_per_day": 0.5, "streams_at_once": 2}
+    status, key = await alice_api.post("/api/keys", {"name": "laptop", **limits})
+    assert (status, {name: key[name] for name in limits}) == (201, limits)
+    status, key = await alice_api.call("PATCH", f"/api/keys/{key['id']}", {"tokens_per_day": 0})
+    assert (status, key["tokens_per_day"], key["streams_at_once"]) == (200, 0, 2)
+    for wrong in ({"tokens_per_day": -1}, {"money_per_day": -0.1}, {"streams_at_once": "many"}):
+        status, answer = await alice_api.call("PATCH", f"/api/keys/{key['id']}", wrong)
+        assert (status, answer["error"]["code"]) == (400, "invalid_request")
+
+
+async def test_a_trusted_key_is_limited_for_all_its_end_users(alice: Owner, agent: Agent, model: ScriptedModel) -> None:
+    await in_thread(agent_make, inject_memories=False)
+    _, plain = await in_thread(lambda: key_make(alice, trusted=True, tokens_per_day=50))
+    api = Api(plain)
+    model.script(spends())
+    assert (await ask(api, "hi", headers={"x_daybook_user": "one"})).status == 200
+    forget_keys()
+    assert (await ask(api, "hi", headers={"x_daybook_user": "two"})).status == 429
+
+
+def _body(text: str) -> dict[str, Any]:
+    return {"model": "assistant", "messages": [{"role": "user", "content": text}]}
+
+
+def _spent(owner: Owner, key: ApiKey, tokens: int) -> None:
+    UsageDay.objects.create(
+        owner=owner, day=timezone.now().date(), key_id=key.pk, agent="a", model=str(tokens), input_tokens=tokens
+    )
+
+
+@pytest.mark.parametrize(
+    ("answer", "usage"),
+    [
+        (b'{"data": [' + b"0.1, " * 9_000 + b'0], "usage": {"prompt_tokens": 5, "total_tokens": 5}}', 5),
+        (b'{"usage": {"prompt_tokens": 6}, "data": [' + b"0.1, " * 9_000 + b"0]}", 6),
+        (b'{"data": [], "usage": null}', None),
+        (b'{"data": [], "usage": {"prompt_tokens": ', None),
+        (b'{"usage": {"a": ' + b"[" * 1_900, None),
+        (b"", None),
+    ],
+)
+def test_the_usage_of_vectors_is_found_without_reading_them(answer: bytes, usage: int | None) -> None:
+    assert usage_of({"usage": usage_in(answer)}).get("prompt_tokens") == usage
+
+
+async def test_a_refusal_by_the_minute_says_that_nothing_is_left(alice: Owner, agent: Agent) -> None:
+    api = await limited(alice, requests_per_minute=1)
+    assert (await api.get("/v1/models"))[0] == 200
+    response = await api.raw("GET", "/v1/models")
+    assert (response.status_code, response["x-ratelimit-remaining-requests"]) == (429, "0")
+    assert response["x-ratelimit-limit-requests"] == "1"
+
+
+async def test_a_plain_stream_that_is_left_counts_what_it_said(
+    alice: Owner, agent: Agent, model: ScriptedModel
+) -> None:
+    _, plain = await in_thread(lambda: key_make(alice, streams_at_once=1))
+    caller = await in_thread(find_caller, key_hash(plain), "", "")
+    model.script(Says(pieces=("x" * 400, "more"), usage=USAGE))
+    messages = ({"role": "user", "content": "A title, please."},)
+    asked = PlainRequest(agent="assistant", messages=messages, parameters={}, request_id="r")
+    call = await open_plain(caller, asked)
+    async with aclosing(plain_chunks(call)) as chunks:
+        await anext(chunks)
+    ((_, turns, requests, given, said),) = await totals()
+    assert (turns, requests, given > 0, said) == (0, 1, True, 100)
+    assert not under_way._places

@@ -1,0 +1,132 @@
+"""memories.statements on the models of a turn: what the ORM compiles once stores and finds what the ORM itself does."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import IntegrityError
+from django.db.models import Max, Subquery
+from django.utils import timezone
+
+from gateway.models import Agent, Message, Run, Session
+from memories.ids import uuid7
+from memories.models import Owner
+from memories.statements import MOST_ROWS, Given, Insert, Select, Update, UpdateRow, given
+from tests.factories import session_make
+
+
+@pytest.fixture
+def session(alice: Owner, agent: Agent) -> Session:
+    return session_make(alice, agent, title="Tea")
+
+
+def _run(session: Session, **fields: Any) -> Run:
+    return Run(owner_id=session.owner_id, session=session, turn=1, request_id="test", **fields)
+
+
+def _columns(row: Any) -> dict[str, Any]:
+    return {field.attname: getattr(row, field.attname) for field in row._meta.local_concrete_fields}
+
+
+def test_an_inserted_row_is_what_the_orm_reads(session: Session) -> None:
+    run = _run(session, usage={"total_tokens": 3}, recalled=[{"why": "“tea” 100 % – said"}], holder=uuid7(), error=None)
+    Insert(Run).execute([run])
+    assert _columns(Run.objects.get(pk=run.pk)) == _columns(run)
+    assert not run._state.adding
+
+
+@pytest.mark.parametrize("count", [1, 3, MOST_ROWS + 1])
+def test_any_number_of_rows_is_inserted(session: Session, count: int) -> None:
+    insert: Insert[Message] = Insert(Message)
+    for first in (0, count):  # the second time with the statement that is kept
+        rows = [
+            Message(owner_id=session.owner_id, session=session, seq=first + number, role="user", text=f"{number} %s")
+            for number in range(count)
+        ]
+        insert.execute(rows)
+    found = [_columns(row) for row in Message.objects.filter(session=session).order_by("seq")]
+    assert found[count:] == [_columns(row) for row in rows]
+    insert.execute([])
+    assert len(found) == 2 * count
+
+
+def test_an_expression_stands_for_a_value(session: Session) -> None:
+    newest = Run.objects.filter(**given(Run, "session")).values("session").annotate(newest=Max("turn")).values("newest")
+    insert = Insert(Run, lambda: {"turn": Subquery(newest)})
+    Insert(Run).execute([_run(session, state=Run.State.COMPLETED)])
+    following = _run(session)
+    insert.execute([following], session=session.pk)
+    assert Run.objects.get(pk=following.pk).turn == 1
+
+
+def test_a_row_that_cannot_be_is_refused_as_the_orm_refuses_it(session: Session) -> None:
+    Insert(Run).execute([_run(session)])
+    with pytest.raises(IntegrityError):
+        Insert(Run).execute([_run(session)])  # one open run for each session
+
+
+def test_rows_are_found_with_the_values_of_their_fields(session: Session) -> None:
+    select = Select(
+        lambda: (
+            Run.objects.filter(**given(Run, "session"), superseded=False)
+            .order_by("-id")
+            .values_list("pk", "usage", "started_at", "state")[:1]
+        )
+    )
+    assert select.rows(session=session.pk) == []
+    assert select.row(session=session.pk) is None
+    for number in range(2):
+        run = _run(session, state=Run.State.COMPLETED, usage={"number": number})
+        Insert(Run).execute([run])
+    assert select.rows(session=session.pk) == [(run.pk, {"number": 1}, run.started_at, "completed")]
+    assert select.row(session=uuid7()) is None
+
+
+def test_an_instance_is_the_row(session: Session) -> None:
+    select = Select(lambda: Session.objects.filter(**given(Session, "owner", "title")))
+    found = select.instance(owner=session.owner_id, title="Tea")
+    assert found is not None
+    assert (found, _columns(found)) == (session, _columns(Session.objects.get(pk=session.pk)))
+    assert select.instance(owner=session.owner_id, title="Coffee") is None
+
+
+def test_only_rows_that_match_are_updated(session: Session) -> None:
+    run = _run(session)
+    Insert(Run).execute([run])
+    end = Update(
+        lambda: Run.objects.filter(**given(Run, "pk"), lease_token=Given("lease", Run, "lease_token")),
+        lambda: {**given(Run, "state", "usage", "finished_at", "error"), "lease_token": None},
+    )
+    at = timezone.now() - timedelta(minutes=1)
+    values: dict[str, Any] = {"pk": run.pk, "state": "failed", "usage": {"a": 1}, "finished_at": at, "error": {"b": 2}}
+    assert end.execute(lease=uuid7(), **values) == 0
+    assert end.execute(lease=run.lease_token, **values) == 1
+    run.refresh_from_db()
+    assert (run.state, run.usage, run.finished_at, run.error, run.lease_token) == (
+        "failed",
+        {"a": 1},
+        at,
+        {"b": 2},
+        None,
+    )
+
+
+def test_only_the_named_fields_of_a_row_are_stored(session: Session) -> None:
+    store = UpdateRow(Session, "turns", "title")
+    session.turns, session.title, session.message_seq = 3, "Coffee", 7
+    assert store.execute(session) == 1
+    session.refresh_from_db()
+    assert (session.turns, session.title, session.message_seq) == (3, "Coffee", 0)
+    assert store.execute(Session(turns=1, title="Nobody's")) == 0
+
+
+def test_a_statement_is_compiled_once_for_a_connection(session: Session) -> None:
+    built = []
+
+    def build() -> Any:
+        built.append(1)
+        return Session.objects.filter(**given(Session, "pk"))
+
+    select = Select(build)
+    assert [select.instance(pk=session.pk), select.instance(pk=session.pk)] == [session, session]
+    assert len(built) == 1

@@ -1,0 +1,122 @@
+"""One conversation by each of the three APIs of /v1: the model's server gets the same, and the same is stored and
+remembered."""
+
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from gateway.models import Agent, Run, Session
+from memories.database import in_thread
+from memories.models import Memory, Owner, ThreadRecord
+from tests.conftest import Api
+from tests.factories import key_make, owner_make
+from tests.scripted_model import Says, ScriptedModel, calls
+
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}}
+ADD = ("add_memory", '{"content": "Is vegetarian.", "target": "user"}')
+# A call of ours and one of the client's in the same step, then each alone.
+STEPS: tuple[Any, ...] = (
+    Says(pieces=("One moment.",), calls=(ADD, ("lookup", '{"q": "dal"}'))),
+    "Found it.",
+    calls(ADD),
+    "As I said.",
+)
+ASKED, RESULT, THANKS = "Look it up", "42", "Thanks"
+
+
+async def by_chat(api: Api) -> list[str]:
+    function = {"name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
+    more = {"model": "assistant", "tools": [{"type": "function", "function": function}], "max_tokens": 500}
+    talk: list[Any] = [{"role": "system", "content": "Be kind."}, {"role": "user", "content": ASKED}]
+    texts = []
+    for _ in range(3):
+        said = (await sent(api, "/v1/chat/completions", {**more, "messages": talk}))["choices"][0]["message"]
+        texts.append(said["content"])
+        made = said.get("tool_calls") or ()
+        results = [{"role": "tool", "tool_call_id": call["id"], "content": RESULT} for call in made]
+        talk += [said, *(results or [{"role": "user", "content": THANKS}])]
+    return texts
+
+
+async def by_messages(api: Api) -> list[str]:
+    tool = {"name": "lookup", "description": "Looks up.", "input_schema": SCHEMA}
+    more = {"model": "assistant", "system": "Be kind.", "tools": [tool], "max_tokens": 500}
+    talk: list[Any] = [{"role": "user", "content": ASKED}]
+    texts = []
+    for _ in range(3):
+        blocks = (await sent(api, "/v1/messages", {**more, "messages": talk}))["content"]
+        texts.append("".join(block["text"] for block in blocks if block["type"] == "text"))
+        used = [block["id"] for block in blocks if block["type"] == "tool_use"]
+        results = [{"type": "tool_result", "tool_use_id": call_id, "content": RESULT} for call_id in used]
+        talk += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results or THANKS}]
+    return texts
+
+
+async def by_responses(api: Api) -> list[str]:
+    tool = {"type": "function", "name": "lookup", "description": "Looks up.", "parameters": SCHEMA}
+    more = {"model": "assistant", "instructions": "Be kind.", "tools": [tool], "max_output_tokens": 500}
+    talk: list[Any] = [{"role": "user", "content": ASKED}]
+    texts = []
+    for _ in range(3):
+        output = (await sent(api, "/v1/responses", {**more, "input": talk}))["output"]
+        parts = [part for item in output if item["type"] == "message" for part in item["content"]]
+        texts.append("".join(part["text"] for part in parts))
+        made = [item["call_id"] for item in output if item["type"] == "function_call"]
+        results = [{"type": "function_call_output", "call_id": call_id, "output": RESULT} for call_id in made]
+        talk += [*output, *(results or [{"role": "user", "content": THANKS}])]
+    return texts
+
+
+async def sent(api: Api, path: str, body: dict[str, Any]) -> Any:
+    response = await api.raw("POST", path, body)
+    assert response.status_code == 200, response.content
+    return json.loads(response.content)
+
+
+APIS: tuple[Callable[[Api], Awaitable[list[str]]], ...] = (by_chat, by_messages, by_responses)
+
+
+@pytest.fixture
+def people(agent: Agent) -> list[tuple[Owner, Api]]:
+    """A person for each API, none of whom is remembered yet."""
+    owners = [owner_make(by.__name__.replace("_", "-")) for by in APIS]
+    return [(owner, Api(key_make(owner)[1])) for owner in owners]
+
+
+async def test_a_conversation_is_the_same_by_each(people: list[tuple[Owner, Api]], model: ScriptedModel) -> None:
+    found = []
+    for by, (owner, api) in zip(APIS, people, strict=True):
+        model.script(*STEPS)
+        before = len(model.calls)
+        texts = await by(api)
+        got = [request.body(stream=False) for request in model.calls[before:]]
+        found.append((texts, await in_thread(without_ids, got, owner), await in_thread(stored, owner)))
+    assert [by_other == found[0] for by_other in found] == [True] * len(APIS)
+    texts, requests, (_, runs, *_) = found[0]
+    assert texts == ["One moment.", "Found it.", "As I said."]
+    assert len(requests) == len(STEPS)
+    assert [run[0] for run in runs] == [1, 2]
+
+
+def without_ids(requests: list[Any], owner: Owner) -> Any:
+    """What the model's server got, with the numbers of the runs in place of their ids. The bound of an answer has the
+    older of its two names for clients that use it."""
+    text = json.dumps(requests).replace("max_completion_tokens", "max_tokens")
+    for number, run_id in enumerate(Run.objects.filter(owner=owner).order_by("pk").values_list("pk", flat=True)):
+        text = text.replace(run_id.hex, str(number))
+    return json.loads(text)
+
+
+def stored(owner: Owner) -> Any:
+    """What is kept of the one session: transcript, runs, counters, records of turns, and the owner's memories."""
+    session = Session.objects.get(owner=owner)
+    runs = session.runs.order_by("pk")
+    return (
+        list(session.messages.order_by("seq").values_list("role", "kind", "text")),
+        list(runs.values_list("turn", "state", "counted", "text", "usage")),
+        (session.turns, session.turns_since_memory_review, session.title),
+        ThreadRecord.objects.filter(run_id__in=runs.values("pk")).count(),
+        list(Memory.objects.filter(owner=owner).values_list("content", "target", "write_origin")),
+    )

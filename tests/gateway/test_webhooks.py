@@ -1,0 +1,420 @@
+"""Webhooks: made and deleted, signed, delivered in order, tried again, and kept away from where they must not go."""
+
+import json
+import threading
+from collections.abc import Generator
+from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+import time_machine
+from django.contrib.auth.models import User
+from django.db import connection
+from django.urls import reverse
+from django.utils import timezone
+from standardwebhooks import Webhook as StandardWebhook
+
+from gateway.jobs import lease_is_held, lease_take
+from gateway.keys import key_facts
+from gateway.models import Agent, Webhook
+from gateway.webhooks import addresses, delivery, sending
+from gateway.webhooks.addresses import may_be_reached
+from gateway.webhooks.delivery import LEASE, MOST_ATTEMPTS, deliver, pause_after, webhooks_sweep
+from gateway.webhooks.services import KINDS, MOST, webhook_create, webhook_disable
+from memories.audit import SYSTEM
+from memories.database import in_thread
+from memories.errors import InvalidRequest
+from memories.models import AuditEntry, Book, Notification, Owner
+from memories.outbox import notifications_after, notify
+from tests.admin_rows import staff_client
+from tests.conftest import Api
+from tests.factories import key_make, memory_make
+
+pytestmark = pytest.mark.django_db
+URL = "https://example.org/hook"
+
+
+class Receiver:
+    """A server on loopback that keeps what it was sent, and answers as `answers` says, else 204."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[dict[str, str], bytes]] = []
+        self.answers: list[tuple[int, dict[str, str]]] = []
+        self.in_transaction: list[bool] = []
+        self.held = threading.Event()
+        self.held.set()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["content-length"]))
+                receiver.got.append(({name.lower(): value for name, value in self.headers.items()}, body))
+                receiver.held.wait(5)
+                status, headers = receiver.answers.pop(0) if receiver.answers else (204, {})
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("content-length", "0")
+                self.end_headers()
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.url = f"http://127.0.0.1:{self._server.server_port}/hook?token=hidden"
+
+    def close(self) -> None:
+        self.held.set()
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def numbers(self) -> list[str]:
+        return [json.loads(body)["data"]["id"] for _, body in self.got]
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Generator[Receiver]:
+    settings.WEBHOOKS_PRIVATE = True
+    found = Receiver()
+    yield found
+    found.close()
+
+
+def hook(owner: Owner, url: str, *kinds: str) -> tuple[Webhook, str]:
+    return webhook_create(owner.pk, url=url, kinds=kinds or KINDS, by=SYSTEM)
+
+
+def work() -> int:
+    """One job of the worker."""
+    token = lease_take(LEASE, seconds=60)
+    assert token is not None
+    return deliver(str(token))
+
+
+def told(owner: Owner, kind: str = "memory.changed") -> Notification:
+    return notify(owner_id=owner.pk, kind=Notification.Kind(kind), memory_numbers=[1])
+
+
+# ---- /api/webhooks ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_webhook_is_made_listed_and_deleted(alice: Owner, alice_api: Api) -> None:
+    status, made = await alice_api.post("/api/webhooks", {"url": URL, "kinds": ["memory.changed"]})
+    assert (status, made["object"], made["url"], made["kinds"]) == (201, "webhook", URL, ["memory.changed"])
+    assert made["secret"].startswith("whsec_")
+    status, listed = await alice_api.get("/api/webhooks")
+    assert (status, listed["object"], [row["id"] for row in listed["data"]]) == (200, "list", [made["id"]])
+    assert listed["data"][0]["state"] == "active"
+    assert "secret" not in listed["data"][0]
+    address = f"/api/webhooks/{made['id']}"
+    assert (await alice_api.call("DELETE", address))[0] == 204
+    assert (await alice_api.call("DELETE", address))[0] == 404
+    actions = await in_thread(lambda: list(AuditEntry.objects.filter(kind="webhook").values_list("action", flat=True)))
+    assert sorted(actions) == ["add", "delete"]
+    row = await in_thread(AuditEntry.objects.filter(kind="webhook").first)
+    assert row is not None
+    assert "example.org" not in str(vars(row))
+
+
+async def test_the_secret_is_nowhere_in_the_database(alice: Owner, alice_api: Api) -> None:
+    _, made = await alice_api.post("/api/webhooks", {"url": URL})
+    row = await in_thread(Webhook.objects.get)
+    assert row.kinds == list(KINDS)
+    assert made["secret"].removeprefix("whsec_") not in str(vars(row))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"url": "ftp://example.org/"}, {"url": "example.org"}, {"url": "https://"}, {"url": "https:///x"},
+        {"url": "https://user:secret@example.org/"}, {"url": "http://[::1"}, {"url": "http://a b/"}, {"url": ""},
+        {"url": "https://example.org:99999/"}, {"url": f"https://example.org/{'x' * 2_000}"}, {"url": 5}, {},
+        {"url": URL, "kinds": ["resync"]}, {"url": URL, "kinds": []}, {"url": URL, "kinds": "memory.changed"},
+        {"url": "http://127.0.0.1/"}, {"url": "http://localhost:8000/"}, {"url": "http://10.1.2.3/"},
+        {"url": "http://169.254.169.254/latest/"}, {"url": "http://[::1]/"}, {"url": "http://[::ffff:127.0.0.1]/"},
+        {"url": "http://2130706433/"}, {"url": "http://0x7f.1/"}, {"url": "http://0/"}, {"url": "http://[fe80::1]/"},
+    ],
+)  # fmt: skip
+async def test_what_is_no_public_address_or_kind_is_refused(alice_api: Api, body: Any) -> None:
+    status, answer = await alice_api.post("/api/webhooks", body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_request")
+    assert not await in_thread(Webhook.objects.exists)
+
+
+async def test_there_are_ten_at_most(alice: Owner, alice_api: Api, charlie_api: Api) -> None:
+    await in_thread(lambda: [hook(alice, URL) for _ in range(MOST)])
+    status, answer = await alice_api.post("/api/webhooks", {"url": URL})
+    assert (status, answer["error"]["code"], answer["error"]["details"]["limit"]) == (409, "conflict", 10)
+    assert (await charlie_api.post("/api/webhooks", {"url": URL}))[0] == 201
+
+
+async def test_keys_that_are_limited_to_agents_have_none(alice: Owner, agent: Agent) -> None:
+    _, plain = await in_thread(lambda: key_make(alice, agents=["assistant"]))
+    for method, path, body in (("GET", "", None), ("POST", "", {"url": URL}), ("DELETE", "/0", None)):
+        assert (await Api(plain).call(method, f"/api/webhooks{path}", body))[0] == 403
+
+
+# ---- Deliveries ------------------------------------------------------------------------------------------------------
+
+
+def test_a_change_is_delivered_signed(alice: Owner, receiver: Receiver) -> None:
+    memory_make(alice, "Likes milk.")
+    webhook, secret = hook(alice, receiver.url)
+    memory = memory_make(alice, "Likes tea.")
+    assert work() == 1
+    ((headers, body),) = receiver.got
+    assert StandardWebhook(secret).verify(body, headers)
+    sent = json.loads(body)
+    (shown,) = notifications_after(alice.pk, webhook.delivered_seq)
+    assert sent == {"type": "memory.changed", "timestamp": shown["created_at"], "data": shown}
+    assert sent["data"]["memory_ids"] == [str(memory.number)]
+    assert "Likes tea" not in body.decode()
+    assert headers["content-type"] == "application/json"
+    webhook.refresh_from_db()
+    assert (webhook.failures, webhook.delivered_at is not None) == (0, True)
+    assert work() == 0
+
+
+def test_they_come_in_order_and_only_of_the_kinds_that_are_wanted(alice: Owner, receiver: Receiver) -> None:
+    hook(alice, receiver.url, "review.saved", "consolidation.finished")
+    kinds = (
+        "memory.changed",
+        "review.saved",
+        "memory.changed",
+        "consolidation.finished",
+        "review.saved",
+        "memory.changed",
+    )
+    rows = [told(alice, kind) for kind in kinds]
+    assert work() == 3
+    assert receiver.numbers() == [str(rows[place].seq) for place in (1, 3, 4)]
+    assert not delivery._due(timezone.now()).exists()
+
+
+def test_one_that_fails_holds_up_the_later_ones_and_keeps_its_id(alice: Owner, receiver: Receiver) -> None:
+    webhook, secret = hook(alice, receiver.url)
+    first, second = told(alice), told(alice)
+    receiver.answers = [(500, {})]
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert (webhook.failures, webhook.failure) == (1, "It answered 500.")
+    assert work() == 0
+    assert len(receiver.got) == 1
+    with time_machine.travel(timezone.now() + timedelta(minutes=1)):
+        assert work() == 2
+        assert StandardWebhook(secret).verify(receiver.got[1][1], receiver.got[1][0])
+    assert receiver.numbers() == [str(first.seq), str(first.seq), str(second.seq)]
+    ids = [headers["webhook-id"] for headers, _ in receiver.got]
+    assert ids[0] == ids[1] != ids[2]
+    assert receiver.got[0][0]["webhook-timestamp"] != receiver.got[1][0]["webhook-timestamp"]
+    webhook.refresh_from_db()
+    assert (webhook.failures, webhook.failure, webhook.next_attempt_at) == (0, "", None)
+
+
+def test_after_about_a_day_it_is_disabled_with_a_note(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    receiver.answers = [(503, {})] * MOST_ATTEMPTS
+    now = timezone.now()
+    for _ in range(MOST_ATTEMPTS):
+        with time_machine.travel(now):
+            assert work() == 0
+        webhook.refresh_from_db()
+        now = webhook.next_attempt_at + timedelta(seconds=1)
+    assert webhook.disabled_at is not None
+    assert webhook.note == "14 deliveries failed, over about a day. It answered 503."
+    with time_machine.travel(now + timedelta(days=1)):
+        assert work() == 0
+    assert len(receiver.got) == MOST_ATTEMPTS
+
+
+def test_pauses_grow_and_add_up_to_about_a_day() -> None:
+    pauses = [pause_after(failures) for failures in range(1, MOST_ATTEMPTS)]
+    assert pauses == sorted(pauses)
+    assert (pauses[0], pauses[-1]) == (timedelta(seconds=30), timedelta(hours=6))
+    assert timedelta(hours=18) < sum(pauses, timedelta()) < timedelta(hours=30)
+
+
+def test_410_disables_at_once_and_the_owner_is_told(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    memory_make(alice)
+    receiver.answers = [(410, {})]
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert (webhook.disabled_at is not None, webhook.failures) == (True, 1)
+    (facts,) = key_facts([Book.objects.get()], timezone.now()).values()
+    assert "A webhook is disabled: It answered 410" in str(facts.figures["warnings"])
+
+
+def test_a_redirect_is_not_followed(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    receiver.answers = [(302, {"location": receiver.url.replace("/hook", "/elsewhere")})]
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert (webhook.failure, len(receiver.got)) == ("It answered 302.", 1)
+
+
+def test_one_that_hangs_has_a_time_limit(alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "SECONDS", 0.2)
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    receiver.held.clear()
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert webhook.failure.startswith("There was no answer within")
+
+
+def test_a_server_that_is_not_there_is_a_failure(alice: Owner, receiver: Receiver, caplog: Any) -> None:
+    webhook, secret = hook(alice, receiver.url)
+    told(alice)
+    receiver.close()
+    with caplog.at_level("INFO"):
+        assert work() == 0
+    webhook.refresh_from_db()
+    assert "could not be reached" in webhook.failure
+    assert str(webhook.pk) in caplog.text
+    assert "token=hidden" not in caplog.text
+    assert secret not in caplog.text
+
+
+def test_a_name_that_stands_for_a_private_address_is_not_connected_to(
+    alice: Owner, receiver: Receiver, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name is public where the webhook is made, and is looked up when it is delivered."""
+    settings.WEBHOOKS_PRIVATE = False
+    port = receiver.url.split(":")[2].split("/")[0]
+    webhook, _ = hook(alice, f"http://rebinding.example:{port}/hook")
+    told(alice)
+
+    async def getaddrinfo(self: Any, host: str, port: int, **more: Any) -> list[Any]:
+        assert host == "rebinding.example"
+        return [(2, 1, 6, "", ("127.0.0.1", port)), (10, 1, 6, "", ("::ffff:10.0.0.1", port, 0, 0))]
+
+    monkeypatch.setattr("asyncio.base_events.BaseEventLoop.getaddrinfo", getaddrinfo)
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert webhook.failure == "Its name stands for no address that a webhook may go to."
+    assert receiver.got == []
+
+
+def test_an_address_that_became_forbidden_is_not_connected_to(alice: Owner, receiver: Receiver, settings: Any) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    settings.WEBHOOKS_PRIVATE = False
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert (webhook.failure, receiver.got) == ("It is no address that a webhook may go to.", [])
+
+
+@pytest.mark.parametrize(
+    ("address", "reached"),
+    [
+        ("93.184.216.34", True), ("2606:4700::1111", True), ("127.0.0.1", False), ("10.0.0.1", False),
+        ("172.16.0.1", False), ("192.168.1.1", False), ("169.254.169.254", False), ("100.64.0.1", False),
+        ("0.0.0.0", False), ("224.0.0.1", False), ("255.255.255.255", False), ("::1", False), ("::", False),
+        ("fe80::1%eth0", False), ("fd00::1", False), ("::ffff:10.0.0.1", False), ("64:ff9b::a00:1", False),
+        ("2002:a00:1::", False), ("ff02::1", False),
+    ],
+)  # fmt: skip
+def test_only_public_addresses_are_reached(address: str, reached: bool, settings: Any) -> None:
+    assert may_be_reached(address) is reached
+    settings.WEBHOOKS_PRIVATE = True
+    assert may_be_reached(address)
+
+
+def test_no_transaction_is_open_while_it_is_sent(
+    alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook(alice, receiver.url)
+    told(alice)
+    depth, seen = len(connection.savepoint_ids), []
+    real = sending.send
+
+    async def looks(*args: Any) -> Any:
+        seen.append(len(connection.savepoint_ids) - depth)
+        return await real(*args)
+
+    monkeypatch.setattr(delivery, "send", looks)
+    assert work() == 1
+    assert seen == [0]
+
+
+def test_the_sweep_queues_one_job_and_only_where_something_is_due(
+    alice: Owner, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queued: list[Any] = []
+    monkeypatch.setattr(delivery, "enqueue", lambda task, token: queued.append((task, str(token))))
+    hook(alice, receiver.url)
+    webhooks_sweep()
+    assert queued == []
+    told(alice)
+    webhooks_sweep()
+    webhooks_sweep()
+    ((task, token),) = queued
+    assert task == "gateway.webhooks.delivery.deliver"
+    assert deliver(token) == 1
+    assert not lease_is_held(LEASE)
+    assert deliver(token) == 0  # the queue may deliver a job twice
+
+
+def test_a_webhook_that_hangs_is_disabled_or_deleted_meanwhile(alice: Owner, receiver: Receiver) -> None:
+    webhook, _ = hook(alice, receiver.url)
+    told(alice)
+    found = delivery._next(Webhook.objects.get(), timezone.now())
+    assert found is not None
+    assert webhook_disable(webhook, by=SYSTEM)
+    assert not webhook_disable(webhook, by=SYSTEM)
+    delivery._note(found, sending.Outcome("It answered 500."))
+    webhook.refresh_from_db()
+    assert (webhook.failures, webhook.note) == (0, "An administrator disabled it.")
+
+
+def test_nobody_who_may_not_sign_in_is_sent_anything(alice: Owner, receiver: Receiver) -> None:
+    hook(alice, receiver.url)
+    told(alice)
+    User.objects.filter(pk=alice.user_id).update(is_active=False)
+    assert work() == 0
+    assert receiver.got == []
+
+
+def test_a_secret_outlives_its_signing_key_among_the_older_ones(
+    alice: Owner, receiver: Receiver, settings: Any
+) -> None:
+    webhook, secret = hook(alice, receiver.url)
+    told(alice)
+    settings.SECRET_KEY_FALLBACKS, settings.SECRET_KEY = [settings.SECRET_KEY], "another one " * 4
+    assert work() == 1
+    assert StandardWebhook(secret).verify(receiver.got[0][1], receiver.got[0][0])
+    told(alice)
+    settings.SECRET_KEY_FALLBACKS = []
+    assert work() == 0
+    webhook.refresh_from_db()
+    assert "signing key" in webhook.note
+
+
+def test_the_admin_shows_the_host_and_disables(alice: Owner) -> None:
+    webhook, _ = hook(alice, "https://example.org/hook?token=hidden")
+    Webhook.objects.update(failures=2, failure="It answered 500.", failed_at=timezone.now())
+    root = staff_client(superuser=True)
+    page = reverse("admin:gateway_webhook_change", args=[webhook.pk])
+    for shown in (root.get("/admin/gateway/webhook/"), root.get(page)):
+        html = shown.content.decode()
+        assert "example.org" in html
+        assert "Failing" in html
+        assert "token=hidden" not in html
+    root.post(reverse("admin:gateway_webhook_object_action", args=[webhook.pk]), {"verb": "disable"})
+    webhook.refresh_from_db()
+    assert webhook.note == "An administrator disabled it."
+    assert AuditEntry.objects.filter(kind="webhook", action="change", object_id=webhook.pk).count() == 1
+
+
+def test_names_of_this_machine_are_refused(settings: Any) -> None:
+    with pytest.raises(InvalidRequest):
+        addresses.checked_url("https://daybook.localhost/")
+    settings.WEBHOOKS_PRIVATE = True
+    assert addresses.checked_url("https://daybook.localhost/#part") == "https://daybook.localhost/"

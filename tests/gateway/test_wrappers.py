@@ -1,0 +1,58 @@
+"""What clients put around a person's words is not what the person said."""
+
+import time
+
+import pytest
+
+from gateway.models import Agent, Session
+from gateway.runs.rows import title_of
+from gateway.runs.wrappers import own_words
+from memories.database import in_thread
+from tests.conftest import Api
+from tests.gateway.v1 import ask
+from tests.scripted_model import ScriptedModel
+
+REMINDER = "<system-reminder>\nThe date is Monday.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Plain words", "Plain words"),
+        (f"{REMINDER}\nFix the tests", "Fix the tests"),
+        (f"Fix the tests\n\n{REMINDER}", "Fix the tests"),
+        (f"{REMINDER}{REMINDER}", ""),
+        ("<environment_details>\n# Time\n9:00\n</environment_details>", ""),
+        ('<user_input mode="act">Fix it</user_input>', "Fix it"),
+        ("<task>\nFix it\n</task>\n<environment_details>x</environment_details>", "Fix it"),
+        ("<think>Hm. 1 < 2</think>\nYes.", "Yes."),
+        ('<details type="reasoning" done="true"><summary>Thought</summary>Hm.</details>\nYes.', "Yes."),
+        ("<details><summary>Log</summary>E1</details> Why?", "<details><summary>Log</summary>E1</details> Why?"),
+        ("### Task:\nRespond to the user query.\n<context>\n<source>a</source>\n</context>\n\nWho?", "Who?"),
+        ("<context>A long page</context>\nSum it up", "Sum it up"),
+        ("<context>Only this</context>", "<context>Only this</context>"),
+        ("# AGENTS.md instructions for /home/a\n\n<INSTRUCTIONS>Be brief</INSTRUCTIONS>", ""),
+        ("What does <think> do?", "What does <think> do?"),
+        ("if a < b: return <T>", "if a < b: return <T>"),
+    ],
+)
+def test_own_words(text: str, words: str) -> None:
+    assert own_words(text) == words
+
+
+def test_many_tags_that_are_never_closed_take_no_longer_than_a_long_text() -> None:
+    began = time.monotonic()
+    own_words("<think>" * 200_000)
+    own_words("<think></thinking>" * 100_000)
+    assert time.monotonic() - began < 5
+
+
+def test_a_title_begins_with_the_person_s_words() -> None:
+    assert title_of(f"{REMINDER}\n\nFix the  tests") == "Fix the tests"
+    assert title_of(REMINDER).startswith("<system-reminder>")
+
+
+async def test_the_title_of_a_session(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
+    model.script("Done.")
+    await ask(alice_api, {"role": "user", "content": f"{REMINDER}\nFix the tests"})
+    assert (await in_thread(Session.objects.get)).title == "Fix the tests"

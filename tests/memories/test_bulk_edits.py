@@ -1,0 +1,129 @@
+"""POST /api/memories/bulk: one change to many memories, one change set, one undo"""
+
+from typing import Any
+
+import pytest
+
+from memories.batches import finish
+from memories.bulk_edits import BulkAction, bulk_edit_slices, edit_of
+from memories.database import in_thread
+from memories.limits import BULK_MEMORIES
+from memories.models import Book, ChangeSet, Memory, Notification, Owner, Revision, WriteOrigin
+from memories.services import Source
+from tests.conftest import Api
+from tests.factories import memory_make
+
+BY_HAND = Source(actor="user:1", origin=WriteOrigin.USER)
+
+
+def made(owner: Owner, count: int = 3) -> list[Memory]:
+    return [memory_make(owner, f"Fact {number}") for number in range(count)]
+
+
+def state(memories: list[Memory]) -> list[tuple[bool, bool, str]]:
+    rows = {memory.pk: memory for memory in Memory.objects.all()}
+    found = [rows[memory.pk] for memory in memories]
+    return [(memory.deleted_at is None, memory.pinned, memory.category) for memory in found]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("action", "after"),
+    [
+        ("delete", (False, False, "general")),
+        ("pin", (True, True, "general")),
+        ("categorise", (True, False, "food and drink")),
+    ],
+)
+async def test_all_of_it_is_one_group_of_changes_and_undone_as_one(
+    alice: Owner, alice_api: Api, action: str, after: tuple[bool, bool, str]
+) -> None:
+    memories = await in_thread(made, alice)
+    body = {"ids": ["1", "3", "77", "3"], "action": action, "category": " food  and drink"}
+    status, done = await alice_api.post("/api/memories/bulk", body)
+    assert status == 200, done
+    assert (done["changed"], done["left_alone"]) == (["1", "3"], ["77"])
+    before = (True, False, "general")
+    assert await in_thread(state, memories) == [after, before, after]
+    assert await in_thread(Revision.objects.filter(change_set=done["change_set"]).count) == 2
+    assert (await in_thread(ChangeSet.objects.get, pk=done["change_set"])).actor.startswith("key:")
+    _, undone = await alice_api.post(f"/api/changes/{done['change_set']}/undo", {})
+    assert undone["undone"] == ["1", "3"]
+    assert await in_thread(state, memories) == [before] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_deleted_memories_are_restored_and_live_ones_left_alone(alice: Owner, alice_api: Api) -> None:
+    memories = await in_thread(made, alice)
+    await alice_api.post("/api/memories/bulk", {"ids": ["1", "2"], "action": "delete"})
+    _, done = await alice_api.post("/api/memories/bulk", {"ids": ["1", "2", "3"], "action": "restore"})
+    assert (done["changed"], done["left_alone"]) == (["1", "2"], ["3"])
+    assert await in_thread(state, memories) == [(True, False, "general")] * 3
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_memories_of_others_and_of_other_books_are_left_alone(
+    alice: Owner, charlie: Owner, alice_api: Api
+) -> None:
+    theirs = await in_thread(memory_make, charlie, "Charlie's.")
+    elsewhere = await in_thread(memory_make, alice, "Bakes bread.", book="kitchen")
+    assert theirs.number == elsewhere.number == 1
+    for book in ("main", "nowhere"):
+        status, done = await alice_api.post("/api/memories/bulk", {"ids": ["1"], "action": "delete", "book": book})
+        assert (status, done) == (200, {"change_set": None, "changed": [], "left_alone": ["1"]})
+    assert await in_thread(state, [theirs, elsewhere]) == [(True, False, "general")] * 2
+    assert not await in_thread(Book.objects.filter(name="nowhere").exists)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"ids": [], "action": "delete"},
+        {"ids": ["1"] * (BULK_MEMORIES + 1), "action": "delete"},
+        {"ids": ["1"], "action": "burn"},
+        {"ids": ["1"], "action": "categorise"},
+        {"ids": ["1"], "action": "categorise", "category": "x" * 41},
+    ],
+)
+async def test_what_makes_no_sense_is_refused(alice: Owner, alice_api: Api, body: dict[str, Any]) -> None:
+    await in_thread(memory_make, alice)
+    status, refused = await alice_api.post("/api/memories/bulk", body)
+    assert (status, refused["error"]["code"]) == (400, "invalid_request")
+
+
+@pytest.mark.django_db
+def test_many_are_changed_in_short_transactions_and_told_once(alice: Owner) -> None:
+    memories = made(alice, 120)
+    Notification.objects.all().delete()
+    work = bulk_edit_slices(memories[0].book, [memory.number for memory in memories], edit_of("delete"), BY_HAND)
+    next(work)
+    assert 0 < Memory.objects.filter(deleted_at__isnull=False).count() < 120
+    assert not Notification.objects.exists()
+    done = finish(work)
+    assert len(done.changed) == 120
+    assert not Memory.objects.filter(deleted_at__isnull=True).exists()
+    assert Revision.objects.filter(change_set=done.change_set).count() == 120
+    assert Notification.objects.count() == 1
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("action", ["delete", "pin"])
+def test_statements_do_not_grow_with_the_memories(
+    alice: Owner, action: BulkAction, django_assert_max_num_queries: Any
+) -> None:
+    memories = made(alice, 40)
+    numbers = [memory.number for memory in memories]
+    with django_assert_max_num_queries(20):
+        finish(bulk_edit_slices(memories[0].book, numbers, edit_of(action), BY_HAND))
+
+
+@pytest.mark.django_db
+def test_what_was_done_before_a_client_went_away_is_told(alice: Owner) -> None:
+    memories = made(alice, 120)
+    Notification.objects.all().delete()
+    work = bulk_edit_slices(memories[0].book, [memory.number for memory in memories], edit_of("pin"), BY_HAND)
+    next(work)
+    work.close()
+    told = Notification.objects.get()
+    assert len(told.memory_numbers) == Memory.objects.filter(pinned=True).count() > 0

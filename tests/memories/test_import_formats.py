@@ -1,0 +1,331 @@
+"""Readers of exports: what each finds in a file of the real form, and how it is recognised"""
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.conf import settings as configured
+
+from memories.batches import finish
+from memories.errors import InvalidRequest, TooLarge
+from memories.imports import files, json_members
+from memories.imports.files import Upload
+from memories.imports.formats import FORMATS, found_in
+from memories.imports.found import Conversation, Found
+from memories.models import Target
+from tests.memories.import_samples import (
+    CLAUDE_CONVERSATIONS,
+    CLAUDE_MEMORIES,
+    CLAUDE_PROJECTS,
+    LETTA,
+    LETTA_AGENTS,
+    LETTA_PASSAGES,
+    MARKDOWN,
+    MEM0,
+    OPENWEBUI_CHATS,
+    OPENWEBUI_MEMORIES,
+    gpt_conversation,
+    gpt_node,
+    packed,
+)
+
+
+def read(data: Any, *, name: str = "", **options: Any) -> Found:
+    if not isinstance(data, bytes):
+        data = (data if isinstance(data, str) else json.dumps(data)).encode()
+    return finish(found_in(Upload.of(data, name), book="main", **options))
+
+
+def contents(found: Found) -> list[str | None]:
+    return [entry.fields.content for entry in found.entries]
+
+
+def said(conversation: Conversation) -> list[tuple[str, str]]:
+    return [(message.role, message.text) for message in conversation.messages]
+
+
+BREAD = [("user", "How long does rye bread rise?"), ("assistant", "About four hours.")]
+
+
+def test_chatgpts_conversations_are_read_along_the_line_that_was_shown_last() -> None:
+    found = read([gpt_conversation()])
+    assert list(found.formats) == ["chatgpt"]
+    (conversation,) = found.conversations
+    assert (conversation.title, said(conversation)) == ("Bread", BREAD)
+    assert conversation.began_at == datetime.fromtimestamp(1_714_600_000.25, UTC)
+    assert conversation.messages[0].at == datetime.fromtimestamp(1_714_600_000.5, UTC)
+
+
+def test_chatgpts_memories_are_what_the_model_saved_and_the_newest_list() -> None:
+    older = gpt_conversation("c-0") | {"update_time": 1_700_000_000.0}
+    older["mapping"]["m"]["message"]["content"]["model_set_context"] = "1. [2023-01-01]. Has one cat."
+    assert contents(read([older, gpt_conversation()])) == [
+        "User bakes rye bread on Sundays.",
+        "User bakes rye bread on Sundays.",
+        "Has two cats.",
+        "Fasts.",
+    ]
+
+
+def test_what_chatgpt_was_told_to_forget_is_no_memory() -> None:
+    forget = gpt_node("f", "a", "assistant", "Forget that the user bakes.", recipient="bio")
+    assert "Forget that the user bakes." not in contents(read([gpt_conversation("c", "Bread", forget)]))
+
+
+def test_chatgpts_zip_is_read_by_its_known_names_only() -> None:
+    data = packed(
+        {
+            "conversations-001.json": [gpt_conversation("c-2")],
+            "conversations-000.json": [gpt_conversation()],
+            "user.json": {"email": "a@example.org"},
+            "chat.html": b"\xff\xfe",
+            "__MACOSX/conversations.json": b"\xff",
+        }
+    )
+    found = read(data)
+    assert [conversation.place for conversation in found.conversations] == [
+        "conversations-000.json, entry 1",
+        "conversations-001.json, entry 1",
+    ]
+
+
+def test_chatgpts_list_of_memories_is_read_as_json_and_as_text() -> None:
+    as_json = {"memory_max_tokens": 2000, "memories": [{"id": "1", "content": "Has two cats.", "updated_at": "2025"}]}
+    assert contents(read(as_json)) == ["Has two cats."]
+    assert contents(read("Has two cats.\nFasts.", format="chatgpt")) == ["Has two cats.", "Fasts."]
+
+
+def test_one_conversation_of_chatgpt_may_come_alone_and_its_tree_may_be_broken() -> None:
+    conversation = gpt_conversation() | {"current_node": "gone"}
+    conversation["mapping"]["root"]["parent"] = "a"  # a circle
+    (found,) = read(conversation).conversations
+    assert said(found) == BREAD
+
+
+def test_claudes_conversations_have_no_thoughts_and_no_tools() -> None:
+    found = read(CLAUDE_CONVERSATIONS)
+    (conversation,) = found.conversations
+    assert (conversation.title, list(found.formats)) == ("Tide tables", ["claude"])
+    assert said(conversation) == [("user", "When is high tide?"), ("assistant", "Let me look.\n\nAt nine.")]
+
+
+def test_claudes_memories_are_paragraphs_under_their_headings_and_by_project() -> None:
+    found = read(
+        packed(
+            {
+                "conversations.json": CLAUDE_CONVERSATIONS,
+                "memories.json": CLAUDE_MEMORIES,
+                "projects.json": CLAUDE_PROJECTS,
+                "users.json": [{"uuid": "acc", "full_name": "Alex"}],
+            }
+        )
+    )
+    assert [(entry.fields.content, entry.fields.category) for entry in found.entries] == [
+        ("Project Camps: Summer camps for children.", "project"),
+        ("Runs a sailing school in Kiel.", "Work context"),
+        ("Has a daughter.", "Personal context"),
+        ("Plans the summer camps.", "Camps"),
+    ]
+    assert (len(found.conversations), found.refused) == (1, [])
+
+
+@pytest.mark.parametrize("data", [MEM0, MEM0["results"]])
+def test_mem0s_memories_keep_their_categories(data: Any) -> None:
+    found = read(data)
+    assert list(found.formats) == ["mem0"]
+    nuts, cello = [entry.fields for entry in found.entries]
+    assert (nuts.content, nuts.category, nuts.keywords) == ("Is allergic to nuts.", "food", ["allergies", "health"])
+    assert (cello.content, cello.category) == ("Plays the cello.", "general")
+
+
+def test_what_was_deleted_in_openmemory_stays_out() -> None:
+    data = {"memories": [{"id": "1", "content": "A.", "state": "active"}, {"content": "B.", "state": "deleted"}]}
+    assert (contents(read(data)), list(read(data).formats)) == (["A."], ["mem0"])
+
+
+def test_open_webuis_memories_and_chats() -> None:
+    assert contents(read(OPENWEBUI_MEMORIES)) == ["Prefers metric units."]
+    found = read(OPENWEBUI_CHATS)
+    (chat,) = found.conversations
+    assert (chat.title, list(found.formats)) == ("Sourdough", ["openwebui"])
+    assert said(chat) == [("user", "My starter died."), ("assistant", "Feed it twice a day.")]
+    assert chat.messages[1].at == datetime.fromtimestamp(1_726_000_060, UTC)
+
+
+def test_an_older_chat_of_open_webui_has_a_list_of_messages() -> None:
+    messages = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": '<details type="reasoning">Hm'}]
+    (chat,) = read([{"id": "1", "chat": {"title": "Old", "messages": messages}}]).conversations
+    assert said(chat) == [("user", "Hi")]
+
+
+def test_lettas_agent_file_gives_blocks_and_what_was_said() -> None:
+    found = read(LETTA)
+    assert [(entry.fields.content, entry.fields.target, entry.fields.category) for entry in found.entries] == [
+        ("Name: Alex", "user", "general"),
+        ("Lives in Oslo.", "user", "general"),
+        ("I am friendly.", "memory", "persona"),
+    ]
+    (conversation,) = found.conversations
+    assert said(conversation) == [("user", "I moved to Oslo."), ("assistant", "How do you like it?")]
+
+
+def test_lettas_older_agent_file_is_one_agent_and_passages_are_a_list() -> None:
+    (agent,) = LETTA_AGENTS
+    old = {"agent_type": "memgpt_agent", "core_memory": LETTA["blocks"], "messages": agent["messages"], "name": "c"}
+    found = read(old)
+    assert (len(found.entries), len(found.conversations[0].messages)) == (3, 2)
+    (passage,) = read(LETTA_PASSAGES).entries
+    assert (passage.fields.content, passage.fields.target) == ("Worked as a nurse.", Target.MEMORY)
+
+
+def test_markdown_gives_bullets_and_paragraphs_with_the_heading_as_category() -> None:
+    found = read(MARKDOWN)
+    assert [(e.place, e.fields.content, e.fields.category, e.fields.keywords) for e in found.entries] == [
+        ("Line 3", "I live in Porto. It rains a lot.", "About me", []),
+        ("Line 8", "Likes **olives**", "Food", ["About me"]),
+        ("Line 9", "Is vegetarian, since 2019", "Food", ["About me"]),
+        ("Line 13", "Cooks on Sundays", "Food", ["About me"]),
+    ]
+
+
+def test_a_text_is_read_by_lines_or_where_lines_are_empty_by_paragraphs() -> None:
+    assert contents(read("Likes tea.\nLives in Graz.\n")) == ["Likes tea.", "Lives in Graz."]
+    assert contents(read("Likes tea.\r\nGreen tea.\r\n\r\nLives in Graz.")) == [
+        "Likes tea. Green tea.",
+        "Lives in Graz.",
+    ]
+    assert contents(read("1. Likes tea.\n2) Rows.", format="text")) == ["Likes tea.", "Rows."]
+
+
+def test_a_paragraph_that_is_too_long_is_cut_between_sentences() -> None:
+    sentence = "Walks to work every day, whatever the weather may be. "
+    found = contents(read(sentence * 100, format="markdown"))
+    assert len(found) > 1
+    assert all(text is not None and len(text) <= configured.MAX_ENTRY for text in found)
+    assert " ".join(str(text) for text in found) == (sentence * 100).strip()
+
+
+def test_a_category_that_is_too_long_is_cut_off_and_stays_as_a_keyword() -> None:
+    (entry,) = read(f"# {'Long heading ' * 5}\n- Rows.").entries
+    assert entry.fields.category == "Long heading Long heading Long heading L"
+    assert entry.fields.keywords == ["Long heading " * 4 + "Long heading"]
+
+
+SAMPLES = {
+    "chatgpt": [gpt_conversation()],
+    "claude": CLAUDE_CONVERSATIONS,
+    "mem0": MEM0,
+    "openwebui": OPENWEBUI_CHATS,
+    "letta": LETTA,
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_format_is_recognised_and_may_be_named(name: str) -> None:
+    recognised, named = read(SAMPLES[name]), read(SAMPLES[name], format=name)
+    assert list(recognised.formats) == list(named.formats) == [name]
+    assert (contents(recognised), recognised.conversations) == (contents(named), named.conversations)
+
+
+def test_the_name_of_a_file_may_say_its_format() -> None:
+    assert list(read("Keeps bees.", name="a.MD").formats) == ["markdown"]
+    with pytest.raises(InvalidRequest, match="Line 1 is not valid JSON"):
+        read("Keeps bees.", name="a.jsonl")
+    assert contents(read('{"content": "Keeps bees."}\n{"type": "session"}')) == ["Keeps bees."]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"\xff\xfe\x00", "not UTF-8"),
+        (b'{"results": [', "cut off"),
+        (b'[{"memory": "a"}] and so on {', "goes on after its end"),
+        (b"]", ""),
+        (b'[{"unknown": 1}]', "form that is not known"),
+        (b"[]", "form that is not known"),
+        (b"PK\x03\x04 and nothing else", "damaged or cut off"),
+        (packed({"notes.txt": b"x"}), "no file that is known"),
+        (packed({"conversations.json": b"\xff"}), "conversations.json is not UTF-8"),
+        (packed({"conversations.json": b"[{"}), "conversations.json is not valid JSON"),
+        (packed({"conversations.json": [gpt_conversation()]})[:-40], "damaged or cut off"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_with_its_name_and_what_to_do(data: bytes, words: str) -> None:
+    if not words:
+        assert contents(read(data)) == ["]"]
+        return
+    with pytest.raises(InvalidRequest, match=words):
+        read(data)
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="format is one of auto, jsonl, chatgpt"):
+        read("x", format="excel")
+
+
+def test_an_entry_that_is_broken_is_refused_and_the_others_are_read() -> None:
+    text = '{"results": [{"memory": "Rows."}, {"memory": nonsense}, {"memory": "Swims."}]}'
+    found = read(text)
+    assert contents(found) == ["Rows.", "Swims."]
+    (refused,) = found.refused
+    assert refused.place == "Results 2"
+    assert "not valid JSON" in str(refused.error)
+
+
+def test_deep_nesting_is_refused_by_entry() -> None:
+    found = read('[{"memory": "Rows."}, {"memory": ' + "[" * 5_000 + "]" * 5_000 + "}]", format="mem0")
+    assert (contents(found), len(found.refused)) == (["Rows."], 1)
+
+
+def test_an_archive_is_bounded_before_and_while_it_is_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    bomb = packed({"conversations.json": b" " * 3_000_000})
+    with pytest.raises(InvalidRequest, match="packed more than 200 times smaller"):
+        read(bomb)
+    monkeypatch.setattr(files, "IMPORT_FILE_BYTES", 1_000)
+    for data in (bomb, packed({"memories.json": b" " * 2_000}), b" " * 2_000):
+        with pytest.raises(TooLarge, match="Split it"):
+            read(data)
+
+
+def test_a_header_that_lies_about_its_size_unpacks_no_more_than_it_says() -> None:
+    data = packed({"conversations.json": b"[" + b" " * 500_000 + b"]"})
+    real, told = (500_002).to_bytes(4, "little"), (10).to_bytes(4, "little")
+    with pytest.raises(InvalidRequest, match=r"conversations\.json cannot be unpacked"):
+        read(data.replace(real, told))
+
+
+def test_an_archive_with_a_long_list_of_files_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "IMPORT_DIRECTORY_BYTES", 5_000)
+    with pytest.raises(TooLarge, match="too many files"):
+        read(packed({f"picture-{number}.png": b"" for number in range(100)}))
+    monkeypatch.setattr(files, "IMPORT_FILES", 3)
+    with pytest.raises(TooLarge, match="more than 3 files"):
+        read(packed({f"projects/{number}.json": {} for number in range(4)}))
+
+
+def test_an_encrypted_file_is_refused() -> None:
+    data = bytearray(packed({"conversations.json": [gpt_conversation()]}))
+    for at in (data.find(b"PK\x03\x04") + 6, data.find(b"PK\x01\x02") + 8):
+        data[at] |= 1
+    with pytest.raises(InvalidRequest, match="damaged or encrypted"):
+        read(bytes(data))
+
+
+def test_more_entries_than_an_import_may_have_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_members, "MOST_MEMBERS", 3)
+    with pytest.raises(InvalidRequest, match="more than 3 entries"):
+        read([{"memory": "x"}] * 4)
+
+
+def test_a_conversation_has_the_same_key_whenever_it_is_read() -> None:
+    first, again = (
+        read([gpt_conversation()]),
+        read(packed({"conversations.json": [gpt_conversation(title="Renamed")]})),
+    )
+    assert first.conversations[0].key == again.conversations[0].key
+    assert first.conversations[0].key != read([gpt_conversation("c-2")]).conversations[0].key
+
+
+def test_every_format_has_a_label() -> None:
+    assert all(format.label and name == format.name for name, format in FORMATS.items())

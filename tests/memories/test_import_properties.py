@@ -1,0 +1,166 @@
+"""Readers of exports take any file: each entry is read or refused, and no other error comes out of them"""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from memories.batches import finish
+from memories.errors import InvalidRequest, TooLarge
+from memories.imports.files import Upload
+from memories.imports.formats import AUTO, FORMATS, found_in
+from memories.imports.json_members import members_of
+from memories.services import fields_cleaned
+from tests.memories.import_samples import (
+    CLAUDE_CONVERSATIONS,
+    CLAUDE_MEMORIES,
+    CLAUDE_PROJECTS,
+    LETTA,
+    LETTA_PASSAGES,
+    MARKDOWN,
+    MEM0,
+    OPENWEBUI_CHATS,
+    OPENWEBUI_MEMORIES,
+    gpt_conversation,
+    packed,
+)
+from tests.properties import BOUNDED, odd_json, odd_text
+
+SAMPLES: list[Any] = [
+    [gpt_conversation()],
+    CLAUDE_CONVERSATIONS,
+    CLAUDE_MEMORIES,
+    CLAUDE_PROJECTS,
+    MEM0,
+    OPENWEBUI_MEMORIES,
+    OPENWEBUI_CHATS,
+    LETTA,
+    LETTA_PASSAGES,
+]
+formats = st.sampled_from([AUTO, *FORMATS])
+
+
+def places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Return the way to every value of a JSON value."""
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path] + [place for key, value in items for place in places(value, (*path, key))]
+
+
+def with_other(data: Any, path: tuple[Any, ...], other: Any) -> Any:
+    """Return a JSON value with another one at a place."""
+    if not path:
+        return other
+    first, *rest = path
+    changed = dict(data) if isinstance(data, dict) else list(data)
+    changed[first] = with_other(data[first], tuple(rest), other)
+    return changed
+
+
+@st.composite
+def spoiled(draw: st.DrawFn) -> str:
+    """A real export in which one to three values are something else."""
+    data = draw(st.sampled_from(SAMPLES))
+    for _ in range(draw(st.integers(1, 3))):
+        data = with_other(data, draw(st.sampled_from(places(data))), draw(odd_json))
+    return json.dumps(data)
+
+
+def check(data: bytes, format: str) -> None:
+    """What is found can be stored or is refused by name; only the documented errors come."""
+    try:
+        found = finish(found_in(Upload.of(data), format=format, book="main"))
+    except (InvalidRequest, TooLarge):
+        return
+    for entry in found.entries:
+        assert entry.place
+        try:
+            fields_cleaned(entry.fields)
+        except (InvalidRequest, TooLarge):
+            continue
+    for conversation in found.conversations:
+        assert conversation.messages
+        assert len(conversation.key) == 32
+        for said in conversation.messages:
+            assert said.role in {"user", "assistant"}
+            assert said.text.encode()  # can be stored
+            assert "\x00" not in said.text
+            assert said.at is None or said.at.year >= 1990
+        assert conversation.title.encode() is not None
+    lines = [entry.line for entry in found.entries] + [row.line for row in found.refused]
+    assert all(line > 0 for line in lines)
+
+
+@BOUNDED
+@given(spoiled(), formats)
+def test_an_export_in_which_values_are_something_else(text: str, format: str) -> None:
+    check(text.encode(errors="surrogatepass"), format)
+
+
+@BOUNDED
+@given(st.sampled_from(SAMPLES).map(json.dumps), st.integers(0, 4_000), st.text('[]{}",:\\ax', max_size=4), formats)
+def test_an_export_that_is_cut_or_scratched(text: str, at: int, scratch: str, format: str) -> None:
+    check((text[:at] + scratch).encode(), format)
+    check((text[:at] + scratch + text[at + 1 :]).encode(), format)
+
+
+@BOUNDED
+@given(st.lists(odd_text | st.sampled_from(MARKDOWN.splitlines()), max_size=8).map("\n".join), formats)
+@example("**" * 50 + "\n- \n#\n1.\n---", "markdown")
+def test_any_text(text: str, format: str) -> None:
+    check(text.encode(errors="surrogatepass"), format)
+
+
+@BOUNDED
+@given(st.binary(max_size=200), st.integers(0, 2_000), formats)
+def test_any_bytes_and_an_archive_with_other_bytes(data: bytes, at: int, format: str) -> None:
+    check(data, format)
+    archive = packed({"conversations.json": SAMPLES[0], "memories.json": CLAUDE_MEMORIES})
+    check(archive[:at] + data + archive[at + len(data) :], format)
+    check(archive[:at] + data, format)
+
+
+@BOUNDED
+@given(st.lists(odd_json.filter(lambda value: isinstance(value, str | dict | list)), max_size=5))
+def test_the_members_of_a_list_are_its_elements(values: list[Any]) -> None:
+    text = json.dumps(values, allow_nan=False) if _is_json(values) else "[]"
+    members = finish(members_of(text, "The file"))
+    found = [json.loads(members.text[member.start : member.end]) for member in members.members]
+    assert found == (values if _is_json(values) else [])
+
+
+@BOUNDED
+@given(
+    st.dictionaries(st.text("abc", min_size=1), st.lists(st.text()) | st.text() | st.dictionaries(st.text(), st.text()))
+)
+def test_the_members_of_an_object_are_its_values_and_what_its_lists_hold(data: dict[str, Any]) -> None:
+    members = finish(members_of(json.dumps(data), "The file"))
+    found = [(member.key, json.loads(members.text[member.start : member.end])) for member in members.members]
+    expected = [(key, item) for key, value in data.items() for item in (value if isinstance(value, list) else [value])]
+    assert found == expected
+    assert members.keys == set(data)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '["' + '\\"' * 500_000,
+        "[" * 500_000,
+        '{"a": "' + "\\" * 500_001,
+        "[" + '"a",' * 40_000,
+        '["' + "<details " * 100_000,
+    ],
+    ids=["quotes", "brackets", "backslashes", "strings", "words"],
+)
+def test_hostile_texts_are_looked_through_once(text: str) -> None:
+    with pytest.raises(InvalidRequest):
+        finish(members_of(text, "The file"))
+
+
+def _is_json(values: list[Any]) -> bool:
+    try:
+        json.dumps(values, allow_nan=False)
+    except ValueError:
+        return False
+    return True

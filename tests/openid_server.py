@@ -1,0 +1,178 @@
+"""An OpenID provider on loopback: real HTTP, real signatures, and every way in which an answer can be wrong."""
+
+import base64
+import hashlib
+import json
+import secrets
+import threading
+import time
+from functools import cache
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, parse_qsl, urlencode, urlsplit
+
+from joserfc import jwt
+from joserfc.jwk import OctKey, RSAKey
+
+from gateway.accounts.settings import OpenID
+
+CLIENT_ID, CLIENT_SECRET = "daybook", "a secret of the provider"
+ALICE: dict[str, Any] = {
+    "sub": "subject-of-alice",
+    "preferred_username": "alice.w",
+    "email": "alice@example.org",
+    "email_verified": True,
+    "given_name": "Alice",
+    "family_name": "Woods",
+}
+
+
+@cache
+def _key(kid: str, *, of: str = "the provider") -> RSAKey:
+    """A key, made once: that takes longer than a test."""
+    return RSAKey.generate_key(2048, {"kid": kid})
+
+
+class OpenIDServer:
+    """One provider. `person` signs in next; `claims` and `sign` change what its ID token says, and how it is signed."""
+
+    def __init__(self) -> None:
+        self.person: dict[str, Any] = dict(ALICE)
+        self.userinfo: dict[str, Any] | None = None
+        self.claims: dict[str, Any] = {}
+        self.sign = "RS256"
+        self.refuses = ""
+        self.issuer_said = ""
+        self.key, self.stranger = _key("one"), _key("one", of="a stranger")
+        self.asked: list[str] = []
+        self._codes: dict[str, dict[str, str]] = {}
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        self.issuer = f"http://127.0.0.1:{self._server.server_port}"
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def configured(self, **changed: Any) -> OpenID:
+        """The setting that names this provider."""
+        given: dict[str, Any] = {
+            "issuer": self.issuer,
+            "client_id": CLIENT_ID,
+            "client_secret": CLIENT_SECRET,
+            "name": "Example",
+            "scopes": "openid email profile",
+            "groups_claim": "groups",
+            "roles": {},
+        }
+        return OpenID(**given | changed)
+
+    def renew_key(self) -> None:
+        """Sign with another key from now on."""
+        self.key = _key("two")
+
+    def authorized(self, address: str) -> str:
+        """What a browser that goes to the authorization endpoint is sent back to."""
+        asked = dict(parse_qsl(urlsplit(address).query))
+        assert asked["client_id"] == CLIENT_ID
+        assert asked["response_type"] == "code"
+        assert asked["code_challenge_method"] == "S256"
+        if self.refuses:
+            return f"{asked['redirect_uri']}?{urlencode({'error': self.refuses, 'state': asked['state']})}"
+        code = secrets.token_urlsafe(16)
+        self._codes[code] = asked
+        return f"{asked['redirect_uri']}?{urlencode({'code': code, 'state': asked['state']})}"
+
+    def _token(self, form: dict[str, str], authorization: str) -> tuple[int, dict[str, Any]]:
+        asked = self._codes.pop(form.get("code", ""), None)
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest())
+        basic = base64.b64encode(f"{CLIENT_ID}:{CLIENT_SECRET}".encode()).decode()
+        if (
+            asked is None
+            or challenge.rstrip(b"=").decode() != asked["code_challenge"]
+            or form.get("redirect_uri") != asked["redirect_uri"]
+            or authorization != f"Basic {basic}"
+        ):
+            return 400, {"error": "invalid_grant"}
+        now = int(time.time())
+        claims = {
+            **self.person,
+            "iss": self.issuer,
+            "aud": CLIENT_ID,
+            "iat": now,
+            "exp": now + 300,
+            "nonce": asked["nonce"],
+            **self.claims,
+        }
+        claims = {name: value for name, value in claims.items() if value is not None}
+        return 200, {
+            "access_token": "of no use elsewhere",
+            "token_type": "Bearer",
+            "expires_in": 300,
+            "id_token": self._signed(claims),
+        }
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        header = {"alg": self.sign, "kid": self.key.kid}
+        if self.sign == "none":
+            parts = ({"alg": "none"}, claims)
+            return (
+                ".".join(base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
+                + "."
+            )
+        if self.sign == "HS256":  # with what everybody knows of the key
+            return jwt.encode(header, claims, OctKey.import_key(self.key.as_pem(private=False)), algorithms=["HS256"])
+        if self.sign == "stranger":
+            return jwt.encode(header | {"alg": "RS256"}, claims, self.stranger)
+        return jwt.encode(header, claims, self.key)
+
+    def _handler(provider) -> type[BaseHTTPRequestHandler]:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                path = urlsplit(self.path).path
+                provider.asked.append(path)
+                if path == "/.well-known/openid-configuration":
+                    self.say(200, provider._metadata())
+                elif path == "/keys":
+                    self.say(200, {"keys": [provider.key.as_dict(private=False, use="sig", alg="RS256")]})
+                elif path == "/userinfo" and self.headers["Authorization"] == "Bearer of no use elsewhere":
+                    self.say(200, provider.userinfo or {})
+                elif path == "/authorize":
+                    self.send_response(302)
+                    self.send_header("Location", provider.authorized(self.path))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                else:
+                    self.say(404, {})
+
+            def do_POST(self) -> None:
+                provider.asked.append(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                form = {name: values[0] for name, values in parse_qs(body).items()}
+                self.say(*provider._token(form, self.headers.get("Authorization", "")))
+
+            def say(self, status: int, body: dict[str, Any]) -> None:
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *args: object) -> None:
+                """Say nothing."""
+
+        return Handler
+
+    def _metadata(self) -> dict[str, Any]:
+        found = {
+            "issuer": self.issuer_said or self.issuer,
+            "authorization_endpoint": f"{self.issuer}/authorize",
+            "token_endpoint": f"{self.issuer}/token",
+            "jwks_uri": f"{self.issuer}/keys",
+            "id_token_signing_alg_values_supported": ["RS256", "HS256", "none"],
+        }
+        return found | ({"userinfo_endpoint": f"{self.issuer}/userinfo"} if self.userinfo is not None else {})

@@ -1,0 +1,137 @@
+"""/admin/: the figures of today stand first, each leads to its list, and the charts come after the page"""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.conf import settings
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client, RequestFactory
+from django.test.utils import CaptureQueriesContext
+
+from gateway.models import Run, UsageDay
+from gateway.services import configuration_save
+from reviews.admin.dashboard import dashboard, today
+from reviews.admin.dashboard.today import Headline
+from tests.admin_pages import review_make
+from tests.admin_rows import book_make, memory_make, owner_make, session_make, staff_client, user_make
+
+pytestmark = pytest.mark.django_db
+NOON = datetime(2026, 5, 20, 12, tzinfo=UTC)
+STATEMENTS = 13  # nine of them for the figures, with the prices
+OF_THE_QUEUE = 2  # where it is in the database
+
+
+@pytest.fixture(autouse=True)
+def noon() -> Any:
+    cache.clear()
+    with time_machine.travel(NOON, tick=False):
+        yield
+
+
+@pytest.fixture
+def root() -> Client:
+    return staff_client(superuser=True)
+
+
+def headlines(client: Client) -> dict[str, Headline]:
+    found: list[Headline] = client.get("/admin/").context["headlines"]
+    return {figure.word: figure for figure in found}
+
+
+def test_the_figures_are_those_of_today(root: Client) -> None:
+    with time_machine.travel(NOON - timedelta(days=1), tick=False):
+        session_make(owner_make("charlie"), title="Yesterday", turns=4)
+    session_make(title="Tea", turns=3)
+    session_make(title="Cake", turns=1)
+    memory_make("Likes tea.")
+    Run.objects.filter(turn=2).update(state="failed")
+    found = {word: (figure.value, figure.note) for word, figure in headlines(root).items()}
+    assert found == {
+        "People": ("3", "1 asked today"),
+        "Conversations today": ("2", "4 turns"),
+        "Memories": ("1", "1 new today"),
+        "Failed turns today": ("1", ""),
+        "95 % of answers within": ("–", "no answer today"),
+        "Cost today": ("–", "no price is set"),
+    }
+
+
+def test_each_figure_leads_to_the_rows_that_it_counts(root: Client) -> None:
+    with time_machine.travel(NOON - timedelta(days=1), tick=False):
+        session_make(owner_make("charlie"), title="Yesterday", turns=4)
+        Run.objects.update(state="failed")
+    session_make(title="Tea", turns=3)
+    Run.objects.filter(turn=2, session__title="Tea").update(state="failed")
+    memory_make("Likes tea.")
+    for word in ("People", "Conversations today", "Memories", "Failed turns today"):
+        figure = headlines(root)[word]
+        listed = root.get(figure.link).context["cl"].result_list
+        assert figure.value == str(len(listed)), word
+    assert len(root.get(headlines(root)["Cost today"].link).context["cl"].result_list) == 3
+
+
+def test_95_of_100_answers_are_told_by_the_time_they_took(root: Client) -> None:
+    session_make(turns=20)
+    for turn in range(1, 21):
+        Run.objects.filter(turn=turn).update(finished_at=NOON + timedelta(seconds=turn))
+    figure = headlines(root)["95 % of answers within"]
+    assert (figure.value, figure.note) == ("19.0 s", "of 20 answers")
+
+
+def test_the_cost_of_today_is_that_of_turns_and_reviews(root: Client) -> None:
+    configuration_save("prices", {"m": {"input": 10, "output": 10}})
+    session = session_make(turns=1)
+    for day, cost in ((NOON.date(), 1.25), (NOON.date() - timedelta(days=1), 50.0)):
+        UsageDay.objects.create(owner=session.owner, day=day, model="m", cost=cost)
+    review = review_make(session, book_make())
+    type(review).objects.update(model="m", usage={"total_tokens": 50_000, "completion_tokens": 0})
+    assert headlines(root)["Cost today"].value == "$1.75"
+
+
+def test_figures_stop_counting_at_a_bound(root: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(today, "COUNTED", 3)
+    session_make(turns=5)
+    for number in range(5):
+        memory_make(f"Fact {number}.")
+    found = headlines(root)
+    assert (found["Memories"].value, found["Conversations today"].note) == ("3+", "3+ turns")
+
+
+def test_who_sees_only_runs_gets_figures_without_links_elsewhere() -> None:
+    session_make(turns=1)
+    links = {word: figure.link for word, figure in headlines(staff_client(may=("gateway.view_run",))).items()}
+    assert {word for word, link in links.items() if link} == {
+        "Failed turns today",
+        "95 % of answers within",
+        "Cost today",
+    }
+
+
+def test_the_page_comes_without_charts_and_costs_the_same_however_much_there_is() -> None:
+    request = RequestFactory().get("/admin/")
+    request.user = user_make("root", is_superuser=True, is_staff=True)
+    configuration_save("prices", {"m": {"input": 10, "output": 10}})
+    counts = []
+    for name in ("alice", "bea"):
+        session_make(owner_make(name), turns=5)
+        with CaptureQueriesContext(connection) as queries:
+            context = dashboard(request, {})
+        assert "charts" not in context
+        counts.append(len(queries))
+    assert counts[0] == counts[1] == STATEMENTS + (0 if settings.REDIS_URL else OF_THE_QUEUE)
+
+
+def test_the_charts_are_asked_for_alone_by_htmx_and_come_with_the_page_by_a_link(root: Client) -> None:
+    session_make(turns=1)
+    first = root.get("/admin/").content.decode()
+    assert 'hx-get="?days=7&amp;part=charts"' in first
+    assert "<canvas" not in first
+    alone = root.get("/admin/?part=charts&days=7", headers={"HX-Request": "true"}).content.decode()
+    assert "<canvas" in alone
+    assert "<html" not in alone
+    page = root.get("/admin/?part=charts&days=7").content.decode()
+    assert "<canvas" in page
+    assert "95 % of answers within" in page

@@ -1,0 +1,70 @@
+"""/admin/gateway/run/…: the reviews that followed a turn, and the way from a review to its turns"""
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from gateway.models import Run, Session
+from reviews.admin.turn_reviews import MOST, reviews_of_turn
+from reviews.models import ReviewRun
+from tests.admin_pages import review_make
+from tests.admin_rows import book_make, memory_make, session_make, staff_client
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def session() -> Session:
+    return session_make(turns=3)
+
+
+def page_of(turn: int) -> str:
+    return reverse("admin:gateway_run_change", args=[Run.objects.get(turn=turn).pk])
+
+
+def reviewed(session: Session, *, first: int, last: int) -> ReviewRun:
+    review = review_make(session, book_make())
+    memory = memory_make("Prefers tea.")
+    write = {"action": "add", "after": "Prefers tea.", "state": "applied", "memory_id": str(memory.number)}
+    review.first_seq, review.last_seq, review.writes = first, last, [write]
+    review.save()
+    return review
+
+
+def test_the_page_of_a_turn_shows_the_reviews_that_read_it_and_what_they_wrote(session: Session) -> None:
+    review = reviewed(session, first=3, last=6)
+    client = staff_client(superuser=True)
+    for turn in (2, 3):
+        page = client.get(page_of(turn))
+        (shown,) = page.context["review_parts"]
+        assert shown.url == reverse("admin:reviews_reviewrun_change", args=[review.pk])
+        assert [write.write.after for write in shown.writes] == ["Prefers tea."]
+        assert "Prefers tea." in page.content.decode()
+    first = client.get(page_of(1)).content.decode()
+    assert "No review has read this turn." in first
+    assert "Prefers tea." not in first
+
+
+def test_who_may_not_see_reviews_is_shown_none(session: Session) -> None:
+    reviewed(session, first=1, last=6)
+    page = staff_client(may=("gateway.view_run", "gateway.view_session")).get(page_of(2)).content.decode()
+    assert "The review that followed" not in page
+    assert "Prefers tea." not in page
+
+
+def test_the_reviews_of_a_turn_are_bounded_and_cost_two_statements(session: Session) -> None:
+    for _ in range(MOST + 1):
+        reviewed(session, first=1, last=2)
+    run = Run.objects.get(turn=1)
+    with CaptureQueriesContext(connection) as queries:
+        assert len(reviews_of_turn(run, 1, 2)) == MOST
+    assert len(queries) == 2
+
+
+def test_a_review_leads_to_the_turns_it_read(session: Session) -> None:
+    review = reviewed(session, first=3, last=6)
+    client: Client = staff_client(superuser=True)
+    page = client.get(reverse("admin:reviews_reviewrun_change", args=[review.pk])).content.decode()
+    assert f'<a class="db-link" href="{page_of(2)}">turns 2 to 3</a>' in page

@@ -1,0 +1,178 @@
+"""Alerts to administrators: when, how often, by which way, and without anybody's words"""
+
+import json
+from collections.abc import Generator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import time_machine
+from django.core import mail
+from django.utils import timezone
+
+from config.sweeps import SWEEPS
+from gateway.models import Alert, ApiKey, Run, Session, UsageDay
+from memories.models import Lease, Owner, ScanDay
+from memories.services import book_get_or_create
+from reviews import alerts
+from reviews.alerts import BLOCKED, IN_A_ROW, alert_send, alerts_sweep
+from reviews.models import ReviewRun
+from tests.factories import key_make
+from tests.gateway.test_password_reset import SERVER
+from tests.gateway.test_webhooks import Receiver
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def queued(settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    settings.MAIL, settings.ALERTS_MAIL = SERVER, ["root@example.org"]
+    found: list[tuple[str, str]] = []
+    monkeypatch.setattr(alerts, "enqueue", lambda task, kind, said: found.append((kind, said)))
+    return found
+
+
+def look() -> None:
+    """A sweep, as if the last look were long ago."""
+    Lease.objects.all().delete()
+    alerts_sweep()
+
+
+def turns(session: Session, *states: str) -> None:
+    for state in states:
+        turn = Run.objects.count() + 1
+        error = {"code": "upstream_error", "message": "Alice's words"} if state == "failed" else None
+        Run.objects.create(
+            owner=session.owner, session=session, turn=turn, state=state, error=error, request_id=f"r{turn}"
+        )
+
+
+def reviews(session: Session, *states: str, **fields: Any) -> None:
+    book = book_get_or_create(session.owner.pk, "main")
+    for state in states:
+        ReviewRun.objects.create(
+            owner=session.owner, book=book, session=session, state=state, trigger="request", first_seq=1, last_seq=2,
+            agent_name="assistant", book_epoch=1, **fields,
+        )  # fmt: skip
+
+
+def test_answers_that_fail_in_a_row_are_told_once_an_hour(session: Session, queued: list[tuple[str, str]]) -> None:
+    turns(session, *["failed"] * (IN_A_ROW - 1))
+    look()
+    assert queued == []
+    turns(session, "failed")
+    look()
+    look()
+    assert queued == [("answers_failing", "The last 5 answers failed (upstream_error). Check the model servers.")]
+    for minutes, told in ((59, 1), (61, 2)):
+        Alert.objects.update(told_at=timezone.now() - timedelta(minutes=minutes))
+        look()
+        assert len(queued) == told
+
+
+def test_one_that_went_well_ends_the_row(session: Session, queued: list[tuple[str, str]]) -> None:
+    turns(session, *["failed"] * IN_A_ROW, "completed")
+    look()
+    assert queued == []
+
+
+def test_reviews_that_fail_in_a_row_are_told(session: Session, queued: list[tuple[str, str]]) -> None:
+    reviews(session, "saved", *["failed", "timed_out", "failed", "failed"])
+    look()
+    assert queued == []
+    reviews(session, "failed")
+    look()
+    assert queued == [("reviews_failing", "The last 5 reviews failed. Nothing is remembered of conversations.")]
+
+
+def test_people_whose_reviews_wait_for_tomorrow_are_counted(session: Session, queued: list[tuple[str, str]]) -> None:
+    tomorrow = timezone.now() + timedelta(hours=3)
+    reviews(session, "scheduled", "scheduled", not_before=tomorrow, error={"code": "daily_limit", "message": "m"})
+    reviews(session, "scheduled", not_before=tomorrow)
+    look()
+    said = "Reviews of 1 person wait for tomorrow: the daily quota is used up."
+    assert queued == [("reviews_quota", said)]
+
+
+def test_keys_that_have_spent_their_day_are_told(alice: Owner, queued: list[tuple[str, str]]) -> None:
+    day = timezone.now().date()
+    for limit, spent in ((100, 100), (100, 99), (0, 10_000)):
+        key, _ = key_make(alice, tokens_per_day=limit)
+        ApiKey.objects.filter(pk=key.pk).update(last_used_at=timezone.now())
+        UsageDay.objects.create(owner=alice, day=day, key_id=key.pk, input_tokens=spent - 9, output_tokens=9)
+    look()
+    assert [kind for kind, _ in queued] == ["keys_quota"]
+    assert queued[0][1].startswith("1 API key has spent")
+
+
+def test_refused_writes_are_told_again_only_for_new_ones(queued: list[tuple[str, str]]) -> None:
+    noon = datetime(2030, 1, 1, 12, tzinfo=UTC)
+    row = ScanDay.objects.create(day=noon.date(), rule="instruction_override", kind="injection", number=4)
+    with time_machine.travel(noon):
+        look()
+        assert queued == []
+        ScanDay.objects.filter(pk=row.pk).update(number=BLOCKED + 2)
+        look()
+    assert [kind for kind, _ in queued] == ["writes_blocked"]
+    assert "refused 12 writes" in queued[0][1]
+    with time_machine.travel(noon + timedelta(hours=2)):
+        look()
+        assert len(queued) == 1, "no new ones"
+        ScanDay.objects.filter(pk=row.pk).update(number=2 * BLOCKED + 2)
+        look()
+        assert "refused 10 writes" in queued[1][1]
+
+
+def test_several_workers_look_once_a_minute(session: Session, queued: list[tuple[str, str]]) -> None:
+    look()
+    turns(session, *["failed"] * IN_A_ROW)
+    alerts_sweep()
+    assert queued == []
+
+
+def test_nobody_looks_where_nobody_is_to_be_told(session: Session, settings: Any, queued: list[object]) -> None:
+    settings.ALERTS_MAIL = []
+    turns(session, *["failed"] * IN_A_ROW)
+    look()
+    assert queued == []
+    assert not Lease.objects.exists()
+
+
+def test_it_is_mailed_without_anybodys_words(session: Session, queued: list[tuple[str, str]]) -> None:
+    turns(session, *["failed"] * IN_A_ROW)
+    look()
+    assert alert_send(*queued[0]) == 1
+    [message] = mail.outbox
+    assert message.to == ["root@example.org"]
+    assert "The last 5 answers failed (upstream_error)." in message.body
+    assert "Alice" not in message.body
+
+
+@pytest.fixture
+def receiver(settings: Any) -> Generator[Receiver]:
+    settings.WEBHOOKS_PRIVATE = True
+    server = Receiver()
+    settings.ALERTS_MAIL, settings.ALERTS_URL = [], server.url
+    yield server
+    server.close()
+
+
+def test_it_is_posted(receiver: Receiver) -> None:
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 1
+    [(headers, body)] = receiver.got
+    told = json.loads(body)
+    assert headers["content-type"] == "application/json"
+    assert (told["type"], told["kind"], told["text"]) == ("alert", "reviews_failing", "The last 5 reviews failed.")
+
+
+def test_an_address_that_refuses_it_is_logged_without_the_address(
+    receiver: Receiver, caplog: pytest.LogCaptureFixture
+) -> None:
+    receiver.answers.append((500, {}))
+    assert alert_send("reviews_failing", "The last 5 reviews failed.") == 0
+    assert "An alert (reviews_failing) was not taken: It answered 500." in caplog.text
+    assert "hidden" not in caplog.text
+
+
+def test_the_worker_looks() -> None:
+    assert alerts_sweep in SWEEPS
