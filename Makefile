@@ -35,7 +35,7 @@ $(VENV)/.dev: requirements/dev.txt $(VENV)/.runtime
 test: install-dev ## The whole test suite on SQLite
 	$(PY) -m pytest
 
-test-scale: install-dev ## The suite on PostgreSQL and Redis, without the browser (pages know no database)
+test-scale: install-dev ## What reaches a database, on PostgreSQL and Redis, without the browser (pages know no database)
 	DATABASE_URL=$${DATABASE_URL:-postgres://postgres@127.0.0.1:5432/daybook} REDIS_URL=$${REDIS_URL:-redis://127.0.0.1:6379/15} \
 	DAYBOOK_SECRET_KEY=$${DAYBOOK_SECRET_KEY:-only-for-this-test-run-000000000000000000000000} REQUIRE_SERVICES=1 $(PY) -m pytest -m "not browser"
 

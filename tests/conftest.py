@@ -48,17 +48,27 @@ def pytest_configure(config: pytest.Config) -> None:
     prepare_assets()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes long comes first, so that no process is left with it at the end. In continuous integration these
-    tests, which wait for a browser or another process in real time, may try twice; the report names those that did."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What takes long comes first, so that no process is left with it at the end. On the servers only tests run that
+    reach them. In continuous integration a test may try twice; the report names those that did."""
     items.sort(key=lambda item: not _in_real_time(item))
+    if os.environ.get("REQUIRE_SERVICES"):
+        without = [item for item in items if not _reaches_servers(item)]
+        config.hook.pytest_deselected(items=without)
+        items[:] = filter(_reaches_servers, items)
     if os.environ.get("CI"):
-        for item in filter(_in_real_time, items):
+        for item in items:
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 
 def _in_real_time(item: pytest.Item) -> bool:
     return item.path.parent.name in {"e2e", "browser"}
+
+
+def _reaches_servers(item: pytest.Item) -> bool:
+    """Whether a test has a database, or starts processes that have one."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    return _in_real_time(item) or bool(fixtures & {"db", "transactional_db"} or item.get_closest_marker("django_db"))
 
 
 def pytest_collection_finish() -> None:

@@ -19,7 +19,7 @@ from memories.tools import TOOLS as TOOL_TABLE
 from tests.config.test_access_matrix import API, PAGES, TOOLS, World, request
 from tests.conftest import Api
 from tests.factories import memory_make
-from tests.gateway.test_v1_queries import statements
+from tests.queries import statements
 
 # What is written because somebody reads, and why: docs/limits.md says it too.
 WRITES = {"GET /api/export": "who exported whose words is recorded before the first of them is sent"}
@@ -30,13 +30,6 @@ pytestmark = pytest.mark.django_db
 def writing(statements: list[str]) -> list[str]:
     """Those of the statements that write."""
     return [sql for sql in statements if sql.startswith(("INSERT", "UPDATE", "DELETE", "REPLACE"))]
-
-
-@pytest.fixture(autouse=True)
-def later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is stored some seconds later, between the writes of others, is no part of the request."""
-    for module in ("gateway.limits.key_uses", "memories.tools.documents"):
-        monkeypatch.setattr(f"{module}.write_later", lambda function: None)
 
 
 @pytest_asyncio.fixture

@@ -22,7 +22,7 @@ from memories.models import Memory, Owner
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
 from tests.gateway.oauth_app import CALLBACK, VERIFIER, App, answered, rpc
-from tests.gateway.test_v1_queries import statements
+from tests.queries import statements
 
 
 async def connected(owner: Owner, **consent: Any) -> App:

@@ -1,11 +1,5 @@
 """How much of the database a turn costs: two transactions, and nothing else when the caches are warm."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
-from django.db import connections
-
 from gateway.models import Agent, Session
 from memories.database import in_thread
 from memories.models import Owner
@@ -13,24 +7,8 @@ from memories.services import book_get_or_create
 from tests.conftest import Api
 from tests.factories import key_make, memory_make
 from tests.gateway.v1 import Chat, ask
+from tests.queries import statements
 from tests.scripted_model import ScriptedModel
-
-_FRAME = ("SAVEPOINT", "RELEASE", "BEGIN", "COMMIT")
-
-
-@asynccontextmanager
-async def statements() -> AsyncIterator[list[str]]:
-    """The statements of a block, without those that only begin and end transactions."""
-    found: list[str] = []
-
-    def note(execute: Any, sql: str, *rest: Any) -> Any:
-        if not sql.startswith(_FRAME):
-            found.append(sql)
-        return execute(sql, *rest)
-
-    # In a coroutine `connection` would be another one.
-    with (await in_thread(connections.__getitem__, "default")).execute_wrapper(note):
-        yield found
 
 
 async def test_a_new_v1_session(alice_api: Api, alice: Owner, agent: Agent, model: ScriptedModel) -> None:
