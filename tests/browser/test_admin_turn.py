@@ -108,7 +108,7 @@ def test_axe_finds_nothing_serious_and_nothing_goes_sideways(
     for name, path in paths.items():
         page.goto(page.url.split("/admin/")[0] + path)
         if name == "first":
-            page.wait_for_function("() => Chart.getChart(document.querySelector('canvas.chart'))")
+            page.wait_for_selector(".db-chart polyline")
         for shut in page.locator("#content-main ~ details > summary, .db-turn summary, .db-raw summary").all():
             shut.click()
         troubles += [f"{name}: {finding}" for finding in serious_findings(page, source)]

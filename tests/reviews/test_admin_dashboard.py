@@ -1,6 +1,5 @@
 """/admin/: what goes on now, how the last days went, and what they cost"""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +11,7 @@ from django.db import connection
 from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from django.utils.formats import date_format
 from django_q.brokers import get_broker
 from django_q.models import OrmQ
 from django_q.tasks import async_task
@@ -22,7 +22,7 @@ from gateway.services import configuration_save
 from memories.ids import first_id, uuid7
 from memories.models import Book, Owner, Revision, ScanDay, WriteOrigin
 from reviews.admin.dashboard import dashboard, owners
-from reviews.admin.dashboard.charts import _DASHES, Chart
+from reviews.admin.dashboard.charts import _DASHES, Chart, Series
 from reviews.admin.dashboard.now import NowFacts, queue_facts
 from reviews.admin.dashboard.owners import OwnerUse
 from reviews.admin.dashboard.periods import Period
@@ -161,11 +161,45 @@ def test_what_the_scan_refused_is_shown_by_kind_and_rule() -> None:
 
 def test_every_line_has_a_colour_and_a_dash_of_its_own() -> None:
     for one in board()["charts"]:
-        drawn = json.loads(one.data)["datasets"]
-        assert [line["borderColor"] for line in drawn] == [f"var(--db-chart-{series.tone})" for series in one.series]
-        assert len({str(line["borderDash"]) for line in drawn}) == len({s.tone for s in one.series}) == len(drawn)
+        assert len({series.dash for series in one.series}) == len({s.tone for s in one.series}) == len(one.series)
         in_order = [*_DASHES]
         assert [in_order.index(s.tone) for s in one.series] == sorted(in_order.index(s.tone) for s in one.series)
+
+
+def drawn_chart(*numbers: int) -> Chart:
+    days = tuple(NOON.date() - timedelta(days=ago) for ago in reversed(range(len(numbers))))
+    return Chart(name="n", title="Turns", days=days, series=(Series("Turns", numbers, "accent"),), empty="None.")
+
+
+@pytest.mark.parametrize(
+    ("highest", "scale"),
+    [
+        (0, [0, 1, 2, 3, 4]),
+        (3, [0, 1, 2, 3, 4]),
+        (7, [0, 2, 4, 6, 8]),
+        (26, [0, 10, 20, 30]),
+        (10_000, [0, 2_000, 4_000, 6_000, 8_000, 10_000]),
+        (1_234_567, [0, 500_000, 1_000_000, 1_500_000]),
+    ],
+)
+def test_the_scale_of_a_chart_holds_its_highest_number(highest: int, scale: list[int]) -> None:
+    found = drawn_chart(0, highest, 0).scale
+    assert [number for number, _ in found] == scale
+    assert (found[0][1], found[-1][1]) == (100, 0)
+
+
+def test_a_line_goes_through_its_numbers_from_the_first_day_to_the_last() -> None:
+    one = drawn_chart(0, 4, 1)
+    assert [points for _, points in one.lines] == ["0.00,100.00 50.00,0.00 100.00,75.00"]
+    assert [left for left, _, _ in one.bands] == [-25, 25, 75]
+    assert one.bands[1][2].splitlines()[1] == "Turns: 4"
+
+
+@pytest.mark.parametrize("days", [1, 7, 30, 90])
+def test_few_days_are_named_and_the_last_is_one_of_them(days: int) -> None:
+    one = drawn_chart(*range(days))
+    assert 1 <= len(one.named_days) <= 5
+    assert one.named_days[0] == (date_format(one.days[-1], "j M"), 100 if days > 1 else 0)
 
 
 def test_the_table_of_a_chart_holds_the_numbers_of_its_lines() -> None:
@@ -350,7 +384,7 @@ def test_who_may_not_see_runs_gets_no_numbers() -> None:
 def test_staff_without_runs_sees_the_list_of_pages() -> None:
     page = staff_client(may=("memories.view_memory",)).get("/admin/").content.decode()
     assert "Tokens by owner" not in page
-    assert "charts.js" not in page
+    assert "db-chart" not in page
 
 
 def test_who_sees_only_runs_is_offered_no_link_elsewhere() -> None:

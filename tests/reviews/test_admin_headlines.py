@@ -128,10 +128,10 @@ def test_the_charts_are_asked_for_alone_by_htmx_and_come_with_the_page_by_a_link
     session_make(turns=1)
     first = root.get("/admin/").content.decode()
     assert 'hx-get="?days=7&amp;part=charts"' in first
-    assert "<canvas" not in first
+    assert "<polyline" not in first
     alone = root.get("/admin/?part=charts&days=7", headers={"HX-Request": "true"}).content.decode()
-    assert "<canvas" in alone
+    assert "<polyline" in alone
     assert "<html" not in alone
     page = root.get("/admin/?part=charts&days=7").content.decode()
-    assert "<canvas" in page
+    assert "<polyline" in page
     assert "95 % of answers within" in page

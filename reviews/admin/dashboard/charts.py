@@ -1,17 +1,17 @@
-"""The charts of the first page: lines over days, drawn by the theme's packaged Chart.js. Each line has a colour and a
-dash of its own, which the key beside it shows too, and each chart has its numbers as a table."""
+"""The charts of the first page: lines over days, drawn as SVG in templates/admin/dashboard/chart.html. Each line has a
+colour and a dash of its own, which the key beside it shows too, and each chart has its numbers as a table."""
 
-import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
 from django.utils.formats import date_format
 
 # Colours in their order (static/admin/daybook.css), each with a dash, for those who tell lines apart by that.
 ACCENT, OK, WARN, DANGER, QUIET = "accent", "ok", "warn", "danger", "quiet"
-_DASHES: dict[str, list[int]] = {ACCENT: [], OK: [8, 4], WARN: [2, 3], DANGER: [8, 3, 2, 3], QUIET: [1, 5]}
+_DASHES = {ACCENT: "none", OK: "8 4", WARN: "2 3", DANGER: "8 3 2 3", QUIET: "1 5"}
+_LEAST_TOP, _MOST_STEPS, _MOST_DAYS = 4, 5, 5  # a chart's smallest scale, its lines across, the days that it names
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Series:
 
     @property
     def dash(self) -> str:
-        """For the key: an SVG's stroke-dasharray."""
-        return " ".join(str(length) for length in _DASHES[self.tone]) or "none"
+        """An SVG's stroke-dasharray."""
+        return _DASHES[self.tone]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +60,55 @@ class Chart:
         return not any(series.total for series in self.series)
 
     @property
-    def data(self) -> str:
-        """What the theme's component takes as `data`: Chart.js's JSON."""
-        return json.dumps(
-            {
-                "labels": [date_format(day, "j M") for day in self.days],
-                "datasets": [_dataset(series) for series in self.series],
-            }
-        )
+    def step(self) -> int:
+        """The distance of two lines across: 1, 2 or 5 times a power of ten."""
+        least = max(_LEAST_TOP, *(number for series in self.series for number in series.numbers)) / _MOST_STEPS
+        power = 10 ** math.floor(math.log10(max(1, least)))
+        return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)
 
     @property
-    def options(self) -> str:
-        """What it takes as `options`."""
-        return _OPTIONS
+    def scale(self) -> list[tuple[int, float]]:
+        """The lines across, from the bottom: number, and place from the top in percent."""
+        highest = max(_LEAST_TOP, *(number for series in self.series for number in series.numbers))
+        steps = math.ceil(highest / self.step)
+        return [(self.step * step, round(100 - 100 * step / steps, 2)) for step in range(steps + 1)]
+
+    @property
+    def named_days(self) -> list[tuple[str, float]]:
+        """At most five days, the last among them: day, and place from the left in percent."""
+        last = len(self.days) - 1
+        places = range(last, -1, -math.ceil(len(self.days) / _MOST_DAYS))
+        return [(date_format(self.days[place], "j M"), round(100 * place / max(1, last), 2)) for place in places]
+
+    @property
+    def lines(self) -> list[tuple[Series, str]]:
+        """Each series with its points, `x,y` by day: both from the upper left, in percent."""
+        top, last = self.scale[-1][0], max(1, len(self.days) - 1)
+        return [
+            (
+                series,
+                " ".join(
+                    f"{100 * day / last:.2f},{100 - 100 * number / top:.2f}"
+                    for day, number in enumerate(series.numbers)
+                ),
+            )
+            for series in self.series
+        ]
+
+    @property
+    def bands(self) -> list[tuple[float, float, str]]:
+        """What the pointer meets on a day: left and width in percent, and the day's numbers in words."""
+        width = 100 / max(1, len(self.days) - 1)
+        return [
+            (
+                round((place - 0.5) * width, 2),
+                round(width, 2),
+                "\n".join(
+                    [date_format(day, "j M"), *(f"{series.word}: {series.numbers[place]:,}" for series in self.series)]
+                ),
+            )
+            for place, day in enumerate(self.days)
+        ]
 
     @property
     def heads(self) -> list[str]:
@@ -94,39 +130,3 @@ def lines(
 ) -> tuple[Series, ...]:
     """Return a line for each of at most five words, `{tone: word}`, from numbers by day and word."""
     return tuple(Series(word, tuple(counted.get((day, word), 0) for day in days), tone) for tone, word in words.items())
-
-
-def _dataset(series: Series) -> dict[str, Any]:
-    colour = f"var(--db-chart-{series.tone})"
-    return {
-        "label": series.word,
-        "data": series.numbers,
-        "borderColor": colour,
-        "backgroundColor": colour,
-        "borderDash": _DASHES[series.tone],
-        "borderWidth": 2,
-        "pointRadius": 2 if len(series.numbers) <= 7 else 0,
-        "pointHoverRadius": 4,
-    }
-
-
-_OPTIONS = json.dumps(
-    {
-        "animation": False,
-        "responsive": True,
-        "maintainAspectRatio": False,
-        "interaction": {"mode": "index", "intersect": False},
-        "plugins": {"legend": {"display": False}},  # its own key shows no dashes
-        # The theme colours both grids, also the one that is not shown.
-        "scales": {
-            "x": {"grid": {"display": False}, "ticks": {"maxRotation": 0, "autoSkipPadding": 12}},
-            "y": {
-                "beginAtZero": True,
-                "suggestedMax": 4,
-                "grid": {"display": True},
-                "border": {"display": False},
-                "ticks": {"precision": 0, "maxTicksLimit": 6},
-            },
-        },
-    }
-)
