@@ -1,6 +1,6 @@
 """The static files that pages load: joined (config.joined_files), named by a hash of their content, and compressed.
 
-The first web process of a version prepares them in STATIC_ROOT, within a second; others find them there. It needs
+The first web process of a version prepares them in STATIC_ROOT, within two seconds; others find them there. It needs
 neither a build step nor a network. Pages name them with `{% static %}`, browsers keep them for ever."""
 
 import fcntl
@@ -10,18 +10,23 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+import brotli
 from django.conf import settings
 from django.contrib.staticfiles import finders
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.core.management import call_command
+from servestatic.compress import Compressor
 from servestatic.middleware import ServeStaticMiddleware
 from servestatic.storage import CompressedManifestStaticFilesStorage
 
 from config import joined_files
 
-# What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx.
+# What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx, and
+# what Django's admin loads with DEBUG only.
 _LEFT_OUT = ("*.map", "redoc*", "htmax-*", "htmx-4*", "htmx-2.js", "ext", "LICENSE*", "README*", "OFL-*")
+_LEFT_OUT += ("xregexp.js", "jquery.js")
 _KEPT_SECONDS = 86_400
+_THOROUGH_BYTES = 400_000  # the viewer of the API alone is larger, and would take seconds
 
 
 def _without_maps(patterns: Any) -> Any:
@@ -31,11 +36,20 @@ def _without_maps(patterns: Any) -> Any:
     )
 
 
+class _Compressor(Compressor):  # type: ignore[misc]  # the package has no types
+    @staticmethod
+    def compress_brotli(data: bytes) -> bytes:
+        return bytes(brotli.compress(data, quality=11 if len(data) <= _THOROUGH_BYTES else 7))
+
+
 class AssetStorage(CompressedManifestStaticFilesStorage):  # type: ignore[misc]  # the package has no types
     """servestatic's storage with manifest; it does not look for maps of sources, which are left out."""
 
     patterns = _without_maps(CompressedManifestStaticFilesStorage.patterns)
     keep_intermediate_files = False
+
+    def create_compressor(self, **options: Any) -> Compressor:
+        return _Compressor(**options)
 
 
 class AssetMiddleware(ServeStaticMiddleware):  # type: ignore[misc]  # the package has no types

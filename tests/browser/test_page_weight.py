@@ -16,8 +16,6 @@ pytestmark = pytest.mark.browser
 
 MOST_REQUESTS = 12
 MOST_BYTES = 100_000  # compressed, without fonts
-# The theme of the admin brings most of its bytes, and its scripts one by one.
-MOST_ADMIN_BYTES = 200_000
 
 
 def loaded(page: Page, address: str) -> Weight:
@@ -59,7 +57,7 @@ def test_pages_of_the_admin_load_their_files_once(visitor: NewVisitor) -> None:
     root = visitor("root")
     (session,) = (page_of(name, row) for name, row in rows.items() if name == "gateway.session")
     cold = loaded(root.context.new_page(), root.address + "/admin/")
-    assert cold.bytes_but("Font") <= MOST_ADMIN_BYTES, cold.requests
+    assert cold.bytes_but("Font") <= MOST_BYTES, cold.requests
     for path in ("/admin/", list_of("memories.memory"), session):
         loaded(root.context.new_page(), root.address + path)
         warm = loaded(root.context.new_page(), root.address + path)

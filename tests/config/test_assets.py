@@ -4,10 +4,11 @@ import gzip
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import brotli
 import pytest
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.templatetags.static import static
@@ -38,14 +39,19 @@ def test_a_static_file_is_named_by_its_content_and_kept_for_ever() -> None:
     assert Client().get("/static/gateway/chat.js").status_code == 404
 
 
-def test_a_static_file_is_sent_compressed_to_those_who_can_read_it() -> None:
+@pytest.mark.parametrize(
+    ("accepted", "encoding", "unpacked"), [("gzip", "gzip", gzip.decompress), ("gzip, br", "br", brotli.decompress)]
+)
+def test_a_static_file_is_sent_compressed_to_those_who_can_read_it(
+    accepted: str, encoding: str, unpacked: Callable[[bytes], bytes]
+) -> None:
     address = static("gateway/daybook.css")
     plain = Client().get(address)
-    packed = Client().get(address, headers={"accept-encoding": "gzip, br"})
-    assert packed.headers["Content-Encoding"] == "gzip"
+    packed = Client().get(address, headers={"accept-encoding": accepted})
+    assert packed.headers["Content-Encoding"] == encoding
     assert packed.headers["Vary"] == "Accept-Encoding"
     text = body(plain)
-    assert gzip.decompress(body(packed)) == text
+    assert unpacked(body(packed)) == text
     assert int(packed.headers["Content-Length"]) < len(text) / 3
 
 
