@@ -22,7 +22,7 @@ auth = pytest.importorskip("mcp.client.auth")
 shared = pytest.importorskip("mcp.shared.auth")
 streamable_http = pytest.importorskip("mcp.client.streamable_http")
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 @pytest.fixture(scope="module")

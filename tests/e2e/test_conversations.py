@@ -16,7 +16,7 @@ from tests.e2e.conftest import StartDaybook
 from tests.e2e.running import RunningDaybook
 from tests.upstream_server import UpstreamServer
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 REPRESENTATIVE = {
     "open webui: reasoning is dropped on replay",

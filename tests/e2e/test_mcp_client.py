@@ -13,7 +13,7 @@ from tests.e2e.running import RunningDaybook, running_daybook
 mcp = pytest.importorskip("mcp", reason="the official client of the Model Context Protocol is not installed")
 streamable_http = pytest.importorskip("mcp.client.streamable_http")
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.e2e.running import manage, none_left
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 @pytest.fixture

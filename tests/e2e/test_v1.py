@@ -18,7 +18,7 @@ from tests.e2e.running import RunningDaybook, manage, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 KEY = "dbk_" + "e2e-v1-" * 4
 MAX_BODY = 1_000_000
 AGENTS = """
