@@ -23,8 +23,10 @@ from config import joined_files
 
 # What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx, and
 # what Django's admin loads with DEBUG only.
-_LEFT_OUT = ("*.map", "redoc*", "htmax-*", "htmx-4*", "htmx-2.js", "ext", "LICENSE*", "README*", "OFL-*")
-_LEFT_OUT += ("xregexp.js", "jquery.js")
+_LEFT_OUT = (
+    *("*.map", "redoc*", "htmax-*", "htmx-4*", "htmx-2.js", "ext", "LICENSE*", "README*", "OFL-*"),
+    *("xregexp.js", "jquery.js"),
+)
 _KEPT_SECONDS = 86_400
 _THOROUGH_BYTES = 400_000  # the viewer of the API alone is larger, and would take seconds
 
@@ -105,7 +107,7 @@ def _state() -> str:
 def _remove_old(folder: Path) -> None:
     """Remove files of earlier versions, but those of the last day: a process that is about to end may serve them."""
     storage = cast(AssetStorage, staticfiles_storage)
-    named = {name for each in storage.hashed_files.values() for name in (each, f"{each}.gz")}
+    named = {name for each in storage.hashed_files.values() for name in (each, f"{each}.gz", f"{each}.br")}
     before = time.time() - _KEPT_SECONDS
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import shutil
 import socket
 from collections.abc import AsyncGenerator, Generator
 from typing import Any
@@ -28,6 +29,7 @@ from memories.threads import thread_cache
 from tests.empty_tables import empty_tables
 from tests.endings import end_all
 from tests.factories import agent_make, key_make, owner_make, session_make
+from tests.migrated import database_from, migrated_database, migrated_file
 from tests.one_writer import Watch
 from tests.scripted_model import ScriptedModel
 from tests.sweeps import forget_searches
@@ -84,6 +86,20 @@ def monkeypatch_session() -> Generator[pytest.MonkeyPatch]:
     """Patches for the whole run."""
     with pytest.MonkeyPatch.context() as patch:
         yield patch
+
+
+@pytest.fixture(scope="session")
+def django_db_keepdb(django_db_modify_db_settings: None) -> Generator[bool]:
+    """The database is there already, as a copy: Django finds nothing to migrate."""
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3"):
+        shutil.copyfile(migrated_file(), database["TEST"]["NAME"])
+        yield True
+        return
+    name = database.setdefault("TEST", {}).setdefault("NAME", f"test_{database['NAME']}")
+    url = os.environ["DATABASE_URL"]
+    with database_from(url, name, migrated_database(url)):
+        yield True
 
 
 @pytest.fixture(scope="session")

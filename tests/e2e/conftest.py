@@ -1,27 +1,23 @@
 """Fixtures of the end-to-end tests: a home, a scripted upstream, a database of its own at scale or the test's own, and
 Daybooks that run on them."""
 
-import fcntl
 import os
 import secrets
 import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-import psycopg
 import pytest
 import redis
 from django.conf import settings
 from django.db import connection
-from psycopg import sql
 
-from tests.e2e.running import RunningDaybook, manage, processes_of, running_daybook
+from tests.e2e.running import RunningDaybook, processes_of, running_daybook
+from tests.migrated import database_from, migrated_database, migrated_file
 from tests.upstream_server import UpstreamServer, serving_upstream
 
 StartDaybook = Callable[..., RunningDaybook]
@@ -70,73 +66,21 @@ def shared(home: Path, upstream: UpstreamServer) -> Iterator[dict[str, str]]:
     _empty_queue(settings.REDIS_URL)
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
-    """A migrated, empty storage that tests copy: migrating anew costs each of them seconds."""
-
-    sqlite: Path | None
-    database: str = ""
-
-    @contextmanager
-    def copied_to(self, home: Path) -> Iterator[dict[str, str]]:
-        """Variables of a copy, for a Daybook with that home."""
-        if self.sqlite:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            shutil.copyfile(self.sqlite, home / "daybook.sqlite3")
-        with new_storage(self.database) as variables:
-            yield variables
-
-
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Template]:
-    """The storage as `manage.py migrate` leaves it: SQLite's is made once per run, PostgreSQL's once per process."""
+@contextmanager
+def migrated_storage(home: Path) -> Iterator[dict[str, str]]:
+    """Variables of a storage as `manage.py migrate` leaves it, for a Daybook with that home."""
     url = os.environ.get("DATABASE_URL", "")
     if not url:
-        yield Template(_migrated_file(tmp_path_factory.getbasetemp()))
-        return
-    home = tmp_path_factory.mktemp("template") / "home"
-    with _new_database(url) as (name, new_url):
-        _migrate(home, {"DATABASE_URL": new_url, "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32)})
-        yield Template(None, name)
-
-
-def _migrated_file(folder: Path) -> Path:
-    """A migrated SQLite database, which all processes of this run share."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        folder = folder.parent
-    template = folder / "template"
-    with (folder / "template.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not template.exists():
-            part = Path(tempfile.mkdtemp(dir=folder))
-            _migrate(part, {})
-            part.rename(template)
-    return template / "daybook.sqlite3"
-
-
-def _migrate(home: Path, variables: Mapping[str, str]) -> None:
-    done = manage(home, "migrate", "--verbosity", "0", env=variables)
-    assert done.returncode == 0, done.stderr
-
-
-@contextmanager
-def _new_database(url: str, template: str = "template1") -> Iterator[tuple[str, str]]:
-    """A PostgreSQL database that is dropped at the end: its name and its address."""
-    name = f"daybook_e2e_{secrets.token_hex(6)}"
-    parts = urlsplit(url)
-    with psycopg.connect(urlunsplit(parts._replace(path="/postgres")), autocommit=True) as connection:
-        statement = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
-        connection.execute(statement.format(sql.Identifier(name), sql.Identifier(template)))
-        try:
-            yield name, urlunsplit(parts._replace(path=f"/{name}"))
-        finally:
-            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shutil.copyfile(migrated_file(), home / "daybook.sqlite3")
+    with new_storage(url and migrated_database(url)) as variables:
+        yield variables
 
 
 @pytest.fixture
-def storage(home: Path, template: Template) -> Iterator[dict[str, str]]:
+def storage(home: Path) -> Iterator[dict[str, str]]:
     """Variables of the storage of this test, which is migrated and empty."""
-    with template.copied_to(home) as variables:
+    with migrated_storage(home) as variables:
         yield variables
 
 
@@ -155,11 +99,12 @@ def new_storage(template: str = "") -> Iterator[dict[str, str]]:
     if not url:
         yield {}
         return
-    with _new_database(url, template or "template1") as (_, new_url):
-        redis_url = _redis_database()
+    name = f"daybook_e2e_{secrets.token_hex(6)}"
+    redis_url = _redis_database()
+    with database_from(url, name, template or "template1"):
         try:
             yield {
-                "DATABASE_URL": new_url,
+                "DATABASE_URL": urlunsplit(urlsplit(url)._replace(path=f"/{name}")),
                 "DAYBOOK_SECRET_KEY": secrets.token_urlsafe(32),
                 "REDIS_URL": redis_url,
             }

@@ -13,7 +13,7 @@ import openai
 import pytest
 
 from tests.callback_listener import CallbackListener, listening
-from tests.e2e.conftest import Template
+from tests.e2e.conftest import migrated_storage
 from tests.e2e.http_user import HttpUser
 from tests.e2e.running import RunningDaybook, running_daybook
 
@@ -26,10 +26,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 @pytest.fixture(scope="module")
-def daybook(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[RunningDaybook]:
+def daybook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook]:
     """A running Daybook."""
     home = tmp_path_factory.mktemp("oauth") / "home"
-    with template.copied_to(home) as storage, running_daybook(home, storage) as running:
+    with migrated_storage(home) as storage, running_daybook(home, storage) as running:
         yield running
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import openai
 import pytest
 
-from tests.e2e.conftest import Template
+from tests.e2e.conftest import migrated_storage
 from tests.e2e.running import RunningDaybook, running_daybook
 
 mcp = pytest.importorskip("mcp", reason="the official client of the Model Context Protocol is not installed")
@@ -17,10 +17,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.any_database]
 
 
 @pytest.fixture(scope="module")
-def daybook(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[RunningDaybook]:
+def daybook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaybook]:
     """A running Daybook."""
     home = tmp_path_factory.mktemp("mcp") / "home"
-    with template.copied_to(home) as storage, running_daybook(home, storage) as running:
+    with migrated_storage(home) as storage, running_daybook(home, storage) as running:
         yield running
 
 

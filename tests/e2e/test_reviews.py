@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
-from tests.e2e.conftest import Template
+from tests.e2e.conftest import migrated_storage
 from tests.e2e.http_user import HttpUser
 from tests.e2e.running import RunningDaybook, manage, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
@@ -47,13 +47,13 @@ class Stage:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory, template: Template) -> Iterator[Stage]:
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder = tmp_path_factory.mktemp("reviews")
     home = folder / "home"
     common = {"model": "talker", "memory_review_model": REVIEWER, "memory_review_verbose": True}
     file = folder / "agents.json"  # JSON is YAML too
     file.write_text(json.dumps({"agents": {name: common | chosen for name, chosen in AGENTS.items()}}))
-    with serving_upstream() as upstream, template.copied_to(home) as storage:
+    with serving_upstream() as upstream, migrated_storage(home) as storage:
         env = {"OPENAI_BASE_URL": upstream.url, "OPENAI_API_KEY": "x", "DAYBOOK_AGENTS": str(file)}
         code = (
             "from django.contrib.auth.models import User\n"

@@ -13,7 +13,7 @@ import openai
 import pytest
 import websockets
 
-from tests.e2e.conftest import Template
+from tests.e2e.conftest import migrated_storage
 from tests.e2e.running import RunningDaybook, manage, running_daybook
 from tests.upstream_server import UpstreamServer, serving_upstream
 from tests.waiting import eventually
@@ -76,12 +76,10 @@ class Stage:
 
 
 @pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def running(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, template: Template
-) -> Iterator[Stage]:
+def running(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     folder: Path = tmp_path_factory.mktemp(request.param)
     (folder / "agents.yaml").write_text(AGENTS)
-    with serving_upstream() as upstream, template.copied_to(folder / "home") as storage:
+    with serving_upstream() as upstream, migrated_storage(folder / "home") as storage:
         variables = storage | {
             "OPENAI_BASE_URL": upstream.url,
             "OPENAI_API_KEY": "sk-upstream",

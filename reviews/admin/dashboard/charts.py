@@ -63,7 +63,7 @@ class Chart:
     def step(self) -> int:
         """The distance of two lines across: 1, 2 or 5 times a power of ten."""
         least = max(_LEAST_TOP, *(number for series in self.series for number in series.numbers)) / _MOST_STEPS
-        power = 10 ** math.floor(math.log10(max(1, least)))
+        power: int = 10 ** math.floor(math.log10(max(1, least)))
         return next(step for step in (power, 2 * power, 5 * power, 10 * power) if step >= least)
 
     @property
