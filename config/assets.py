@@ -23,7 +23,19 @@ from config import joined_files
 
 # What packages bring and no page of ours loads: maps of sources, another viewer of the API, other editions of htmx, and
 # what Django's admin loads with DEBUG only.
-_LEFT_OUT = ["*.map", "redoc*", "htmax-*", "htmx-4*", "htmx-2.js", "ext", "LICENSE*", "README*", "OFL-*", "xregexp.js", "jquery.js"]
+_LEFT_OUT = [
+    "*.map",
+    "redoc*",
+    "htmax-*",
+    "htmx-4*",
+    "htmx-2.js",
+    "ext",
+    "LICENSE*",
+    "README*",
+    "OFL-*",
+    "xregexp.js",
+    "jquery.js",
+]
 _KEPT_SECONDS = 86_400
 _THOROUGH_BYTES = 400_000  # the viewer of the API alone is larger, and would take seconds
 
