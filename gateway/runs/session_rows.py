@@ -5,6 +5,7 @@ from django.db.models import Q, QuerySet
 from gateway.models import Agent, Run, Session
 from memories.caller import Caller
 
+OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 # What a person may go on from without having seen its end. A run that waits for tool results is no reason to take equal
 # first words for the same request again: agents are often started several times with the same order.
