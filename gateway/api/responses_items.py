@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import NO_RESULT
+from gateway.runs.waiting import NO_RESULT
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
 

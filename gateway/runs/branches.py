@@ -12,10 +12,10 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.closing import end_waiting
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.rows import session_lock
 from gateway.runs.session_rows import OPEN, shown_runs
+from gateway.runs.waiting import end_waiting
 from memories.caller import Caller
 from memories.errors import NotFound
 from memories.threads import thread_changed

@@ -7,13 +7,15 @@ from typing import Any
 from uuid import UUID
 
 from gateway.agents.rows import agent_settings
-from gateway.models import Message, Run, Session
+from gateway.models import Run, Session
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import RunOutput, unanswered_calls
+from gateway.runs.closing import RunOutput
 from gateway.runs.context import AgentConfig, TurnContext
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.lapsed import is_lapsed
 from gateway.runs.requested import SameTurnRunning, SessionMatch
+from gateway.runs.session_rows import messages_of
+from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -78,12 +80,11 @@ def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
         raise NotFound("There is no such turn. It may have been deleted.")
     if run.state == Run.State.RUNNING:
         return None
-    stored = list(Message.objects.filter(owner_id=owner_id, run=run).order_by("seq"))
     reviews = Session.objects.filter(pk=run.session_id).values_list("turns_since_memory_review", flat=True)
     return Ended(
         state=Run.State(run.state),
         output=RunOutput(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace),
-        client_calls=[call for call in unanswered_calls(stored) if run_of_call(call["id"])],
+        client_calls=[call for call in unanswered_calls(messages_of(run)) if run_of_call(call["id"])],
         changes=memory_tools.changes_of_run(owner_id, run_id),
         turns_since_review=reviews.first() or 0,
         error=run.error or {},

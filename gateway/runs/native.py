@@ -10,7 +10,6 @@ from django.db import transaction
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.attached import attached_parts, first_text
-from gateway.runs.closing import end_waiting, missing_results, unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
@@ -24,6 +23,8 @@ from gateway.runs.rows import (
     title_of,
     turn_context,
 )
+from gateway.runs.session_rows import messages_of
+from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
@@ -99,7 +100,7 @@ def open_answered(
             raise NotFound("There is no such turn in this session.")
         if run.superseded or not reopen(run):
             raise Conflict("This turn does not wait for results of tools.", state=run.state)
-        stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+        stored = messages_of(run)
         waited_for = {call["id"] for call in unanswered_calls(stored)}
         if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
             raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")

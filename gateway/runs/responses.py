@@ -17,6 +17,7 @@ from gateway.models import Message, Run
 from gateway.runs.branches import way_to
 from gateway.runs.call_ids import call_prefix
 from gateway.runs.context import TurnContext
+from gateway.runs.session_rows import messages_of
 from gateway.runs.window import as_openai
 from memories.caller import Caller
 from memories.errors import NotFound
@@ -114,7 +115,7 @@ def transcript(run: Run, part: int) -> list[Message]:
 
 def parts_of(run: Run) -> list[Part]:
     """Return the responses that a run consists of; at least one."""
-    return _parts(run.pk, Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
+    return _parts(run.pk, messages_of(run))
 
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:

@@ -2,7 +2,7 @@
 
 from django.db.models import Q, QuerySet
 
-from gateway.models import Agent, Run, Session
+from gateway.models import Agent, Message, Run, Session
 from memories.caller import Caller
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
@@ -38,6 +38,12 @@ def shown_runs(session: Session) -> "QuerySet[Run]":
 def latest_run(session: Session) -> Run | None:
     """Return the newest run of a session that was not replaced."""
     return shown_runs(session).order_by("-id").first()
+
+
+def messages_of(run: Run) -> list[Message]:
+    """Return the messages of a run, in their order."""
+    # Without the session: SQLite would take its index, and read all messages of it.
+    return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
 
 
 def from_run(run: Run, run_is: str = "") -> Q:

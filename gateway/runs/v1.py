@@ -14,7 +14,6 @@ from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
-from gateway.runs.closing import end_waiting
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.joined import require_not_running
@@ -23,6 +22,7 @@ from gateway.runs.requested import Rule, SessionMatch, V1Request, new_session_ma
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
 from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
