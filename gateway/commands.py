@@ -11,8 +11,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from gateway.agents.configuration import consolidation_settings_of
-from gateway.agents.rows import agent_find, agent_settings, require_key
+from gateway.agents.rows import agent_find, require_key
 from gateway.command_syntax import (
     COMMAND,
     COMMANDS,
@@ -26,7 +25,7 @@ from gateway.injection import injected_blocks
 from gateway.models import Agent, Message, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
-from gateway.runs.context import AgentConfig
+from gateway.runs.context import AgentConfig, agent_config
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import V1Request
 from gateway.runs.resolve import session_of
@@ -156,16 +155,9 @@ def stored_command(
 
 
 def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
-    config = AgentConfig(
-        name=agent.name,
-        version=agent.version,
-        settings=agent_settings(agent),
-        consolidation=consolidation_settings_of(agent),
-    )
-    book = book_state(caller.owner_id, agent.book)
-    reply = _handlers[command.verb](
-        CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
-    )
+    config, book = agent_config(agent), book_state(caller.owner_id, agent.book)
+    call = CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
+    reply = _handlers[command.verb](call)
     return reply if isinstance(reply, CommandReply) else (yield from reply)
 
 

@@ -9,8 +9,7 @@ from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
 from gateway import sse
-from gateway.agents.configuration import consolidation_settings_of
-from gateway.agents.rows import agent_find, agent_settings
+from gateway.agents.rows import agent_find
 from gateway.api.anthropic_answer import (
     PING,
     error_event,
@@ -33,7 +32,7 @@ from gateway.injection import injected_blocks
 from gateway.joined import turn_of
 from gateway.passthrough import open_plain
 from gateway.runs.by_id import MAX_EXTERNAL_ID
-from gateway.runs.context import AgentConfig
+from gateway.runs.context import agent_config
 from gateway.runs.requested import V1Request
 from gateway.tokens import estimate
 from gateway.turn_events import TurnOptions
@@ -120,12 +119,7 @@ def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
     counted = estimate(body.messages) + _tokens_of(body.tools)
     if not turn:
         return counted
-    config = AgentConfig(
-        name=agent.name,
-        version=agent.version,
-        settings=agent_settings(agent),
-        consolidation=consolidation_settings_of(agent),
-    )
+    config = agent_config(agent)
     counted += text_tokens(config.settings.instructions)
     book = book_state_if_made(caller.owner_id, agent.book) if caller.remembers else None
     if caller.remembers and (config.settings.memory_tools or config.consolidation.enabled):

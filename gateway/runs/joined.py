@@ -6,11 +6,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.agents.rows import agent_settings
 from gateway.models import Run, Session
 from gateway.runs.call_ids import run_of_call
 from gateway.runs.closing import RunOutput
-from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.context import TurnContext, agent_config
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.lapsed import is_lapsed
 from gateway.runs.requested import SameTurnRunning, SessionMatch
@@ -52,7 +51,6 @@ def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    agent = run.session.agent
     return TurnContext(
         owner_id=owner_id,
         session_id=run.session_id,
@@ -61,7 +59,7 @@ def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
         turn=run.turn,
         counted=run.counted,
         temporary=run.temporary,
-        agent=AgentConfig(name=agent.name, version=agent.version, settings=agent_settings(agent)),
+        agent=agent_config(run.session.agent),
         book=None,
         messages=(),
         user_text="",

@@ -21,7 +21,7 @@ from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import Rule, SessionMatch, V1Request, new_session_match
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
-from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
 from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from gateway.upstream.outgoing import joined_content
@@ -93,25 +93,21 @@ def _open(
 def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
-    session, regenerates = match.session, match.regenerates
+    session = match.session
     spoken = [message for message in request.messages if message.get("role") in _ROLES]
     last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
-    run = run_insert(
+    run = run_open(
         caller,
         session,
-        turn=regenerates.turn if regenerates else session.turns + 1,
-        counted=is_new_turn(regenerates),
-        replaces=regenerates,
+        replaces=match.regenerates,
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
-        temporary=session.temporary or request.temporary,
+        temporary=request.temporary,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    if regenerates:
-        supersede(session, regenerates)
     # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
     # first review reads it; of a very long one only its end, so that no transaction takes long.
     history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []
