@@ -22,10 +22,12 @@ from gateway.command_syntax import (
     without_commands,
 )
 from gateway.injection import injected_blocks
-from gateway.models import Agent, Message, Session
+from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
-from gateway.runs.context import AgentConfig, agent_config
+from gateway.runs.closing import RunOutput
+from gateway.runs.context import AgentConfig, TurnContext, agent_config
+from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import V1Request
 from gateway.runs.resolve import session_of
@@ -38,6 +40,8 @@ from memories.frozen import freeze
 from memories.ids import uuid7
 from memories.recall import TOTAL_BYTES
 from memories.snapshot import snapshots
+
+_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # as an answer says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,30 +65,25 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTurn:
-    """A command and its answer as they are stored; `turn_id` is the id of the command's message."""
+    """A command and its answer as they are stored. The id of the command's message stands for that of a run."""
 
-    turn_id: UUID
-    session_id: UUID
-    agent_name: str
-    text: str
-    changes: list[dict[str, Any]]
-    turns: int
-    turns_since_review: int
+    context: TurnContext
+    ended: Ended
 
     def as_json(self) -> dict[str, Any]:
         """As the native API shows a turn."""
         return {
-            "id": str(self.turn_id),
+            "id": str(self.context.run_id),
             "object": "turn",
-            "session_id": str(self.session_id),
-            "turn": self.turns,
+            "session_id": str(self.context.session_id),
+            "turn": self.context.turn,
             "kind": Message.Kind.COMMAND.value,
-            "state": "completed",
-            "content": self.text,
+            "state": self.ended.state.value,
+            "content": self.ended.output.text,
             "recalled": [],
-            "memory_changes": self.changes,
+            "memory_changes": self.ended.changes,
             "usage": {},
-            "turns_since_memory_review": self.turns_since_review,
+            "turns_since_memory_review": self.ended.turns_since_review,
             "error": None,
         }
 
@@ -194,15 +193,14 @@ def _last_said(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
-    return CommandTurn(
-        turn_id=said.pk,
-        session_id=session.pk,
-        agent_name=session.agent.name,
-        text=text,
+    ended = Ended(
+        state=Run.State.COMPLETED,
+        output=RunOutput(text=text, usage=dict(_NO_USAGE)),
         changes=changes,
-        turns=session.turns,
         turns_since_review=session.turns_since_memory_review,
     )
+    context = told_context(session, said.pk, turn=session.turns, started_at=said.created_at)
+    return CommandTurn(context=context, ended=ended)
 
 
 def fenced(text: str) -> str:

@@ -3,7 +3,7 @@ streamed is put together from the same events, so both say the same."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -70,26 +70,11 @@ async def plain_events(call: PlainCall, agent: str, *, stream: bool) -> AsyncGen
         yield said
 
 
-def text_events(agent: str, text: str) -> Iterator[Event]:
-    """Yield the events of a message for which no model was asked."""
-    message = MessageEvents(agent)
-    yield from message.take("", text, ())
-    yield from message.end("end_turn", None, _usage({}))
-
-
 async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
-    """Return the events as they are sent. A DomainError before the first one is raised, so that it can be answered with
-    a status; a later one is an event."""
-    started = False
-    try:
-        async with aclosing(events):
-            async for event in events:
-                started = True
-                yield sse.event(event["type"], event)
-    except Exception as error:
-        if not started:
-            raise
-        yield error_event(error)
+    """Return the events as they are sent."""
+    async with aclosing(events):
+        async for event in events:
+            yield sse.event(event["type"], event)
 
 
 def error_event(error: Exception) -> bytes:

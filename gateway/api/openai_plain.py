@@ -1,9 +1,9 @@
 """/v1/completions and /v1/embeddings, and what is asked of /v1/chat/completions that is no turn: passed to the model
 server as it came, without session and memory."""
 
-import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
@@ -14,6 +14,7 @@ from gateway.api.openai_answer import error_line
 from gateway.api.openai_body import read_aside, read_include_usage, read_object
 from gateway.api.openai_schemas import COMPLETIONS as COMPLETIONS_SCHEMA
 from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
+from gateway.api.v1_turn import respond
 from gateway.authentication import require_writer
 from gateway.passthrough import (
     PlainCall,
@@ -56,26 +57,19 @@ async def embeddings(request: ApiRequest) -> HttpResponse:
 async def plain_answer(caller: Caller, asked: PlainRequest, *, stream: bool, include_usage: bool) -> HttpResponseBase:
     """Answer a request with what the agent's model says, under the agent's name. Raises DomainErrors."""
     call = await open_plain(caller, asked)
-    if not stream:
-        answer = {**await plain_completion(call), "model": asked.agent}
-        return HttpResponse(json.dumps(answer, ensure_ascii=False), content_type="application/json")
-    chunks = await sse.begin(_plain_stream(call, asked.agent, include_usage=include_usage), error_line)
-    return sse.response(chunks)
+    whole, chunks = partial(_plain_whole, call, asked.agent), partial(_plain_stream, call, asked.agent)
+    return await respond(whole, partial(chunks, include_usage=include_usage), error_line, stream=stream)
+
+
+async def _plain_whole(call: PlainCall, agent: str) -> dict[str, Any]:
+    return {**await plain_completion(call), "model": agent}
 
 
 async def _plain_stream(call: PlainCall, agent: str, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    started = False
-    try:
-        async with aclosing(plain_chunks(call)) as chunks:
-            async for chunk in chunks:
-                if include_usage or chunk.get("choices"):
-                    started = True
-                    yield sse.data_line({**chunk, "model": agent})
-    except Exception as error:
-        if not started:
-            raise
-        yield error_line(error)
-        return
+    async with aclosing(plain_chunks(call)) as chunks:
+        async for chunk in chunks:
+            if include_usage or chunk.get("choices"):
+                yield sse.data_line({**chunk, "model": agent})
     yield sse.DONE_LINE
 
 

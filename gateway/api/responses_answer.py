@@ -74,7 +74,7 @@ class Answer:
         sealed: bool = False,
     ) -> None:
         self.id = response_id(run_id, part)
-        self.begun = False
+        self._begun = False
         self.final: dict[str, Any] = {}
         self._tail = f"{run_id.hex}_{part}"
         self._model, self._echo, self._names = model, dict(echo), names
@@ -153,8 +153,8 @@ class Answer:
         self._number += 1
 
     def _begin(self) -> None:
-        if not self.begun:
-            self.begun = True
+        if not self._begun:
+            self._begun = True
             for name in ("created", "in_progress"):
                 self._emit(f"response.{name}", response=self._response("in_progress"))
 

@@ -72,6 +72,10 @@ class ResponsesBody:
     sealed: bool
     client_metadata: dict[str, Any]
 
+    def unstored(self) -> "ResponsesBody":
+        """Return the request as one that is not to be stored."""
+        return replace(self, store=False, echo={**self.echo, "store": False})
+
     def kept(self) -> dict[str, Any] | None:
         """Return what is stored of the request: what is said in it, but for tools and what is very long. None for one
         that is not to be stored."""

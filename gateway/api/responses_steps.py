@@ -58,17 +58,11 @@ async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[st
 
 
 async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncGenerator[bytes]:
-    """Run to the end; yields the events as they are sent. A DomainError before the first is raised, so that it can be
-    answered with a status; a later one is the last event."""
-    try:
-        async with aclosing(steps) as running:
-            async for _ in running:
-                if news := answer.news():
-                    yield news
-    except Exception as error:
-        if not answer.begun:
-            raise
-        yield answer.fail(error)
+    """Run to the end; yields the events as they are sent. Raises DomainErrors."""
+    async with aclosing(steps) as running:
+        async for _ in running:
+            if news := answer.news():
+                yield news
 
 
 async def plain_whole(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:

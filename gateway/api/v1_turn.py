@@ -3,16 +3,20 @@
 import asyncio
 import json
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, HttpResponseBase
 
+from gateway import sse
 from gateway.api.client_ids import conversation_id
 from gateway.api.openai_body import CompletionBody
-from gateway.command_syntax import answered_command
+from gateway.command_syntax import answered_command, without_commands
+from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
+from gateway.joined import AnyTurn, JoinedTurn, turn_of
 from gateway.limits.allowances import allowed
 from gateway.models import Run
 from gateway.passthrough import PlainRequest
@@ -24,6 +28,8 @@ from gateway.runs.joined import SAID, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
+from gateway.turn_events import TurnOptions
+from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
 
@@ -56,13 +62,19 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     )
 
 
-async def open_turn(caller: Caller, v1_request: V1Request) -> TurnContext:
-    """Open the run, if the key may still spend something; while another one of its session is open wait a little, then
-    go on as a fork. A request that is being answered gets that answer.
+async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:
+    """Begin what a request asks for: a `/memory` command is carried out; for anything else the run is opened, if the
+    key may still spend something. While another run of its session is open that waits a little, then goes on as a fork.
+    A request that is being answered gets that answer.
 
     Raises what open_v1 raises, and RateLimited."""
+    options = TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools)
+    if command_in(body.messages):
+        answered = await in_slices_to_the_end(answer_v1(caller, asked))
+        return JoinedTurn(answered.context, options, answered.ended)
     async with allowed(caller) as allowance:
-        return replace(await _open(caller, v1_request), allowance=allowance)
+        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)))
+        return turn_of(replace(context, allowance=allowance), options)
 
 
 async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
@@ -103,10 +115,30 @@ async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
     return None if over_without else await in_read_thread(joined_context, caller.owner_id, run_id)
 
 
-def headed(response: HttpResponseBase, context: TurnContext) -> HttpResponseBase:
+async def respond(
+    whole: Callable[[], Awaitable[Any]],
+    pieces: Callable[[], AsyncGenerator[bytes]],
+    late_error: Callable[[Exception], bytes],
+    *,
+    stream: bool,
+    context: TurnContext | None = None,
+    keep_alive: bytes = sse.KEEP_ALIVE,
+) -> HttpResponseBase:
+    """Answer with JSON, the `whole`, or with a stream of `pieces`, where `late_error` writes what goes wrong after the
+    first one; for a turn, with the headers that name its session and run. Raises DomainErrors."""
+    response: HttpResponseBase
+    if stream:
+        # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
+        response = sse.response(await sse.begin(pieces(), late_error, keep_alive))
+    else:
+        response = json_response(await whole())
+    return headed(response, context.session_id, context.run_id) if context else response
+
+
+def headed(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
     """Return the answer with the headers that name its session and run."""
-    response["x-daybook-session"] = str(context.session_id)
-    response["x-daybook-run"] = str(context.run_id)
+    response["x-daybook-session"] = str(session_id)
+    response["x-daybook-run"] = str(run_id)
     return response
 
 

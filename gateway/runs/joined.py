@@ -1,7 +1,7 @@
 """Requests that come again while they are being answered: they get the answer of the run that was opened for the first
 one. No second run is opened, so nothing is asked, stored or counted twice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -23,14 +23,14 @@ SAID = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A run that is over, with what its client is told at its end."""
+    """A run that is over, or a command, with what the client is told at its end."""
 
     state: Run.State
     output: RunOutput
-    client_calls: list[dict[str, Any]]
-    changes: list[dict[str, Any]]
+    client_calls: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     turns_since_review: int
-    error: dict[str, Any]
+    error: dict[str, Any] = field(default_factory=dict)
 
 
 def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
@@ -51,22 +51,29 @@ def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
+    return told_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
+
+
+def told_context(
+    session: Session, run_id: UUID, *, turn: int, started_at: datetime, request_id: str = ""
+) -> TurnContext:
+    """Return what the APIs know of a turn that nobody executes for them: it is only told."""
     return TurnContext(
-        owner_id=owner_id,
-        session_id=run.session_id,
-        run_id=run.pk,
-        lease_token=run.pk,  # never shown: this request does not close the run
-        turn=run.turn,
-        counted=run.counted,
-        temporary=run.temporary,
-        agent=agent_config(run.session.agent),
+        owner_id=session.owner_id,
+        session_id=session.pk,
+        run_id=run_id,
+        lease_token=run_id,  # never shown: no run is closed with it
+        turn=turn,
+        counted=False,
+        temporary=session.temporary,
+        agent=agent_config(session.agent),
         book=None,
         messages=(),
         user_text="",
         user_canonical="",
         user_seq=0,
-        request_id=run.request_id,
-        started_at=run.started_at,
+        request_id=request_id,
+        started_at=started_at,
         joined=True,
     )
 
