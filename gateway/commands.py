@@ -29,7 +29,7 @@ from gateway.runs.closing import RunOutput
 from gateway.runs.context import AgentConfig, TurnContext, agent_config
 from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.requested import V1Request
+from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
 from gateway.services import require_active, session_get
 from memories.batches import Slices
@@ -130,7 +130,8 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
     finding = find_session(caller, before) if conversation.turns_before else Finding()
     with transaction.atomic():
-        session = session_of(caller, agent, before, conversation, finding)
+        asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
+        session = session_of(asked, finding)
         if session._state.adding:
             session.save(force_insert=True)
         said = _last_said(request.messages)

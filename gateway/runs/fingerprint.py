@@ -36,6 +36,11 @@ class Conversation:
     last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
     turns_before: int  # n - 1
 
+    @property
+    def is_alone(self) -> bool:
+        """Return True if nothing was said before the last user message."""
+        return not (self.turns_before or self.unanswered_user_key)
+
     def is_of(self, run: Run) -> bool:
         """Return True if a run was opened for this conversation."""
         return (run.history_hash_before, run.user_key) == (self.history_hash_before, self.user_key)

@@ -2,7 +2,7 @@
 
 from django.db.models import Q, QuerySet
 
-from gateway.models import Agent, Message, Run, Session
+from gateway.models import Message, Run, Session
 from memories.caller import Caller
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
@@ -18,16 +18,8 @@ def locked_sessions(caller: Caller) -> "QuerySet[Session]":
 
 
 def lock(session: Session) -> Session:
-    """Return a session as it is now, locked."""
+    """Return a session as it is now, locked, with its agent."""
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
-
-
-def standing_runs(caller: Caller, agent: Agent) -> "QuerySet[Run]":
-    """Return the owner's runs with an agent that were not replaced, with their sessions, newest first."""
-    rows = Run.objects.filter(
-        owner_id=caller.owner_id, superseded=False, session__agent=agent, session__deleted_at=None
-    )
-    return rows.select_related("session", "session__agent").order_by("-id")
 
 
 def shown_runs(session: Session) -> "QuerySet[Run]":

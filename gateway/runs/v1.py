@@ -18,7 +18,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.requested import Rule, SessionMatch, V1Request, new_session_match
+from gateway.runs.requested import Asked, Rule, SessionMatch, V1Request
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
 from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
@@ -75,14 +75,15 @@ def _open(
     agent = agent_find(caller, request.agent)
     if not any(message.get("role") == "user" for message in request.messages):
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    match = session_match(caller, agent, request, conversation, run_id, finding)
+    asked = Asked(caller=caller, agent=agent, request=request, conversation=conversation)
+    match = session_match(asked, run_id, finding)
     require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = new_session_match(caller, agent, request, rule=Rule.BUSY, parent=match.session.pk), []
+        match, waiting = asked.new_session(Rule.BUSY, parent=match.session.pk), []
     for run in waiting:
         # The client goes on without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
