@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from gateway.models import Message
+from gateway.runs.call_ids import calls_in
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import text_of
 from memories import tools as memory_tools
@@ -43,8 +44,8 @@ def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[st
 def _spoken(
     messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
 ) -> Iterator[tuple[Speaker, str]]:
-    calls = [call for message in messages for call in _calls(message)]
-    ours = {call.get("id") for call in calls if _is_ours(call.get("function"), client_tools)}
+    calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
+    ours = {call["id"] for call in calls if _is_ours(call.get("function"), client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
         if role == "user":
@@ -54,13 +55,6 @@ def _spoken(
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
             yield (Speaker.MEMORY if message.get("tool_call_id") in ours else Speaker.TOOL), text_of(content)
-
-
-def _calls(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return the calls of a message, which may be a client's and of any form."""
-    calls = message.get("tool_calls")
-    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    return [call for call in found if isinstance(call.get("id"), str)]
 
 
 def _is_ours(function: Any, client_tools: Collection[str]) -> bool:

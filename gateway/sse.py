@@ -137,8 +137,3 @@ class EventStream(StreamingHttpResponse):
             headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
         )
         self.source = source
-
-
-def response(stream: AsyncIterator[bytes]) -> EventStream:
-    """Return a streamed answer, never buffered."""
-    return EventStream(stream)

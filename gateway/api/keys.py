@@ -54,15 +54,8 @@ class KeyIn(Schema):
     expires_at: _End = None
 
 
-class KeyPatch(Schema):
+class KeyPatch(KeyIn):
     name: _Name = ""
-    read_only: bool = False
-    agents: _Agents = []
-    requests_per_minute: _PerMinute = 0
-    tokens_per_day: _TokensPerDay = 0
-    money_per_day: _MoneyPerDay = 0
-    streams_at_once: _AtOnce = 0
-    expires_at: _End = None
 
 
 class RotateIn(Schema):

@@ -21,6 +21,7 @@ from gateway.api.responses_json import (
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
 from gateway.turn_events import Delta
+from gateway.upstream.reasoning import reasoning_in
 
 # Codes that clients act on; any other is ours, or the model server's.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
@@ -175,8 +176,7 @@ class Answer:
         return f"{prefix}_{self._tail}_{sum(one.item['type'] == kind for one in self._items)}"
 
     def _take_thought_and_refusal(self, part: Mapping[str, Any], *, before: bool) -> None:
-        thought = next((part[name] for name in ("reasoning_content", "reasoning") if part.get(name)), None)
-        if isinstance(thought, str):
+        if thought := reasoning_in(part):
             self._think(thought)
         refusal = part.get("refusal")
         if isinstance(refusal, str) and refusal and not before:

@@ -1,6 +1,6 @@
 """What a response is told of: a turn, or the one model step of a request that is no turn; and how it is answered."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -9,6 +9,7 @@ from gateway.api.responses_body import ResponsesBody
 from gateway.errors import UpstreamUnreachable
 from gateway.joined import AnyTurn
 from gateway.passthrough import PlainCall, plain_chunks, plain_completion
+from gateway.runs.call_ids import calls_in
 from gateway.runs.responses import part_of
 from gateway.steps import said_in
 from gateway.turn_events import Delta, Done
@@ -70,7 +71,7 @@ async def plain_whole(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
     whole = await plain_completion(call)
     choice = whole["choices"][0]
     message = choice.get("message") or {}
-    calls = [{**call, "index": place} for place, call in enumerate(_calls_in(message))]
+    calls = [{**call, "index": place} for place, call in enumerate(calls_in(message))]
     answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
     answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
     yield
@@ -86,13 +87,8 @@ async def plain_streamed(call: PlainCall, answer: Answer) -> AsyncGenerator[None
             for choice in choices_of(chunk):
                 finish_reason = choice.get("finish_reason") or finish_reason
                 delta = choice.get("delta") or {}
-                calls = [{"index": 0, **call} for call in _calls_in(delta)]
+                calls = [{"index": 0, **call} for call in calls_in(delta)]
                 answer.take(Delta(said_in(delta.get("content")), choice, {}, calls))
             yield
     answer.finish(finish_reason=finish_reason, usage=usage, whole={})
     yield
-
-
-def _calls_in(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    calls = said.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []

@@ -148,7 +148,7 @@ def _streamed(
             async for at, (name, data) in watched:
                 yield sse.event(name, data, id=at)
 
-    return headed(sse.response(sse.Alive(stream())), session_id, run_id)
+    return headed(sse.EventStream(sse.Alive(stream())), session_id, run_id)
 
 
 async def _command(caller: Caller, session_id: str, line: str, *, stream: bool, render: str) -> Any:

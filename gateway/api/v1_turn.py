@@ -9,9 +9,9 @@ from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, HttpResponseBase
+from django.http.request import HttpHeaders
 
 from gateway import sse
-from gateway.api.client_ids import conversation_id
 from gateway.api.openai_body import CompletionBody
 from gateway.command_syntax import answered_command, without_commands
 from gateway.commands import answer_v1, command_in
@@ -21,6 +21,7 @@ from gateway.limits.allowances import allowed
 from gateway.models import Run
 from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
+from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
@@ -39,6 +40,17 @@ JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY_MESSAGES = 500
 _MOST_LOOKS = 50
+# Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
+_CONVERSATION_HEADERS = (
+    "x-openwebui-chat-id",
+    "x-session-affinity",  # opencode
+    "x-session-id",  # opencode, Crush
+    "x-goose-session-id",
+    "thread-id",  # Codex; its helpers have threads of their own in one session
+    "session-id",
+)
+# Open WebUI's name for a chat that is not stored, which is that of its browser tab: several chats have it.
+_NOBODYS = ("local:", "temporary:")
 
 
 def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
@@ -47,7 +59,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     header, caller = request.headers.get, request.auth
     named = body.metadata.get("session_id")
     session_ref = header("x-daybook-session", "") or (str(named) if isinstance(named, str | int) else "")
-    chat_id = conversation_id(request.headers)
+    chat_id = _conversation_id(request.headers)
     return V1Request(
         agent=body.agent,
         messages=messages,
@@ -60,6 +72,13 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
         request_id=request_id.get(),
         after_command=answered_command(messages),
     )
+
+
+def _conversation_id(headers: HttpHeaders) -> str:
+    """Return the id by which a client names its conversation, "" for none. Of a client that asks several agents in one
+    conversation, each agent has a session of its own under it."""
+    given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
+    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_NOBODYS)), "")
 
 
 async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:
@@ -129,7 +148,7 @@ async def respond(
     response: HttpResponseBase
     if stream:
         # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
-        response = sse.response(await sse.begin(pieces(), late_error, keep_alive))
+        response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
     else:
         response = json_response(await whole())
     return headed(response, context.session_id, context.run_id) if context else response

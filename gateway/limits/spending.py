@@ -39,10 +39,10 @@ class ModelUse:
         """Tokens of the input, of the output, and those of the input that a cache knew."""
         if not self.usage:
             return estimate(self.given), text_tokens(self.said), 0
-        given, said = _figure(self.usage, "prompt_tokens"), _figure(self.usage, "completion_tokens")
-        given = given or max(0, _figure(self.usage, "total_tokens") - said)
+        given, said = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
+        given = given or max(0, figure_of(self.usage, "total_tokens") - said)
         details = self.usage.get("prompt_tokens_details")
-        cached = _figure(details, "cached_tokens") if isinstance(details, Mapping) else 0
+        cached = figure_of(details, "cached_tokens") if isinstance(details, Mapping) else 0
         return given, said, min(given, cached)
 
 
@@ -141,6 +141,7 @@ def spent_today(key_id: UUID) -> tuple[int, float]:
     return int(found["tokens"] or 0), float(found["cost"] or 0.0)
 
 
-def _figure(usage: Mapping[str, Any], name: str) -> int:
+def figure_of(usage: Mapping[str, Any], name: str) -> int:
+    """Return a figure of a usage; 0 for none, and for what cannot be one."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0

@@ -1,9 +1,11 @@
 """Queries for the sessions and runs of one owner."""
 
+from uuid import UUID
+
 from django.db.models import Q, QuerySet
 
 from gateway.models import Message, Run, Session
-from memories.caller import Caller
+from memories.caller import Caller, KeyLimits
 
 OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
@@ -20,6 +22,11 @@ def locked_sessions(caller: Caller) -> "QuerySet[Session]":
 def lock(session: Session) -> Session:
     """Return a session as it is now, locked, with its agent."""
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
+
+
+def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
+    """Return the owner's runs that a key may see; none of deleted sessions."""
+    return limits.filter(Run.objects.filter(owner_id=owner_id, session__deleted_at=None), agent="session__agent__name")
 
 
 def shown_runs(session: Session) -> "QuerySet[Run]":
