@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.api.openai_body import CompletionBody, completion_body
+from gateway.api.openai_body import CompletionBody, completion_body, read_object
 from gateway.api.responses_items import flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
-from memories.json_input import read_json
 from memories.limits import TOOLS
 
 # What nothing here can do; a request that relies on it is refused.
@@ -97,9 +96,7 @@ class ResponsesBody:
 
 def read_responses_body(raw: bytes) -> ResponsesBody:
     """Raises InvalidRequest."""
-    body = read_json(raw)
-    if not isinstance(body, dict):
-        raise InvalidRequest("The body is a JSON object.")
+    body = read_object(raw)
     for name, instead in _REFUSED.items():
         if body.get(name) not in (None, False, [], {}):
             raise InvalidRequest(f"`{name}` is not offered here. {instead}", param=name)
