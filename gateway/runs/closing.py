@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -161,7 +161,7 @@ def run_end(
         return None
     if output.messages:
         messages_insert(session, context.run_id, output.messages)
-    record_id = _complete(context, session, output, history_hash_after, now) if state == Run.State.COMPLETED else None
+    record_id = _complete(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.last_active_at = now
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
@@ -181,9 +181,8 @@ def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
     spending_store(spender, output.uses, turns=turns)
 
 
-def _complete(
-    context: TurnContext, session: Session, output: RunOutput, history_hash_after: str, now: datetime
-) -> UUID | None:
+def _complete(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
+    """Count and record a completed run, and tell the listeners; returns the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
     session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
@@ -207,7 +206,6 @@ def _complete(
         turns_since_review=session.turns_since_memory_review,
         last_seq=session.message_seq,
         reviewed_through=session.reviewed_through,
-        completed_at=now,
     )
     if turn_completed(event):
         session.turns_since_memory_review = 0

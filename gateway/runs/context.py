@@ -59,7 +59,6 @@ class TurnContext:
     client_system: SystemContent = ""  # the client's own leading system messages
     user_text: str
     user_canonical: str  # as it identifies the turn
-    user_seq: int
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     history_hash_before: str = ""
     request_id: str

@@ -71,7 +71,6 @@ def told_context(
         messages=(),
         user_text="",
         user_canonical="",
-        user_seq=0,
         request_id=request_id,
         started_at=started_at,
         joined=True,

@@ -192,7 +192,6 @@ def turn_context(
         compaction_epoch=session.compaction_epoch,
         user_text=user.text,
         user_canonical=user_canonical,
-        user_seq=user.seq,
         newest_record=_newest_record(session) if remembers else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
