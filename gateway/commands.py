@@ -174,10 +174,7 @@ def _store(session: Session, said: str, reply: CommandReply, *, commands_key: st
             kind=Message.Kind.COMMAND,
             text=text,
         )
-        for number, role, text in (
-            (1, Message.Role.USER, said.strip()),
-            (2, Message.Role.ASSISTANT, reply.text),
-        )
+        for number, role, text in ((1, Message.Role.USER, said.strip()), (2, Message.Role.ASSISTANT, reply.text))
     ]
     Message.objects.bulk_create(messages)
     row.message_seq += len(messages)

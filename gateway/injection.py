@@ -106,10 +106,7 @@ def provider_scope(context: TurnContext) -> Scope | None:
     if context.book is None:
         return None
     return Scope(
-        owner_id=context.owner_id,
-        book=context.book.name,
-        session_id=context.session_id,
-        request_id=context.request_id,
+        owner_id=context.owner_id, book=context.book.name, session_id=context.session_id, request_id=context.request_id
     )
 
 
@@ -234,9 +231,7 @@ async def _search_terms(
 async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Sequence[float] | None:
     with contained("embedding", trace):
         vector, outcome = await query_vector(
-            context.user_text,
-            upstreams=agent_upstreams(context.agent.settings),
-            model=model,
+            context.user_text, upstreams=agent_upstreams(context.agent.settings), model=model
         )
         trace |= outcome
         state = outcome["embedding"]

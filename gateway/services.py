@@ -119,10 +119,7 @@ def _book_limits_renew() -> None:
     for agent in Agent.objects.all():
         checked = AgentSettings.model_validate(agent.settings)
         user, memory = limits.get(agent.book, (1, 1))
-        limits[agent.book] = (
-            _larger(user, checked.user_char_limit),
-            _larger(memory, checked.memory_char_limit),
-        )
+        limits[agent.book] = (_larger(user, checked.user_char_limit), _larger(memory, checked.memory_char_limit))
     book_limits_set(limits)
 
 

@@ -132,8 +132,6 @@ class EventStream(StreamingHttpResponse):
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(
-            source,
-            content_type="text/event-stream",
-            headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+            source, content_type="text/event-stream", headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         )
         self.source = source

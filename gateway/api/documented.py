@@ -173,10 +173,7 @@ def _name(status: int) -> str:
 
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
-    response: dict[str, Any] = {
-        "description": _MEANING[status],
-        "content": {"application/json": {"schema": schema}},
-    }
+    response: dict[str, Any] = {"description": _MEANING[status], "content": {"application/json": {"schema": schema}}}
     if status in _RETRY:
         response["headers"] = {
             "Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}

@@ -16,14 +16,7 @@ from gateway.api.openai_schemas import COMPLETIONS as COMPLETIONS_SCHEMA
 from gateway.api.openai_schemas import EMBEDDINGS as EMBEDDINGS_SCHEMA
 from gateway.api.v1_turn import respond
 from gateway.authentication import require_writer
-from gateway.passthrough import (
-    PlainCall,
-    PlainRequest,
-    open_plain,
-    plain_chunks,
-    plain_completion,
-    plain_vectors,
-)
+from gateway.passthrough import PlainCall, PlainRequest, open_plain, plain_chunks, plain_completion, plain_vectors
 from gateway.requests import request_id
 from gateway.upstream import COMPLETIONS, EMBEDDINGS
 from memories.caller import ApiRequest, Caller

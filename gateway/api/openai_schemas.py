@@ -101,12 +101,7 @@ _CHAT_CHUNK = _object(
     choices=_list(_object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING)),
     usage=_USAGE,
 )
-CHAT_COMPLETIONS = described(
-    body=_CHAT_REQUEST,
-    answer=_CHAT_ANSWER,
-    event=_CHAT_CHUNK,
-    parameters=_HEADERS,
-)
+CHAT_COMPLETIONS = described(body=_CHAT_REQUEST, answer=_CHAT_ANSWER, event=_CHAT_CHUNK, parameters=_HEADERS)
 
 _TOKENS = _list(_NUMBER)
 _TEXTS: Json = {"anyOf": [_TEXT, _list(_TEXT, maxItems=INPUTS), _TOKENS, _list(_TOKENS, maxItems=INPUTS)]}

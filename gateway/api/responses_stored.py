@@ -19,11 +19,7 @@ from gateway.runs.responses import parts_of, response_id, transcript
 from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
-_STATUS = {
-    Run.State.RUNNING: "in_progress",
-    Run.State.FAILED: "failed",
-    Run.State.STOPPED: "cancelled",
-}
+_STATUS = {Run.State.RUNNING: "in_progress", Run.State.FAILED: "failed", Run.State.STOPPED: "cancelled"}
 
 
 def stored_response(run: Run, part: int) -> dict[str, Any]:

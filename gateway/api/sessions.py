@@ -76,11 +76,7 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
     options, results = body.options(), body.messages()
     async with allowed(request.auth) as allowance:
         context = await open_run(
-            open_answered,
-            request.auth,
-            session_id=parse_uuid(session_id),
-            run_id=parse_uuid(turn_id),
-            results=results,
+            open_answered, request.auth, session_id=parse_uuid(session_id), run_id=parse_uuid(turn_id), results=results
         )
     return await _answer(context, options, allowance, stream=body.stream)
 

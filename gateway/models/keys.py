@@ -65,7 +65,7 @@ class ApiKey(models.Model):
                 fields=["owner", "client"],
                 condition=Q(revoked_at=None, client__isnull=False),
                 name="api_key_one_connection",
-            ),
+            )
         ]
 
     def __str__(self) -> str:
@@ -116,7 +116,7 @@ class UsageDay(models.Model):
         verbose_name_plural = "usage"
         constraints = [
             # In this order: what a key spent today is read with each of its turns.
-            models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once"),
+            models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once")
         ]
         indexes = [models.Index(fields=["owner", "day"], name="usage_of_owner")]
 

@@ -59,7 +59,7 @@ class Session(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["owner", "external_id"], condition=Q(deleted_at=None), name="session_external_id_once"
-            ),
+            )
         ]
         indexes = [
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="session_deleted"),

@@ -13,14 +13,7 @@ from gateway.runs.attached import attached_parts, first_text
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
-from gateway.runs.rows import (
-    messages_insert,
-    run_open,
-    session_lock,
-    session_touch,
-    title_of,
-    turn_context,
-)
+from gateway.runs.rows import messages_insert, run_open, session_lock, session_touch, title_of, turn_context
 from gateway.runs.session_rows import messages_of
 from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
 from gateway.runs.window import as_openai, parts_read, window_rows
