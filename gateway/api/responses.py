@@ -16,7 +16,7 @@ from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, 
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
-from gateway.api.responses_steps import plain_streamed, plain_whole, response_events, told, turn_answer, whole_response
+from gateway.api.responses_steps import plain_told, response_events, told, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, output_items, stored_response
 from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
 from gateway.authentication import require_writer
@@ -160,5 +160,4 @@ async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> 
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
     call = await open_plain(caller, plain_request_of(body))
     answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=asked.echo, names=asked.names, sealed=asked.sealed)
-    steps = plain_streamed(call, answer) if body.stream else plain_whole(call, answer)
-    return await _answered(steps, answer, body)
+    return await _answered(plain_told(call, answer, stream=body.stream), answer, body)

@@ -13,7 +13,7 @@ from gateway.runs.call_ids import calls_in
 from gateway.runs.responses import part_of
 from gateway.steps import said_in
 from gateway.turn_events import Delta, Done
-from gateway.upstream.answer import choices_of
+from gateway.upstream.answer import choices_of, chunk_of_completion
 from gateway.upstream.usage import usage_of, usage_since
 
 
@@ -66,22 +66,12 @@ async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncG
                 yield news
 
 
-async def plain_whole(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
-    """Ask for an answer that is not a turn, and tell the response of it. Raises DomainErrors."""
-    whole = await plain_completion(call)
-    choice = whole["choices"][0]
-    message = choice.get("message") or {}
-    calls = [{**call, "index": place} for place, call in enumerate(calls_in(message))]
-    answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
-    answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
-    yield
-
-
-async def plain_streamed(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
-    """The same, with the answer as it comes. Raises DomainErrors."""
+async def plain_told(call: PlainCall, answer: Answer, *, stream: bool) -> AsyncGenerator[None]:
+    """Ask for an answer that is not a turn, and tell the response of it; yields after each piece. Raises
+    DomainErrors."""
     usage: dict[str, Any] = {}
     finish_reason = ""
-    async with aclosing(plain_chunks(call)) as chunks:
+    async with aclosing(plain_chunks(call) if stream else _one_chunk(call)) as chunks:
         async for chunk in chunks:
             usage = usage_of(chunk) or usage
             for choice in choices_of(chunk):
@@ -92,3 +82,7 @@ async def plain_streamed(call: PlainCall, answer: Answer) -> AsyncGenerator[None
             yield
     answer.finish(finish_reason=finish_reason, usage=usage, whole={})
     yield
+
+
+async def _one_chunk(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
+    yield chunk_of_completion(await plain_completion(call))
