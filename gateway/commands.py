@@ -1,7 +1,6 @@
 """The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
-not counted, recorded, reviewed or extracted. The table of verbs is gateway.command_syntax.COMMANDS; what carries them
-out is registered here and by the layers above when Django starts. A handler works in transactions of its own; its words
-are stored after it."""
+not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS; their handlers are
+registered here and by the layers above. A handler works in transactions of its own; its words are stored after it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -93,8 +92,7 @@ _handlers: dict[str, Handler] = {}
 
 
 def register_handler(verb: str, handler: Handler) -> None:
-    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError for a verb that is
-    not in the table."""
+    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError."""
     if verb not in VERBS:
         raise LookupError(f"{COMMAND} {verb} is not in the table of commands")
     _handlers[verb] = handler
@@ -106,8 +104,7 @@ def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slices[CommandTurn]:
-    """Carry a command out in a session the caller named, in slices. Raises NotFound, SessionEnded, SessionBusy,
-    Unauthorized."""
+    """Carry out a command in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id, limits=caller.limits)
@@ -119,8 +116,7 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
 
 
 def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
-    """Carry out a command of a request that contains the whole conversation. Raises ModelNotFound, Unauthorized,
-    InvalidRequest."""
+    """Carry out a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
@@ -223,8 +219,7 @@ def _view(call: CommandCall) -> CommandReply:
 
 
 def _recalled_words(call: CommandCall) -> str:
-    """Return what is said of the memories that are not in the frozen block but may be recalled; "" where there are
-    none."""
+    """Return what is said of memories that are not in the frozen block but may be recalled; "" for none."""
     agent = call.agent.settings
     if not agent.inject_memories:
         return ""

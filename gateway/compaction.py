@@ -48,8 +48,8 @@ class Cut:
 def choose_cut(
     messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
 ) -> Cut | None:
-    """Cut before a user message, so that the newest turns take at most 40 % of the limit; the newest turn always
-    stays. None when there is nothing to cut."""
+    """Cut before a user message, so that the newest turns, one at least, take at most 40 % of the limit. None for no
+    cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     kept = 0
     chosen: int | None = None

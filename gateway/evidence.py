@@ -1,5 +1,4 @@
-"""A run's conversation as evidence for what its tools write: the request's messages and what the run said so far, with
-the turns in which they are stored."""
+"""A run's conversation as evidence for what its tools write: all that was said, with the turns it is stored in."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -19,8 +18,8 @@ ChatMessage = dict[str, Any]
 def conversation_of(
     context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
-    """Return a run's conversation, ready for look-ups. `said` are the messages of the run so far, `missed` its quotes
-    that stood nowhere. One query."""
+    """Return a run's conversation, ready for look-ups, with what it `said` so far and the quotes it `missed`. One
+    query."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]

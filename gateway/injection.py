@@ -153,8 +153,7 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """Return what a run's trace says of its snapshot: the state it was made of (see `version` in _snapshot), and its
-    size."""
+    """Return what a run's trace says of its snapshot: the state it was made of, and its size."""
     state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
     return {
         "generation": state.generation,
@@ -171,8 +170,7 @@ def guidance_tokens(agent: AgentConfig) -> int:
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:
-    """Return what every request of a session with this agent carries from memory, in the very bytes. Uses the
-    database."""
+    """Return what every request of a session with this agent carries from memory, exactly. Uses the database."""
     view = snapshots.view(book)
     limit = guidance_tokens(agent)
     told = guidance(cut_to_tokens(view.summary, limit)) if limit else ""

@@ -16,8 +16,7 @@ _POLL_SECONDS = 0.25
 
 
 class JoinedTurn:
-    """What a run says at its end, for one more request; `ended` is given where that is known. `events` is iterated
-    once; leaving it early stops nothing."""
+    """What a run says at its end, for one more request; `ended` where that is known. Leaving it early stops nothing."""
 
     def __init__(self, context: TurnContext, options: TurnOptions, ended: Ended | None = None) -> None:
         self.context = context
@@ -25,8 +24,7 @@ class JoinedTurn:
         self._ended = ended
 
     async def events(self) -> AsyncGenerator[Event]:
-        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable and NotFound for a run that
-        ended otherwise."""
+        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound."""
         try:
             found = self._ended or await self._end()
         finally:

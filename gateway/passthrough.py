@@ -1,6 +1,5 @@
-"""Requests that are not turns (see client_tasks, requests without a user message, completions of a text, embeddings):
-one model step, without session, memory or counting, and without the agent's instructions, which are for
-conversations."""
+"""Requests that are not turns (tasks of clients, requests without a user message, completions of a text, embeddings):
+one model step without session, memory, counting, and the agent's instructions, which are for conversations."""
 
 import asyncio
 import contextlib
@@ -44,7 +43,7 @@ _OF_TEXTS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRequest:
-    """What is asked of the agent's model, as the client wrote it. In a request to /v1/embeddings `agent` may also be
+    """What is asked of an agent's model, as the client wrote it; for embeddings `agent` may also be
     `upstream/model`."""
 
     agent: str
@@ -215,8 +214,7 @@ def _text_in(choice: dict[str, Any]) -> str:
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage that stands near the beginning or the end of a JSON answer; {} for none. The answer may be long,
-    and is not read as a whole."""
+    """Return the usage near the beginning or the end of a JSON answer, which is not read as a whole; {} for none."""
     for piece in (answer[-_NEAR:], answer[:_NEAR]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")

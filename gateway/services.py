@@ -1,5 +1,4 @@
-"""The gateway, write side: agents, configuration and sessions. Runs and messages are written by gateway.runs,
-keys by gateway.keys."""
+"""The write side of agents, configuration and sessions. gateway.runs writes runs and messages, gateway.keys keys."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -107,8 +106,7 @@ def _require_upstreams(names: Iterable[str]) -> None:
 
 @transaction.atomic
 def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
-    """Forget what was learned of model servers: the next refusal teaches it again. Other processes follow within a
-    minute."""
+    """Forget what was learned of model servers: the next refusal teaches it. Other processes follow in a minute."""
     rows.delete()
     transaction.on_commit(known.sync, robust=True)
 

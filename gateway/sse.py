@@ -127,8 +127,7 @@ async def begin(
 
 
 class EventStream(StreamingHttpResponse):
-    """A streamed answer, never buffered. `source` is what it was made from: config.asgi_handler reads it directly, and
-    closes it when the client goes."""
+    """A streamed answer, never buffered. config.asgi_handler reads its `source`, and closes it when the client goes."""
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(

@@ -32,8 +32,7 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that were deleted so long ago that nobody restores them, and temporary ones that rested for a
-    day. Idempotent; safe in several workers."""
+    """Delete sessions that nobody can restore any more, and temporary ones that rested for a day. Idempotent."""
     sessions_purge(timezone.now())
     erased_purge()
 

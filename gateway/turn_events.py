@@ -1,5 +1,4 @@
-"""What a turn is asked for, and what it tells while it runs. The engine is gateway.turns; the APIs put these into their
-own forms."""
+"""What a turn is asked for, and what it tells while it runs; the APIs put that into their own forms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

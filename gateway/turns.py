@@ -213,8 +213,7 @@ class Turn:
     def _note_step(
         self, messages: list[dict[str, Any]], result: ModelStepResult, names: dict[str, str], answers: dict[str, str]
     ) -> None:
-        """Append the step to the request's messages and to what will be stored; `names` are the ids under which the
-        client knows its calls."""
+        """Append a step to the request's messages and to what is stored; `names` are the client's ids of its calls."""
         step: list[dict[str, Any]] = []
         if result.text or result.calls:
             step.append(result.message(names))

@@ -33,8 +33,8 @@ _REQUEST_ID = {"description": "Names this request in the log. What you send as x
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What operations answer, by the name of the view and by status; an example of each body, by the name of its
-    schema; and which operations know ETags."""
+    """What operations answer, by the name of the view and by status; examples of bodies; which operations know
+    ETags."""
 
     types: Mapping[str, Mapping[int, Any]]
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -43,8 +43,7 @@ class Answers:
 
 
 def document_answers(document: dict[str, Any], answers: Answers) -> None:
-    """Add the schemas of answers, examples and headers to an OpenAPI document whose operation ids are those of
-    `answers`."""
+    """Add schemas of answers, examples and headers to a document whose operation ids are those of `answers`."""
     schemas = document["components"].setdefault("schemas", {})
     for name, example in answers.examples.items():
         schemas[name]["examples"] = [example]

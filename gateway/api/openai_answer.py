@@ -74,8 +74,8 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
 
 
 def _chunk_head(run: str, agent: str, around: Mapping[str, Any]) -> bytes:
-    """Return the beginning of every chunk of an answer, up to its choices; it is encoded once for as long as the
-    upstream says the same around its choices."""
+    """Return the beginning of every chunk, up to its choices; encoded once while what stands around them is the
+    same."""
     head = {
         **around,
         "id": f"chatcmpl-{run}",

@@ -36,8 +36,7 @@ class CompletionBody:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
-        """Return True if a request with these headers is a turn of a conversation, and not a task of the client itself,
-        which is not stored."""
+        """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""
         spoken = any(message["role"] == "user" for message in self.messages)
         if not spoken and named_run_id(self.messages) is None:
             return False

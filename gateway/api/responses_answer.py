@@ -44,8 +44,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Thinking:
-    """How events tell of reasoning: the names of the events of its part and of its text, of the field with the number
-    of the part, and the type of the part."""
+    """How events tell of reasoning: names of the events of its part and text, of the part's number, and its type."""
 
     part: str
     text: str

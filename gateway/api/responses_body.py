@@ -76,8 +76,7 @@ class ResponsesBody:
         return replace(self, store=False, echo={**self.echo, "store": False})
 
     def kept(self) -> dict[str, Any] | None:
-        """Return what is stored of the request: what is said in it, but for tools and what is very long. None for one
-        that is not to be stored."""
+        """Return what is stored of the request, without tools and what is very long; None if it is not to be stored."""
         said = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
         kept = {name: value for name, value in said.items() if len(json.dumps(value)) <= _LONGEST_KEPT}
         return kept if self.store else None

@@ -67,8 +67,7 @@ async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncG
 
 
 async def plain_told(call: PlainCall, answer: Answer, *, stream: bool) -> AsyncGenerator[None]:
-    """Ask for an answer that is not a turn, and tell the response of it; yields after each piece. Raises
-    DomainErrors."""
+    """Ask for an answer that is not a turn, and tell the response of it, as `told` does. Raises DomainErrors."""
     usage: dict[str, Any] = {}
     finish_reason = ""
     async with aclosing(plain_chunks(call) if stream else _one_chunk(call)) as chunks:

@@ -48,8 +48,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
 
 
 def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
-    """Return what a response consists of, with the ids that it had in its stream. Of reasoning only that
-    beside calls is kept."""
+    """Return what a response consists of, with the ids of its stream. Of reasoning only that beside calls is kept."""
     tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []

@@ -122,9 +122,8 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, when it is over, or when it takes long; then its end is waited for
-    with the answer. None if it was stopped, as the client that gave the first request up has it done, or failed: then
-    the turn is asked for again."""
+    """Return the run that answers the same request, when it is over or takes long: then its end is waited for with the
+    answer. None if it failed or was stopped, as clients that give up have it: then the turn is asked for again."""
     deadline = time.monotonic() + JOIN_SECONDS
     while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:

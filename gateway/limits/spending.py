@@ -1,5 +1,4 @@
-"""What answers take of models: gathered while a turn or a plain request runs, and stored as totals of the day, in one
-statement."""
+"""What answers take of models: gathered while they are made, and stored as totals of the day, in one statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,9 +24,8 @@ _PLACE = ("owner_id", "day", "key_id", "agent", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """One request to a model. `asked` is the model's name in the request and `model` in the answer, which may be
-    longer. Where `usage` is empty, because the server gave none or the answer was cut off, the tokens are estimated
-    from `given` and `said`."""
+    """One request to a model, which is `asked` by one name and may answer by a longer one, `model`. Where `usage` is
+    empty, because the server gave none or the answer was cut off, tokens are estimated from `given` and `said`."""
 
     asked: str
     model: str = ""
@@ -48,8 +46,7 @@ class ModelUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """On whose account an answer goes: the owner, the key that asked (None: a login), the agent ("" for none), and the
-    prices that hold."""
+    """On whose account an answer goes; `key_id` None: a login; `agent` "" for none; `prices` are those that hold."""
 
     owner_id: UUID
     key_id: UUID | None

@@ -93,8 +93,7 @@ class ConnectedApp(ApiKey):
 
 
 class UsageDay(models.Model):
-    """What models did for an owner on one day (UTC), by key, agent and model. Kept when the runs are gone: numbers
-    only."""
+    """What models did for an owner on one day (UTC), by key, agent and model: numbers only, kept when runs are gone."""
 
     NO_KEY = UUID(int=0)
 

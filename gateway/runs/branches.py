@@ -116,8 +116,7 @@ def _way_to(run_id: UUID, tree: _Tree) -> dict[UUID, None]:
 
 
 def _go_on_from(session: Session, way: list[_Node]) -> None:
-    """Let the next turn of a session follow the last completed one on the way: its number, and what identifies the
-    conversation so far."""
+    """Let the next turn of a session follow the last completed one on the way, by its number and its hashes."""
     completed = [node for node in way if node.state == Run.State.COMPLETED]
     session.turns = max((node.turn for node in completed), default=0)
     session.history_hash = session.last_pair = ""

@@ -1,5 +1,5 @@
-"""The ids of calls of a client's tools: `call_<run>_<n>`. They name the run that made the call, since some model
-servers repeat the ids that they give."""
+"""Ids of calls of a client's tools, `call_<run>_<n>`, name the run: some model servers repeat the ids that they
+give."""
 
 import re
 from collections.abc import Mapping

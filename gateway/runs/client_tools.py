@@ -97,8 +97,7 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
 
 
 def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return a client's messages, with what the model's server said beside the calls in them. One query, none without
-    calls of earlier runs."""
+    """Return a client's messages with what the model's server said beside the calls in them. One query at most."""
     firsts = [next(iter(call_ids(message)), "") for message in messages]
     called = [run_of_call(first) for first in firsts]
     runs = list(dict.fromkeys(run_id for run_id in reversed(called) if run_id))[:_MOST_RUNS]

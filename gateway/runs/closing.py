@@ -129,8 +129,7 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 def run_end(
     context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
 ) -> tuple[int, UUID | None] | None:
-    """The transaction of `close`. Return the turns since the last review and the id of the turn's record; None when the
-    lease went to somebody else."""
+    """The transaction of `close`; returns turns since the last review and the record's id, None for a lost lease."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
     history_hash_after = (

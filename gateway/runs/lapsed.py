@@ -100,8 +100,7 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
 
 
 def _not_stored(run: Run) -> str:
-    """Return what a run said after the steps that are messages already (of one that had waited for its client's
-    tools)."""
+    """Return what a run said after its stored steps, if it had waited for its client's tools."""
     rest = run.text
     said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
     for text in said.order_by("seq").values_list("text", flat=True):

@@ -1,5 +1,4 @@
-"""A request to /v1 for a turn, as gateway.api hands it to gateway.runs, what its session is looked for by, and the
-session that was found, with the reason."""
+"""A request to /v1 for a turn, what its session is looked for by, and the session that was found, with the reason."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum

@@ -120,8 +120,7 @@ def _with_commands_only(asked: Asked, **filters: str) -> Session | None:
 
 
 def _same_history(asked: Asked) -> SessionMatch | None:
-    """Find the session whose transcript is all that was said before. Two with the same words are neither's: the request
-    goes on in a new one."""
+    """Find the session whose transcript is all that was said before. Of two with the same words it is neither."""
     conversation = asked.conversation
     rows = asked.sessions(history_hash=conversation.history_hash_before).order_by("-last_active_at")
     found: Sequence[Session] = _unnamed(list(rows[:_RECENT]))
@@ -177,8 +176,7 @@ def _is_certain(request: V1Request, run: Run) -> bool:
 
 
 def _after_unanswered(asked: Asked) -> SessionMatch | None:
-    """Find a run that was never answered: the client then sends two user messages in a row. Where the request holds
-    calls of ours, these say whose it is."""
+    """Find a run that was never answered: two user messages stand in a row. Calls of ours would say more."""
     conversation = asked.conversation
     if not conversation.unanswered_user_key or any(map(runs_called, asked.request.messages)):
         return None

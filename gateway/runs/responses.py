@@ -30,8 +30,7 @@ _SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS
 
 @dataclass(slots=True)
 class Part:
-    """The stored messages of one response: what its request brought (without what was there before) and its output, our
-    own tools included."""
+    """The stored messages of one response: what its request brought, and its output, our own tools included."""
 
     given: list[Message] = field(default_factory=list)
     said: list[Message] = field(default_factory=list)

@@ -169,8 +169,7 @@ def turn_context(
     client_system: SystemContent = "",
     agent: Agent | None = None,
 ) -> TurnContext:
-    """Return what a turn is executed with, read in the transaction that opened its run; `agent` is another than the
-    session's, for the rest of this run."""
+    """Return what a turn is executed with, for the transaction that opens its run; `agent`, if not the session's."""
     agent = agent or session.agent
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     injected = _still_given(run, book)
@@ -206,8 +205,7 @@ def turn_context(
 
 
 def _config_of(agent: Agent, injected: dict[str, Any] | None) -> AgentConfig:
-    """Return an agent, with what a run that waited was given of its settings: a change of these holds from the next run
-    on."""
+    """Return an agent; one of a run that waited keeps the settings that it was given until the next run."""
     config = agent_config(agent)
     if injected is None:
         return config

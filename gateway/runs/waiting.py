@@ -20,8 +20,7 @@ AT_ONCE = 100
 
 
 def complete_waiting(now: datetime) -> int:
-    """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
-    Returns how many."""
+    """End runs that waited too long as completed: what was said so far is the answer. Returns how many."""
     waiting = Run.objects.filter(
         state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now, session__deleted_at=None
     )
@@ -70,8 +69,7 @@ def unanswered_calls(stored: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a tool message for each unanswered call: the one among `results`, else one that says that there is
-    none."""
+    """Return a tool message for each unanswered call: the one among `results`, else one that says there is none."""
     given = {str(message.get("tool_call_id", "")): message for message in results}
     unanswered = [str(call["id"]) for call in unanswered_calls(stored)]
     return [given.get(key, {"role": "tool", "tool_call_id": key, "content": NO_RESULT}) for key in unanswered]

@@ -46,8 +46,7 @@ def session_change(
 
 
 def session_discard(session: Session) -> None:
-    """Delete a session in a way that `session_restore` undoes. From here on nobody finds it; the sweep deletes its rows
-    a minute later."""
+    """Delete a session in a way that `session_restore` undoes, until the sweep deletes its rows a minute later."""
     Session.objects.filter(pk=session.pk).update(deleted_at=timezone.now())
 
 
