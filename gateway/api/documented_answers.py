@@ -4,8 +4,9 @@ schema for each type, the headers of answers and requests, and an example of eac
 The types only describe. Answers are not passed through them: that would cost time with each request. A test compares
 them instead (tests/config/test_documented_answers.py)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -47,18 +48,13 @@ def document_answers(document: dict[str, Any], answers: Answers) -> None:
     schemas = document["components"].setdefault("schemas", {})
     for name, example in answers.examples.items():
         schemas[name]["examples"] = [example]
-    for operation in _operations(document):
+    for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
         name = operation["operationId"]
         for status, shape in answers.types.get(name, {}).items():
             if shape is not None:
                 response = operation["responses"].setdefault(status, {"description": "OK"})
                 response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
         _add_headers(operation, etag=name in answers.etags, if_match=name in answers.if_match)
-
-
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for path in document["paths"].values():
-        yield from path.values()
 
 
 def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ router = Router()
 async def completions(request: ApiRequest) -> HttpResponseBase:
     """What follows a text, or stands between `prompt` and `suffix`: for completions while typing."""
     require_writer(request.auth)
-    body = await read_aside(_read_prompt, request.body)
+    body = await read_aside(partial(_read, "prompt"), request.body)
     stream, include_usage = bool(body.pop("stream", False)), read_include_usage(body)
     asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=COMPLETIONS)
     return await plain_answer(request.auth, asked, stream=stream, include_usage=include_usage)
@@ -41,7 +41,7 @@ async def embeddings(request: ApiRequest) -> HttpResponse:
     """Vectors of texts. `model` is an agent, for the configured embedding model on its upstream, or
     `upstream/model`."""
     require_writer(request.auth)
-    body = await read_aside(_read_input, request.body)
+    body = await read_aside(partial(_read, "input"), request.body)
     asked = PlainRequest(agent=body.pop("model"), parameters=body, request_id=request_id.get(), path=EMBEDDINGS)
     vectors = await plain_vectors(await open_plain(request.auth, asked))
     return HttpResponse(vectors, content_type="application/json")
@@ -66,21 +66,13 @@ async def _plain_stream(call: PlainCall, agent: str, *, include_usage: bool) -> 
     yield sse.DONE_LINE
 
 
-def _read_prompt(raw: bytes) -> dict[str, Any]:
-    return _read(raw, "prompt", required=False)  # a model may write from nothing
-
-
-def _read_input(raw: bytes) -> dict[str, Any]:
-    return _read(raw, "input", required=True)
-
-
-def _read(raw: bytes, name: str, *, required: bool) -> dict[str, Any]:
+def _read(name: str, raw: bytes) -> dict[str, Any]:
     """Return a body whose field of that name is a text, a list of tokens, or a list of those. Raises InvalidRequest."""
     body = read_object(raw)
     given = body.get(name)
-    if given is None and not required:
+    if given is None and name == "prompt":  # a model may write from nothing
         return body
-    if not isinstance(given, str | list) or (required and not given):
+    if not isinstance(given, str | list) or (name == "input" and not given):
         raise InvalidRequest(f"`{name}` is a text, or a list of texts or of tokens.", param=name)
     if isinstance(given, list) and sum(not isinstance(item, int) for item in given) > INPUTS:
         raise InvalidRequest(f"A request has at most {INPUTS} texts in `{name}`.", param=name)

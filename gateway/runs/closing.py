@@ -8,21 +8,19 @@ from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django_q.tasks import async_task
 
 from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
+from gateway.jobs import enqueue
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
 from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
-from memories.background import redis_calls
 from memories.recall import contained
 from memories.statements import Given, Select, Update, UpdateRow, given
 from memories.threads import ThreadTurn, record_run, thread_cache
@@ -222,9 +220,4 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
     asked = target.upstream, target.model
     tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
-        session_id = str(context.session_id)
-        job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})
-        if settings.REDIS_URL:
-            transaction.on_commit(lambda: redis_calls.submit((COMPACTION_TASK, session_id), job), robust=True)
-        else:
-            transaction.on_commit(job, robust=True)
+        transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)
