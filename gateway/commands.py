@@ -30,6 +30,7 @@ from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
+from gateway.runs.rows import messages_insert
 from gateway.services import require_active, session_get
 from memories.batches import Slices
 from memories.book_views import BookState
@@ -161,19 +162,9 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store command and answer. `commands_key` identifies a session in which nothing else was said yet."""
     row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
-    messages = [
-        Message(
-            owner_id=row.owner_id,
-            session=row,
-            seq=row.message_seq + number,
-            role=role,
-            kind=Message.Kind.COMMAND,
-            text=text,
-        )
-        for number, role, text in ((1, Message.Role.USER, said.strip()), (2, Message.Role.ASSISTANT, reply.text))
-    ]
-    Message.objects.bulk_create(messages)
-    row.message_seq += len(messages)
+    spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
+    exchange = [{"role": role, "content": text} for role, text in spoken]
+    messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash, row.last_active_at = commands_key, timezone.now()
     row.save(update_fields=["message_seq", "history_hash", "last_active_at"])

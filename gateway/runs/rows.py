@@ -110,7 +110,12 @@ def run_open(
 
 
 def messages_insert(
-    session: Session, run_id: UUID | None, messages: Sequence[dict[str, Any]], *, history: int = 0
+    session: Session,
+    run_id: UUID | None,
+    messages: Sequence[dict[str, Any]],
+    *,
+    history: int = 0,
+    kind: Message.Kind = Message.Kind.CHAT,
 ) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
     rows = []
@@ -125,7 +130,7 @@ def messages_insert(
                 run_id=None if index < history else run_id,
                 seq=session.message_seq,
                 role=message["role"],
-                kind=Message.Kind.HISTORY if index < history else message.get("kind", Message.Kind.CHAT),
+                kind=Message.Kind.HISTORY if index < history else kind,
                 text=fingerprint.text_of(content),
                 parts=content if isinstance(content, list) else None,
                 tool_calls=message.get("tool_calls"),
