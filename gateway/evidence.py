@@ -6,7 +6,7 @@ from typing import Any
 from gateway.models import Message
 from gateway.runs.call_ids import calls_in
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Spoken
 from memories.recall import Injection
@@ -35,8 +35,7 @@ def conversation_of(
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
     """Return True if results of a client's tools follow the last message of the person."""
-    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    found = _spoken(messages, client_tools, first=last + 1)
+    found = _spoken(messages, client_tools, first=last_asked(messages) + 1)
     return any(speaker == Speaker.TOOL for speaker, _ in found)
 
 

@@ -16,7 +16,7 @@ from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.outgoing import joined_content
 from memories.book_views import BookState
@@ -121,7 +121,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
-        last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
+        last_user = last_asked(messages)
         # Whoever answers must take it, the fall-backs too.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
             asked = messages[last_user]

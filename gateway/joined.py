@@ -10,6 +10,7 @@ from gateway.runs.context import TurnContext
 from gateway.runs.joined import SAID, Ended, ended
 from gateway.turn_events import Delta, Done, Event, TurnOptions
 from gateway.turns import Turn
+from gateway.upstream.usage import usage_since
 from memories.database import in_read_thread
 
 _POLL_SECONDS = 0.25
@@ -49,6 +50,7 @@ class JoinedTurn:
             state=found.state,
             output=found.output,
             new_text=found.output.text,
+            new_usage=usage_since(found.output.usage, {}),
             changes=found.changes,
             turns_since_review=found.turns_since_review,
             client_calls=found.client_calls,

@@ -20,6 +20,7 @@ from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.runs.candidates import find_session
+from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import is_about_a_conversation, summary_note
 from gateway.steps import ModelStep, complete_step, said_in, step_use, stream_step
@@ -122,7 +123,7 @@ def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
     )
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     about = None
-    if request.path == CHAT and any(message.get("role") == "user" for message in request.messages):
+    if request.path == CHAT and last_asked(request.messages) >= 0:
         about = V1Request(agent=request.agent, messages=request.messages, client_system="")
     return PlainCall(request=model_request, caller=caller, spender=spender, about=about)
 

@@ -30,7 +30,7 @@ from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, 
 from gateway.thinking import Thinking
 from gateway.turn_events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.upstream import ModelRequest
-from gateway.upstream.usage import add_usage
+from gateway.upstream.usage import add_usage, usage_since
 from memories import tools as memory_tools
 from memories.errors import DomainError
 from memories.providers import record_later
@@ -240,6 +240,7 @@ class Turn:
             state=state,
             output=self.output,
             new_text=self.output.text[self._new_from :],
+            new_usage=usage_since(self.output.usage, self.context.resumed_usage),
             changes=self._tools.changes,
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],

@@ -21,7 +21,6 @@ from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.steps import ModelStep
 from gateway.turn_events import Delta, Done
 from gateway.upstream.reasoning import reasoning_in
-from gateway.upstream.usage import usage_since
 from memories.ids import uuid7
 
 PING = sse.event("ping", {"type": "ping"})
@@ -42,9 +41,8 @@ async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
                     yield said
             elif isinstance(event, Done):
                 waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
-                usage = usage_since(event.output.usage, context.resumed_usage)
                 reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
-                for said in message.end(*reason, _usage(usage)):
+                for said in message.end(*reason, _usage(event.new_usage)):
                     yield said
 
 

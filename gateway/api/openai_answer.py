@@ -13,7 +13,6 @@ from gateway.joined import AnyTurn
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.turn_events import Delta, Done
-from gateway.upstream.usage import usage_since
 
 _NOTHING_AROUND: Mapping[str, Any] = {}
 _PLAIN = frozenset({"role", "content"})
@@ -44,8 +43,8 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
         message["tool_calls"] = done.client_calls
     first |= {"message": message, "finish_reason": _finish_reason(done)}
     answer["choices"] = [first, *others]
-    if usage := _usage_now(context, done):
-        answer["usage"] = {**(answer.get("usage") or {}), **usage}
+    if done.new_usage:
+        answer["usage"] = {**(answer.get("usage") or {}), **done.new_usage}
     return answer
 
 
@@ -69,7 +68,7 @@ async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGener
                 continue
             yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
             if include_usage:
-                yield head + b'],"usage":' + sse.encode(_usage_now(turn.context, event)) + b"}\n\n"
+                yield head + b'],"usage":' + sse.encode(event.new_usage) + b"}\n\n"
     yield sse.DONE_LINE
 
 
@@ -115,7 +114,3 @@ def _finish_reason(done: Done) -> str:
     if done.state == Run.State.AWAITING_CLIENT_TOOLS:
         return "tool_calls"
     return done.finish_reason if done.finish_reason != "tool_calls" else "stop"
-
-
-def _usage_now(context: TurnContext, done: Done) -> dict[str, Any]:
-    return usage_since(done.output.usage, context.resumed_usage)

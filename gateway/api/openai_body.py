@@ -9,7 +9,7 @@ from django.conf import settings
 
 from gateway.client_tasks import is_client_task
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from memories.database import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -37,8 +37,7 @@ class CompletionBody:
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
         """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""
-        spoken = any(message["role"] == "user" for message in self.messages)
-        if not spoken and named_run_id(self.messages) is None:
+        if last_asked(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(
             self.messages,
@@ -80,8 +79,7 @@ def completion_body(body: dict[str, Any]) -> CompletionBody:
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
     # The last message, which will be answered, has content; earlier ones are not checked.
-    last = next((index for index in reversed(range(len(messages))) if messages[index]["role"] == "user"), None)
-    if last is not None:
+    if (last := last_asked(messages)) >= 0:
         check_not_empty(messages[last].get("content"), f"messages[{last}]")
     include_usage = read_include_usage(body)
     named = body.get("metadata")

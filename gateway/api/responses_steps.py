@@ -14,7 +14,7 @@ from gateway.runs.responses import part_of
 from gateway.steps import said_in
 from gateway.turn_events import Delta, Done
 from gateway.upstream.answer import choices_of, chunk_of_completion
-from gateway.upstream.usage import usage_of, usage_since
+from gateway.upstream.usage import usage_of
 
 
 def turn_answer(turn: AnyTurn, asked: ResponsesBody) -> Answer:
@@ -41,7 +41,7 @@ async def told(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
                 tier = event.around.get("service_tier") or event.choice.get("service_tier")
                 answer.finish(
                     finish_reason=event.finish_reason,
-                    usage=usage_since(event.output.usage, turn.context.resumed_usage),
+                    usage=event.new_usage,
                     whole=event.choice,
                     **({"service_tier": tier} if tier else {}),
                 )

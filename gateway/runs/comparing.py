@@ -11,7 +11,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import Message, text_of
+from gateway.runs.fingerprint import Message, last_asked, text_of
 from gateway.runs.wrappers import own_words
 
 HALF = 4_000  # characters at the beginning and at the end of a text
@@ -71,7 +71,7 @@ def cut(text: str) -> str:
 def conversation_said(messages: Sequence[Message]) -> tuple[list[Said], Said]:
     """Return what was said before the last message of the person, and that message. What a client wrote alone is left
     out; so are the results of tools, and what is longer ago than MOST_MESSAGES."""
-    last = next(index for index in reversed(range(len(messages))) if messages[index].get("role") == "user")
+    last = last_asked(messages)
     before: list[Said] = []
     for message in reversed(messages[:last]):
         if len(before) == MOST_MESSAGES:

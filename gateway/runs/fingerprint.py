@@ -97,6 +97,11 @@ def text_of(content: Any) -> str:
     return ""
 
 
+def last_asked(messages: Sequence[Message]) -> int:
+    """Return the index of the last message of the person, -1 for none."""
+    return max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+
+
 def canonical_content(content: Any) -> str:
     """Content as it identifies a message: canonical text, other parts as hashes."""
     if not isinstance(content, list):

@@ -73,7 +73,7 @@ def _open(
             response_keep(taken_up, request.response)
         return replace(taken_up, messages=(*taken_up.messages, *beside))
     agent = agent_find(caller, request.agent)
-    if not any(message.get("role") == "user" for message in request.messages):
+    if fingerprint.last_asked(request.messages) < 0:
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
     asked = Asked(caller=caller, agent=agent, request=request, conversation=conversation)
     match = session_match(asked, run_id, finding)
@@ -96,7 +96,7 @@ def _open_in(
 ) -> TurnContext:
     session = match.session
     spoken = [message for message in request.messages if message.get("role") in _ROLES]
-    last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
+    last_user = fingerprint.last_asked(spoken)
     run = run_open(
         caller,
         session,
