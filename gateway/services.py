@@ -143,7 +143,6 @@ def session_end(session: Session) -> Session:
     return session
 
 
-@transaction.atomic
 def session_delete(session: Session) -> None:
     """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
     sessions_delete(session.owner_id, [session.pk])

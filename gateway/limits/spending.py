@@ -11,12 +11,12 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from gateway.agents.settings import Price
+from gateway.limits.money import cost_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
 from memories.models import Owner
 from memories.tokens import text_tokens
 
-_MILLION = 1_000_000
 _MODEL_CHARS = 200
 _SUMMED = ("turns", "requests", "unpriced_requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
 _PLACE = ("owner_id", "day", "key_id", "agent", "model")
@@ -74,7 +74,7 @@ class _Total:
         if price is None:
             self.unpriced_requests += 1
         else:
-            self.cost += (given * price.input + said * price.output) / _MILLION
+            self.cost += cost_of(price, given, said)
 
 
 def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0) -> None:
