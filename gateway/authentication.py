@@ -212,12 +212,14 @@ def require_writer(caller: Caller) -> None:
         raise Forbidden("This key may only read.")
 
 
-class KeyAuth(AuthBase):
-    """For /v1 and /mcp: keys only."""
-
+class _BearerAuth(AuthBase):
     openapi_type = "http"
     openapi_scheme = "bearer"
     is_async = True
+
+
+class KeyAuth(_BearerAuth):
+    """For /v1 and /mcp: keys only."""
 
     async def __call__(self, request: HttpRequest) -> Caller:
         asks = request.method == "POST"
@@ -234,12 +236,8 @@ def require_memory(caller: Caller) -> None:
         raise Forbidden("This key was used for several end users and is not trusted to name them: no memory for them.")
 
 
-class NativeAuth(AuthBase):
+class NativeAuth(_BearerAuth):
     """For /api: a key, or the session cookie with CSRF. A wrong key never falls back to the cookie."""
-
-    openapi_type = "http"
-    openapi_scheme = "bearer"
-    is_async = True
 
     async def __call__(self, request: HttpRequest) -> Caller:
         if given_key(request.headers.get):

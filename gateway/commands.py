@@ -1,7 +1,6 @@
 """The `/memory` command: answered by the gateway, never sent upstream, stored as what it is (kind `command`, no run):
-not counted, recorded, reviewed or extracted. The table of verbs is gateway.command_syntax.COMMANDS; what carries them
-out is registered here and by the layers above when Django starts. A handler works in transactions of its own; its words
-are stored after it."""
+not counted, recorded, reviewed or extracted. The verbs are in gateway.command_syntax.COMMANDS; their handlers are
+registered here and by the layers above. A handler works in transactions of its own; its words are stored after it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +10,7 @@ from uuid import UUID
 from django.db import transaction
 from django.utils import timezone
 
-from gateway.agents.configuration import consolidation_settings_of
-from gateway.agents.rows import agent_find, agent_settings, require_key
+from gateway.agents.rows import agent_find, require_key
 from gateway.command_syntax import (
     COMMAND,
     COMMANDS,
@@ -23,13 +21,16 @@ from gateway.command_syntax import (
     without_commands,
 )
 from gateway.injection import injected_blocks
-from gateway.models import Agent, Message, Session
+from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding, find_session
-from gateway.runs.context import AgentConfig
+from gateway.runs.closing import RunOutput
+from gateway.runs.context import AgentConfig, TurnContext, agent_config
+from gateway.runs.joined import Ended, told_context
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.requested import V1Request
+from gateway.runs.requested import Asked, V1Request
 from gateway.runs.resolve import session_of
+from gateway.runs.rows import messages_insert
 from gateway.services import require_active, session_get
 from memories.batches import Slices
 from memories.book_views import BookState
@@ -39,6 +40,8 @@ from memories.frozen import freeze
 from memories.ids import uuid7
 from memories.recall import TOTAL_BYTES
 from memories.snapshot import snapshots
+
+_NO_USAGE = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}  # as an answer says it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,30 +65,25 @@ class CommandReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandTurn:
-    """A command and its answer as they are stored; `turn_id` is the id of the command's message."""
+    """A command and its answer as they are stored. The id of the command's message stands for that of a run."""
 
-    turn_id: UUID
-    session_id: UUID
-    agent_name: str
-    text: str
-    changes: list[dict[str, Any]]
-    turns: int
-    turns_since_review: int
+    context: TurnContext
+    ended: Ended
 
     def as_json(self) -> dict[str, Any]:
         """As the native API shows a turn."""
         return {
-            "id": str(self.turn_id),
+            "id": str(self.context.run_id),
             "object": "turn",
-            "session_id": str(self.session_id),
-            "turn": self.turns,
+            "session_id": str(self.context.session_id),
+            "turn": self.context.turn,
             "kind": Message.Kind.COMMAND.value,
-            "state": "completed",
-            "content": self.text,
+            "state": self.ended.state.value,
+            "content": self.ended.output.text,
             "recalled": [],
-            "memory_changes": self.changes,
+            "memory_changes": self.ended.changes,
             "usage": {},
-            "turns_since_memory_review": self.turns_since_review,
+            "turns_since_memory_review": self.ended.turns_since_review,
             "error": None,
         }
 
@@ -95,8 +93,7 @@ _handlers: dict[str, Handler] = {}
 
 
 def register_handler(verb: str, handler: Handler) -> None:
-    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError for a verb that is
-    not in the table."""
+    """Say what carries a verb out; called here and from an AppConfig's ready(). Raises LookupError."""
     if verb not in VERBS:
         raise LookupError(f"{COMMAND} {verb} is not in the table of commands")
     _handlers[verb] = handler
@@ -108,8 +105,7 @@ def command_in(messages: Sequence[dict[str, Any]]) -> ParsedCommand | None:
 
 
 def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slices[CommandTurn]:
-    """Carry a command out in a session the caller named, in slices. Raises NotFound, SessionEnded, SessionBusy,
-    Unauthorized."""
+    """Carry out a command in a session the caller named. Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     command = parse_command(content, native=True) or ParsedCommand(verb="help")
     require_key(caller)
     session = session_get(caller.owner_id, session_id, limits=caller.limits)
@@ -121,8 +117,7 @@ def answer_native(caller: Caller, session_id: UUID | None, content: str) -> Slic
 
 
 def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
-    """Carry out a command of a request that contains the whole conversation. Raises ModelNotFound, Unauthorized,
-    InvalidRequest."""
+    """Carry out a command after a resent conversation. Raises ModelNotFound, Unauthorized, InvalidRequest."""
     command = command_in(request.messages) or ParsedCommand(verb="help")
     agent = agent_find(caller, request.agent)
     reply = yield from _carry_out(caller, agent, command, temporary=request.temporary)
@@ -132,7 +127,8 @@ def answer_v1(caller: Caller, request: V1Request) -> Slices[CommandTurn]:
     conversation = fingerprint.read_conversation(caller.owner_id, agent.name, before.messages)
     finding = find_session(caller, before) if conversation.turns_before else Finding()
     with transaction.atomic():
-        session = session_of(caller, agent, before, conversation, finding)
+        asked = Asked(caller=caller, agent=agent, request=before, conversation=conversation)
+        session = session_of(asked, finding)
         if session._state.adding:
             session.save(force_insert=True)
         said = _last_said(request.messages)
@@ -156,16 +152,9 @@ def stored_command(
 
 
 def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporary: bool) -> Slices[CommandReply]:
-    config = AgentConfig(
-        name=agent.name,
-        version=agent.version,
-        settings=agent_settings(agent),
-        consolidation=consolidation_settings_of(agent),
-    )
-    book = book_state(caller.owner_id, agent.book)
-    reply = _handlers[command.verb](
-        CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
-    )
+    config, book = agent_config(agent), book_state(caller.owner_id, agent.book)
+    call = CommandCall(caller=caller, command=command, agent=config, book=book, temporary=temporary)
+    reply = _handlers[command.verb](call)
     return reply if isinstance(reply, CommandReply) else (yield from reply)
 
 
@@ -173,22 +162,9 @@ def _carry_out(caller: Caller, agent: Agent, command: ParsedCommand, *, temporar
 def _store(session: Session, said: str, reply: CommandReply, *, commands_key: str = "") -> CommandTurn:
     """Store command and answer. `commands_key` identifies a session in which nothing else was said yet."""
     row = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
-    messages = [
-        Message(
-            owner_id=row.owner_id,
-            session=row,
-            seq=row.message_seq + number,
-            role=role,
-            kind=Message.Kind.COMMAND,
-            text=text,
-        )
-        for number, role, text in (
-            (1, Message.Role.USER, said.strip()),
-            (2, Message.Role.ASSISTANT, reply.text),
-        )
-    ]
-    Message.objects.bulk_create(messages)
-    row.message_seq += len(messages)
+    spoken = ((Message.Role.USER, said.strip()), (Message.Role.ASSISTANT, reply.text))
+    exchange = [{"role": role, "content": text} for role, text in spoken]
+    messages = messages_insert(row, None, exchange, kind=Message.Kind.COMMAND)
     if commands_key and (row.message_seq == len(messages) or row.history_hash.startswith(fingerprint.COMMANDS_ONLY)):
         row.history_hash, row.last_active_at = commands_key, timezone.now()
     row.save(update_fields=["message_seq", "history_hash", "last_active_at"])
@@ -202,15 +178,14 @@ def _last_said(messages: Sequence[dict[str, Any]]) -> str:
 
 
 def _turn(session: Session, said: Message, text: str, changes: list[dict[str, Any]]) -> CommandTurn:
-    return CommandTurn(
-        turn_id=said.pk,
-        session_id=session.pk,
-        agent_name=session.agent.name,
-        text=text,
+    ended = Ended(
+        state=Run.State.COMPLETED,
+        output=RunOutput(text=text, usage=dict(_NO_USAGE)),
         changes=changes,
-        turns=session.turns,
         turns_since_review=session.turns_since_memory_review,
     )
+    context = told_context(session, said.pk, turn=session.turns, started_at=said.created_at)
+    return CommandTurn(context=context, ended=ended)
 
 
 def fenced(text: str) -> str:
@@ -235,8 +210,7 @@ def _view(call: CommandCall) -> CommandReply:
 
 
 def _recalled_words(call: CommandCall) -> str:
-    """Return what is said of the memories that are not in the frozen block but may be recalled; "" where there are
-    none."""
+    """Return what is said of memories that are not in the frozen block but may be recalled; "" for none."""
     agent = call.agent.settings
     if not agent.inject_memories:
         return ""

@@ -26,7 +26,8 @@ from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.tokens import estimate
 from memories.database import in_thread
 from memories.errors import DomainError
-from memories.tokens import text_tokens
+from memories.recall import TOTAL_BYTES
+from memories.tokens import CHARS_PER_TOKEN, text_tokens
 from prompts.conversation import compaction_prompt
 
 logger = logging.getLogger("daybook.compaction")
@@ -47,8 +48,8 @@ class Cut:
 def choose_cut(
     messages: Sequence[dict[str, Any]], seqs: Sequence[int], *, limit: int, asked: tuple[str, str] = ("", "")
 ) -> Cut | None:
-    """Cut before a user message, so that the newest turns take at most 40 % of the limit; the newest turn always
-    stays. None when there is nothing to cut."""
+    """Cut before a user message, so that the newest turns, one at least, take at most 40 % of the limit. None for no
+    cut."""
     starts = [index for index, message in enumerate(messages) if message["role"] == "user"]
     kept = 0
     chosen: int | None = None
@@ -61,14 +62,15 @@ def choose_cut(
     return Cut(chosen, seqs[chosen - 1]) if chosen else None
 
 
-async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, dict[str, Any]]:
-    """Return the context of a native turn, compacted if it would not fit its limit; and what the trace says of it.
-    `fixed_tokens` is what system message and recall take."""
+async def fit(context: TurnContext) -> tuple[TurnContext, dict[str, Any]]:
+    """Return the context of a native turn, compacted if it would not fit its limit; and what the trace says of it."""
     if not context.message_seqs:  # a client that sends everything itself
         return context, {}
-    limit = context.agent.settings.context_token_limit
-    asked = _asked(context.agent.settings)
-    taken = fixed_tokens + estimate(context.messages, asked) + text_tokens(context.summary)
+    agent = context.agent.settings
+    limit, asked = agent.context_token_limit, _asked(agent)
+    taken = text_tokens(agent.instructions) + estimate(context.messages, asked) + text_tokens(context.summary)
+    if context.book is not None and agent.inject_memories:
+        taken += min((agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN, limit // 4)
     if taken <= limit:
         return context, {}
     cut = choose_cut(context.messages, context.message_seqs, limit=limit, asked=asked)
@@ -78,7 +80,7 @@ async def fit(context: TurnContext, *, fixed_tokens: int) -> tuple[TurnContext, 
     summary = context.summary
     try:
         summary = await summarise(
-            context.agent.settings,
+            agent,
             context.summary,
             context.messages[: cut.count],
             owner=str(context.owner_id),

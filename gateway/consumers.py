@@ -1,6 +1,5 @@
-"""The websocket of notifications: sends an owner's outbox, in order, each row once.
-A hint from the channel layer wakes it; a slow look at the table finds what a lost hint left, and whether the login that
-opened the socket still stands."""
+"""The websocket of notifications: sends an owner's outbox, in order, each row once. A hint from the channel layer wakes
+it; a slow look at the table finds what a lost hint left, and whether its login still stands."""
 
 import asyncio
 import logging

@@ -1,12 +1,12 @@
-"""A run's conversation as evidence for what its tools write: the request's messages and what the run said so far, with
-the turns in which they are stored."""
+"""A run's conversation as evidence for what its tools write: all that was said, with the turns it is stored in."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from gateway.models import Message
+from gateway.runs.call_ids import calls_in
 from gateway.runs.context import TurnContext
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from memories import tools as memory_tools
 from memories.evidence import Conversation, Speaker, Spoken
 from memories.recall import Injection
@@ -18,8 +18,8 @@ ChatMessage = dict[str, Any]
 def conversation_of(
     context: TurnContext, said: Sequence[ChatMessage], injection: Injection, client_tools: Collection[str], missed: int
 ) -> Conversation:
-    """Return a run's conversation, ready for look-ups. `said` are the messages of the run so far, `missed` its quotes
-    that stood nowhere. One query."""
+    """Return a run's conversation, ready for look-ups, with what it `said` so far and the quotes it `missed`. One
+    query."""
     places = _places(context)
     recalled = (context.summary, injection.guidance, injection.frozen, injection.recall)
     spoken = [Spoken(speaker=Speaker.MEMORY, text=text) for text in recalled if text]
@@ -35,16 +35,15 @@ def conversation_of(
 
 def reads_untrusted(messages: Sequence[ChatMessage], client_tools: Collection[str]) -> bool:
     """Return True if results of a client's tools follow the last message of the person."""
-    last = max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
-    found = _spoken(messages, client_tools, first=last + 1)
+    found = _spoken(messages, client_tools, first=last_asked(messages) + 1)
     return any(speaker == Speaker.TOOL for speaker, _ in found)
 
 
 def _spoken(
     messages: Sequence[ChatMessage], client_tools: Collection[str], first: int = 0
 ) -> Iterator[tuple[Speaker, str]]:
-    calls = [call for message in messages for call in _calls(message)]
-    ours = {call.get("id") for call in calls if _is_ours(call.get("function"), client_tools)}
+    calls = [call for message in messages for call in calls_in(message) if isinstance(call.get("id"), str)]
+    ours = {call["id"] for call in calls if _is_ours(call.get("function"), client_tools)}
     for message in messages[first:]:
         role, content = message.get("role"), message.get("content")
         if role == "user":
@@ -54,13 +53,6 @@ def _spoken(
             yield Speaker.ASSISTANT, text
         elif role in {"tool", "function"}:
             yield (Speaker.MEMORY if message.get("tool_call_id") in ours else Speaker.TOOL), text_of(content)
-
-
-def _calls(message: ChatMessage) -> list[dict[str, Any]]:
-    """Return the calls of a message, which may be a client's and of any form."""
-    calls = message.get("tool_calls")
-    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
-    return [call for call in found if isinstance(call.get("id"), str)]
 
 
 def _is_ours(function: Any, client_tools: Collection[str]) -> bool:

@@ -3,7 +3,6 @@ gateway calls them and imports nothing of theirs."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from gateway.agents.settings import AgentSettings
@@ -23,7 +22,6 @@ class TurnCompleted:
     turns_since_review: int
     last_seq: int
     reviewed_through: int
-    completed_at: datetime
 
 
 # Each returns True if it has handled the turns so far, so that the session's counter is reset.

@@ -16,7 +16,7 @@ from gateway.agents.model_choice import agent_target, agent_upstreams
 from gateway.embeddings import query_vector
 from gateway.model_call import ask
 from gateway.runs.context import AgentConfig, TurnContext
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from gateway.upstream.dialects import dialect_of
 from gateway.upstream.outgoing import joined_content
 from memories.book_views import BookState
@@ -106,10 +106,7 @@ def provider_scope(context: TurnContext) -> Scope | None:
     if context.book is None:
         return None
     return Scope(
-        owner_id=context.owner_id,
-        book=context.book.name,
-        session_id=context.session_id,
-        request_id=context.request_id,
+        owner_id=context.owner_id, book=context.book.name, session_id=context.session_id, request_id=context.request_id
     )
 
 
@@ -124,7 +121,7 @@ def build_messages(context: TurnContext, injection: Injection) -> list[dict[str,
             messages.append({"role": context.agent.settings.recall_role, "content": earlier})
     messages.extend(context.messages)
     if injection.recall:
-        last_user = max(index for index, message in enumerate(messages) if message["role"] == "user")
+        last_user = last_asked(messages)
         # Whoever answers must take it, the fall-backs too.
         if any(dialect_of(upstream).recall_inside for upstream in agent_upstreams(context.agent.settings)):
             asked = messages[last_user]
@@ -156,8 +153,7 @@ async def _snapshot(context: TurnContext, book: BookState, trace: dict[str, Any]
 
 
 def _as_of(snapshot: SessionSnapshot) -> dict[str, int]:
-    """Return what a run's trace says of its snapshot: the state it was made of (see `version` in _snapshot), and its
-    size."""
+    """Return what a run's trace says of its snapshot: the state it was made of, and its size."""
     state, (agent_version, compaction_epoch) = snapshot.view.state, snapshot.version
     return {
         "generation": state.generation,
@@ -174,8 +170,7 @@ def guidance_tokens(agent: AgentConfig) -> int:
 
 
 def injected_blocks(book: BookState, agent: AgentConfig) -> str:
-    """Return what every request of a session with this agent carries from memory, in the very bytes. Uses the
-    database."""
+    """Return what every request of a session with this agent carries from memory, exactly. Uses the database."""
     view = snapshots.view(book)
     limit = guidance_tokens(agent)
     told = guidance(cut_to_tokens(view.summary, limit)) if limit else ""
@@ -234,9 +229,7 @@ async def _search_terms(
 async def _vector(context: TurnContext, model: str, trace: dict[str, Any]) -> Sequence[float] | None:
     with contained("embedding", trace):
         vector, outcome = await query_vector(
-            context.user_text,
-            upstreams=agent_upstreams(context.agent.settings),
-            model=model,
+            context.user_text, upstreams=agent_upstreams(context.agent.settings), model=model
         )
         trace |= outcome
         state = outcome["embedding"]

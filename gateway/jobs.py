@@ -73,8 +73,7 @@ def mark_enqueued(rows: "QuerySet[Any]", row: Any, now: datetime) -> bool:
 
 
 class NotClaimed(Exception):
-    """A worker leaves a job that the queue gave it. `cause` is a fixed word; `details` are ids, states and times, never
-    words of a person."""
+    """A worker leaves a job. `cause` is a fixed word; `details` are ids, states and times, never words of a person."""
 
     def __init__(self, cause: str, **details: object) -> None:
         super().__init__(cause)

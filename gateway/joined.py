@@ -1,5 +1,5 @@
-"""A turn that waits for the answer of a run which the same request opened before, in this process or another. The APIs
-treat it like a turn that is executed for them."""
+"""Turns that are told and not executed: one that waits for the answer of a run which the same request opened before, in
+this process or another, and a command. The APIs treat them like a turn that is executed for them."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -10,23 +10,24 @@ from gateway.runs.context import TurnContext
 from gateway.runs.joined import SAID, Ended, ended
 from gateway.turn_events import Delta, Done, Event, TurnOptions
 from gateway.turns import Turn
+from gateway.upstream.usage import usage_since
 from memories.database import in_read_thread
 
 _POLL_SECONDS = 0.25
 
 
 class JoinedTurn:
-    """What a run says at its end, for one more request. `events` is iterated once; leaving it early stops nothing."""
+    """What a run says at its end, for one more request; `ended` where that is known. Leaving it early stops nothing."""
 
-    def __init__(self, context: TurnContext, options: TurnOptions) -> None:
+    def __init__(self, context: TurnContext, options: TurnOptions, ended: Ended | None = None) -> None:
         self.context = context
         self.options = options
+        self._ended = ended
 
     async def events(self) -> AsyncGenerator[Event]:
-        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable and NotFound for a run that
-        ended otherwise."""
+        """The whole answer in one Delta, then Done. Raises RunStopped, UpstreamUnreachable, NotFound."""
         try:
-            found = await self._end()
+            found = self._ended or await self._end()
         finally:
             self.context.allowance.leave()
         if found.state not in SAID:
@@ -49,6 +50,7 @@ class JoinedTurn:
             state=found.state,
             output=found.output,
             new_text=found.output.text,
+            new_usage=usage_since(found.output.usage, {}),
             changes=found.changes,
             turns_since_review=found.turns_since_review,
             client_calls=found.client_calls,

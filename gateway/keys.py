@@ -1,5 +1,4 @@
-"""API keys: made, found, changed, rotated and revoked. A key is 256 random bits, shown once and stored as its
-SHA-256."""
+"""API keys: made, found, changed, rotated and revoked. A key is 256 random bits, stored as its SHA-256."""
 
 import hashlib
 import secrets
@@ -139,8 +138,7 @@ def valid_keys() -> QuerySet[ApiKey]:
 
 
 def key_find(sha256: str) -> ApiKey | None:
-    """Return the valid key of this hash, which may be the one it had before its rotation. The row comes with its
-    owner."""
+    """Return the valid key of this hash, or of this hash before its rotation; the row comes with its owner."""
     before = Q(previous_sha256=sha256, previous_until__gt=timezone.now())
     return valid_keys().select_related("owner").filter(Q(sha256=sha256) | before).first()
 
@@ -220,6 +218,5 @@ def key_names(keys: Collection[UUID]) -> dict[UUID, str]:
 
 
 def key_hash(plain: str) -> str:
-    """Return the hash by which a key is stored and found. Plain SHA-256 is enough: 256 random bits need no slow
-    hash."""
+    """Return the hash by which a key is stored and found. 256 random bits need no slow hash."""
     return hashlib.sha256(plain.encode()).hexdigest()

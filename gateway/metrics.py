@@ -4,6 +4,7 @@ adds what the database knows. No label names an owner, a session or anything tha
 
 import time
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -68,28 +69,23 @@ class TurnClock:
             counter.inc(max(0, usage.get(name, 0) - self._used_before.get(name, 0)))
 
 
+def _counted(name: str, help: str, labels: list[str], counts: Mapping[Any, float]) -> Metric:
+    """Return a counter of what a plain counter holds, by its key: a label, or several of them."""
+    family = CounterMetricFamily(name, help, labels=labels)
+    for key, count in list(counts.items()):
+        family.add_metric([key] if isinstance(key, str) else key, count)
+    return family
+
+
 class _MemoryCounters(Collector):
     """The counters of the memories app, which knows nothing of Prometheus."""
 
     def collect(self) -> Iterator[Metric]:
-        lanes = CounterMetricFamily(
-            "daybook_recall_lanes", "Lanes of recall that ran, by lane and outcome.", labels=["lane", "state"]
-        )
-        for (lane, state), count in list(recall_lanes.items()):
-            lanes.add_metric([lane, state], count)
-        yield lanes
-        blocked = CounterMetricFamily(
-            "daybook_scan_blocks", "Blocked writes in this process, by rule.", labels=["rule"]
-        )
-        for rule, count in list(scan_blocks.items()):
-            blocked.add_metric([rule], count)
-        yield blocked
-        failed = CounterMetricFamily(
-            "daybook_provider_failures", "Runs that another memory provider did not record.", labels=["provider"]
-        )
-        for provider, count in list(failures.items()):
-            failed.add_metric([provider], count)
-        yield failed
+        lanes = "Lanes of recall that ran, by lane and outcome."
+        yield _counted("daybook_recall_lanes", lanes, ["lane", "state"], recall_lanes)
+        yield _counted("daybook_scan_blocks", "Blocked writes in this process, by rule.", ["rule"], scan_blocks)
+        failed = "Runs that another memory provider did not record."
+        yield _counted("daybook_provider_failures", failed, ["provider"], failures)
         sessions, views, nbytes = snapshots.sizes()
         yield GaugeMetricFamily("daybook_snapshot_sessions", "Session snapshots in memory.", value=sessions)
         yield GaugeMetricFamily("daybook_snapshot_books", "Book views in memory.", value=views)
@@ -100,14 +96,8 @@ class _Upstreams(Collector):
     """How model servers answer, and who waits for one."""
 
     def collect(self) -> Iterator[Metric]:
-        attempts = CounterMetricFamily(
-            "daybook_upstream_attempts",
-            "Requests to models, by upstream, model and outcome: ok, or the kind of fault.",
-            labels=["upstream", "model", "outcome"],
-        )
-        for labels, count in list(outcomes.items()):
-            attempts.add_metric(labels, count)
-        yield attempts
+        attempts = "Requests to models, by upstream, model and outcome: ok, or the kind of fault."
+        yield _counted("daybook_upstream_attempts", attempts, ["upstream", "model", "outcome"], outcomes)
         way = upstream.model()
         resting = GaugeMetricFamily(
             "daybook_upstream_open", "Models that are left alone after faults.", labels=["upstream", "model"]

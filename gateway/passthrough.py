@@ -1,6 +1,5 @@
-"""Requests that are not turns (see client_tasks, requests without a user message, completions of a text, embeddings):
-one model step, without session, memory or counting, and without the agent's instructions, which are for
-conversations."""
+"""Requests that are not turns (tasks of clients, requests without a user message, completions of a text, embeddings):
+one model step without session, memory, counting, and the agent's instructions, which are for conversations."""
 
 import asyncio
 import contextlib
@@ -21,6 +20,7 @@ from gateway.agents.rows import agent_find, agent_settings, require_key
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance, allowed
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.runs.candidates import find_session
+from gateway.runs.fingerprint import last_asked
 from gateway.runs.requested import V1Request
 from gateway.runs.summaries import is_about_a_conversation, summary_note
 from gateway.steps import ModelStep, complete_step, said_in, step_use, stream_step
@@ -44,7 +44,7 @@ _OF_TEXTS = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRequest:
-    """What is asked of the agent's model, as the client wrote it. In a request to /v1/embeddings `agent` may also be
+    """What is asked of an agent's model, as the client wrote it; for embeddings `agent` may also be
     `upstream/model`."""
 
     agent: str
@@ -123,7 +123,7 @@ def plain_call(caller: Caller, request: PlainRequest) -> PlainCall:
     )
     spender = Spender(owner_id=caller.owner_id, key_id=caller.key_id, agent=agent_name, prices=known)
     about = None
-    if request.path == CHAT and any(message.get("role") == "user" for message in request.messages):
+    if request.path == CHAT and last_asked(request.messages) >= 0:
         about = V1Request(agent=request.agent, messages=request.messages, client_system="")
     return PlainCall(request=model_request, caller=caller, spender=spender, about=about)
 
@@ -215,8 +215,7 @@ def _text_in(choice: dict[str, Any]) -> str:
 
 
 def usage_in(answer: bytes) -> Any:
-    """Return the usage that stands near the beginning or the end of a JSON answer; {} for none. The answer may be long,
-    and is not read as a whole."""
+    """Return the usage near the beginning or the end of a JSON answer, which is not read as a whole; {} for none."""
     for piece in (answer[-_NEAR:], answer[:_NEAR]):
         if (at := piece.rfind(b'"usage"')) >= 0 and (begin := piece.find(b"{", at)) >= 0:
             text = piece[begin:].decode(errors="replace")

@@ -45,7 +45,6 @@ def export_conversations(owner_id: UUID) -> Iterator[dict[str, Any]]:
 
 
 def erase_traces(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """Erase what runs noted of memory: what was recalled, and why, what waiting runs were given, and what models
-    thought about it. The transcript stays."""
+    """Erase what runs noted of memory, and what models thought about it. The transcript stays."""
     noted = Run.objects.filter(owner_id=owner_id).filter(~Q(recalled=[]) | Q(injected__isnull=False))
     return [ErasureStep("traces", updating(noted, recalled=[], trace={}, injected=None, reasoning=""))]

@@ -1,5 +1,4 @@
-"""The gateway, write side: agents, configuration and sessions. Runs and messages are written by gateway.runs,
-keys by gateway.keys."""
+"""The write side of agents, configuration and sessions. gateway.runs writes runs and messages, gateway.keys keys."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -107,8 +106,7 @@ def _require_upstreams(names: Iterable[str]) -> None:
 
 @transaction.atomic
 def learned_changes_forget(rows: "QuerySet[LearnedChange]") -> None:
-    """Forget what was learned of model servers: the next refusal teaches it again. Other processes follow within a
-    minute."""
+    """Forget what was learned of model servers: the next refusal teaches it. Other processes follow in a minute."""
     rows.delete()
     transaction.on_commit(known.sync, robust=True)
 
@@ -119,10 +117,7 @@ def _book_limits_renew() -> None:
     for agent in Agent.objects.all():
         checked = AgentSettings.model_validate(agent.settings)
         user, memory = limits.get(agent.book, (1, 1))
-        limits[agent.book] = (
-            _larger(user, checked.user_char_limit),
-            _larger(memory, checked.memory_char_limit),
-        )
+        limits[agent.book] = (_larger(user, checked.user_char_limit), _larger(memory, checked.memory_char_limit))
     book_limits_set(limits)
 
 
@@ -148,7 +143,6 @@ def session_end(session: Session) -> Session:
     return session
 
 
-@transaction.atomic
 def session_delete(session: Session) -> None:
     """Delete a session and its transcript. The memories it gave stay, and no longer name it."""
     sessions_delete(session.owner_id, [session.pk])

@@ -40,8 +40,7 @@ def look_again(owner_id: UUID) -> None:
 
 
 def login_valid(user_id: int, session_key: str, auth_hash: str) -> bool:
-    """Return True if a login still stands: the user is active, has the same password, and did not log out. One
-    query."""
+    """Return True if a login still stands: user active, same password, not logged out. One query."""
     alive = LoginSession.objects.filter(session_key=session_key, expire_date__gt=timezone.now())
     user = (
         get_user_model()._default_manager.filter(pk=user_id, is_active=True).annotate(logged_in=Exists(alive)).first()

@@ -127,18 +127,10 @@ async def begin(
 
 
 class EventStream(StreamingHttpResponse):
-    """A streamed answer, never buffered. `source` is what it was made from: config.asgi_handler reads it directly, and
-    closes it when the client goes."""
+    """A streamed answer, never buffered. config.asgi_handler reads its `source`, and closes it when the client goes."""
 
     def __init__(self, source: AsyncIterator[bytes]) -> None:
         super().__init__(
-            source,
-            content_type="text/event-stream",
-            headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"},
+            source, content_type="text/event-stream", headers={"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         )
         self.source = source
-
-
-def response(stream: AsyncIterator[bytes]) -> EventStream:
-    """Return a streamed answer, never buffered."""
-    return EventStream(stream)

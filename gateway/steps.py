@@ -1,5 +1,4 @@
-"""One model step: what came over the wire, gathered. Text goes on as it comes; the calls of tools are put together in
-gateway.step_calls."""
+"""One model step, gathered from what came over the wire. Text goes on as it comes; gateway.step_calls has the calls."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -51,8 +50,8 @@ class ModelStepResult:
 
 @dataclass(slots=True, kw_only=True)
 class ModelStep:
-    """A step that is under way. `deadline` is in the event loop's time; `bytes_left` counts down with what the model
-    writes, text and tool calls alike."""
+    """A step under way: `deadline` in the event loop's time; `bytes_left` of what the model may write, calls
+    included."""
 
     deadline: float
     bytes_left: int
@@ -184,9 +183,8 @@ async def stream_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[
 
 
 async def complete_step(request: ModelRequest, step: ModelStep) -> AsyncGenerator[tuple[dict[str, Any], str]]:
-    """Take a step in one piece, for clients that get the upstream's whole choices: putting these together from a
-    stream could lose what only that upstream gives. The request's own deadline is its only time limit until the answer
-    begins. Raises DomainErrors."""
+    """Take a step in one piece, for clients that get the upstream's whole choices, of which a stream could lose
+    something. Until the answer begins only the request's own deadline limits it. Raises DomainErrors."""
     with step.asking(request) as asked:
         answer = await model().complete(asked)
         step.model = _name_in(answer.get("model"))

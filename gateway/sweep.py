@@ -13,8 +13,8 @@ from gateway.accounts.sign_in import attempts_purge
 from gateway.models import ApiKey
 from gateway.oauth.connections import connections_sweep
 from gateway.oauth.registration import registrations_sweep
-from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
+from gateway.runs.waiting import complete_waiting
 from gateway.sessions.keeping import sessions_purge
 from gateway.sessions.message_index import erased_purge
 from gateway.upstream.learned import learned_purge
@@ -32,8 +32,7 @@ def runs_sweep() -> None:
 
 
 def sessions_sweep() -> None:
-    """Delete sessions that were deleted so long ago that nobody restores them, and temporary ones that rested for a
-    day. Idempotent; safe in several workers."""
+    """Delete sessions that nobody can restore any more, and temporary ones that rested for a day. Idempotent."""
     sessions_purge(timezone.now())
     erased_purge()
 

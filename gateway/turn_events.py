@@ -1,5 +1,4 @@
-"""What a turn is asked for, and what it tells while it runs. The engine is gateway.turns; the APIs put these into their
-own forms."""
+"""What a turn is asked for, and what it tells while it runs; the APIs put that into their own forms."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +51,7 @@ class Done:
     state: Run.State
     output: RunOutput
     new_text: str  # the text of this request; a run that waited for the client's tools gave the rest before
+    new_usage: dict[str, Any]  # what this request took, likewise
     changes: list[dict[str, Any]]
     turns_since_review: int
     client_calls: list[dict[str, Any]]

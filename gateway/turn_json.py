@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from gateway.models import Message, Run
-from gateway.runs.closing import unanswered_calls
+from gateway.models import Run
 from gateway.runs.context import TurnContext
+from gateway.runs.session_rows import messages_of
+from gateway.runs.waiting import unanswered_calls
 from gateway.turn_events import Done
 from memories.tools import changes_of_run
 
@@ -51,4 +52,4 @@ def _calls_waited_for(run: Run) -> list[dict[str, Any]]:
     """Return the calls of the client's tools for whose results a turn waits."""
     if run.state != Run.State.AWAITING_CLIENT_TOOLS:
         return []
-    return unanswered_calls(list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq")))
+    return unanswered_calls(messages_of(run))

@@ -5,7 +5,6 @@ passes the output to gateway.runs.closing before the last event is sent."""
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Sequence
-from dataclasses import replace
 from typing import Any
 
 from django.conf import settings
@@ -16,30 +15,26 @@ from gateway.agents.parameters import with_defaults
 from gateway.api.errors import as_domain_error
 from gateway.compaction import fit
 from gateway.errors import RunSuperseded, TooManySteps
-from gateway.evidence import conversation_of, reads_untrusted
+from gateway.evidence import reads_untrusted
 from gateway.injection import build_messages, kept, prepare, provider_scope
 from gateway.limits.spending import ModelUse
 from gateway.metrics import TurnClock
 from gateway.models import Run
+from gateway.own_tools import OwnTools
 from gateway.runs import closing, held
 from gateway.runs.attempts import RunAttempts
-from gateway.runs.client_tools import ClientCalls, asks_for_calls, tool_names
+from gateway.runs.client_tools import ClientCalls
 from gateway.runs.context import TurnContext
 from gateway.step_calls import StepCall
 from gateway.steps import ModelStep, ModelStepResult, complete_step, says_more, step_use, stream_step
 from gateway.thinking import Thinking
 from gateway.turn_events import Delta, Done, Event, Recalled, ToolUsed, TurnOptions
 from gateway.upstream import ModelRequest
-from gateway.upstream.usage import add_usage
+from gateway.upstream.usage import add_usage, usage_since
 from memories import tools as memory_tools
-from memories.book_views import BookState
-from memories.database import in_read_thread
 from memories.errors import DomainError
-from memories.evidence import Hold
 from memories.providers import record_later
-from memories.recall import TOTAL_BYTES, Injection, contained
-from memories.tokens import CHARS_PER_TOKEN, text_tokens
-from memories.tools import ToolCall, ToolScope
+from memories.recall import Injection, contained
 
 logger = logging.getLogger("daybook.turns")
 
@@ -56,12 +51,9 @@ class Turn:
         self.output = closing.earlier_output(context)
         self._noted = len(self.output.text)  # how much of the text is in output.messages already
         self._new_from = len(self.output.text)  # where the text of this request begins
-        self.changes: list[dict[str, Any]] = []
         self._held: held.HeldRun | None = None
-        self._client_tools = tool_names(options.client_tools)
-        self._read_tool = (context.injected or {}).get("read_tool") or memory_tools.free_read_name(self._client_tools)
+        self._tools = OwnTools(context, options)
         self._injection = Injection()
-        self._missed = 0  # quotes that the model gave as evidence and that stood nowhere
         self._closed = False
         self._stored = False
         self._asked: tuple[ModelRequest, ModelStep] | None = None  # the step that is not counted yet
@@ -70,14 +62,8 @@ class Turn:
         self._attempts = RunAttempts(context.resumed_trace)
         self._thinking = Thinking(self.output)
         self._deadline = asyncio.get_running_loop().time() + settings.RUN_SECONDS
-        self._span = telemetry.begin(
-            "daybook.turn",
-            {
-                "daybook.agent": context.agent.name,
-                "daybook.turn": context.turn,
-                "daybook.run": str(context.run_id),
-            },
-        )
+        named = {"daybook.agent": context.agent.name, "daybook.run": str(context.run_id)}
+        self._span = telemetry.begin("daybook.turn", {**named, "daybook.turn": context.turn})
 
     async def events(self) -> AsyncGenerator[Event]:
         """Deltas and notes as they happen, then one Done, after the closing commit.
@@ -100,13 +86,11 @@ class Turn:
             raise told from None
         except DomainError as error:
             await self._close_failed(error)
-            await self._tell_changes(error)
             raise
         except Exception as error:
             logger.exception("run %s failed", self.context.run_id)
             failure = as_domain_error(error)
             await self._close_failed(failure)
-            await self._tell_changes(failure)
             raise failure from error
         finally:
             try:
@@ -117,23 +101,14 @@ class Turn:
                 self.context.allowance.leave()
                 self._span.end(self._failure)
 
-    async def _tell_changes(self, error: DomainError) -> None:
-        """Let the error of a failed run say what its tools wrote to memory, so that it can be undone."""
-        changes, context = self.changes, self.context
-        if context.resumed_trace.get("steps"):  # so may have steps of an earlier request
-            with contained("changes", self.output.trace):
-                changes = await in_read_thread(memory_tools.changes_of_run, context.owner_id, context.run_id)
-        if changes:
-            error.details = {**error.details, "memory_changes": changes}
-
     async def _prepare(self) -> Injection:
         with telemetry.span("daybook.recall", {}, parent=self._span) as recalling:
-            fitted = await self._fit()
-            injection = await prepare(self.context, read_tool=self._read_tool)
+            self.context, fitted = await fit(self.context)  # before recall looks for what has left the window
+            injection = await prepare(self.context, read_tool=self._tools.read_name)
             recalling.note({"daybook.recalled": len(injection.recalled)})
         if self.context.injected is None:  # else it was noted, and its tokens counted, when the run opened
             self.output.recalled = [item.as_json() for item in injection.recalled]
-            chosen = {key: self.output.trace[key] for key in ("session",) if key in self.output.trace}
+            chosen = {"session": self.output.trace["session"]} if "session" in self.output.trace else {}
             self.output.trace = {**chosen, "recall": injection.trace, "steps": 0, **fitted}
             self.output.usage = add_usage(self.output.usage, injection.usage)
             if injection.usage:
@@ -141,21 +116,11 @@ class Turn:
                 self.output.uses.append(ModelUse(asked=asked, usage=injection.usage))
         return injection
 
-    async def _fit(self) -> dict[str, Any]:
-        """Make a long native conversation fit its limit, before recall looks for what has left the window."""
-        agent = self.context.agent.settings
-        fixed = text_tokens(agent.instructions)
-        if self.context.book is not None and agent.inject_memories:
-            reserve = (agent.frozen_char_limit + TOTAL_BYTES) // CHARS_PER_TOKEN
-            fixed += min(reserve, agent.context_token_limit // 4)
-        self.context, trace = await fit(self.context, fixed_tokens=fixed)
-        return trace
-
     async def _run_steps(self, messages: list[dict[str, Any]]) -> AsyncGenerator[Event]:
-        tools = self._our_tools()
+        tools = self._tools.offered(self.context, self.options.parameters)
         ours = {tool["function"]["name"] for tool in tools}
         steps_before = self.output.trace.get("steps", 0)
-        if reads_untrusted(self.context.messages, self._client_tools):
+        if reads_untrusted(self.context.messages, self._tools.clients):
             self.output.trace["untrusted"] = True  # the run read what its client's tools found
         for number in range(1, settings.RUN_STEPS + 1):
             last = number == settings.RUN_STEPS
@@ -178,7 +143,7 @@ class Turn:
             made_up = [call for call in rest if call not in own_calls]
             answers = {call.id: memory_tools.unknown_tool(call) for call in made_up}
             if own_calls:
-                answers |= await self._run_tools(own_calls)
+                answers |= await self._tools.run(own_calls, self.context, self.output, self._injection, self._span)
                 for call in own_calls:
                     yield ToolUsed(call.name, call.arguments, answers[call.id])
             names = {call_id: shown.id for call_id, shown in client_calls.items()}
@@ -225,20 +190,10 @@ class Turn:
         return gap + text
 
     def _client_calls(self, ours: Collection[str]) -> ClientCalls:
-        theirs = self._client_tools if self.options.client_tools else None
-        return ClientCalls(self.context.run_id, start=self._next_call(), theirs=theirs, ours=ours)
-
-    def _our_tools(self) -> tuple[dict[str, Any], ...]:
-        agent, asked = self.context.agent, self.options.parameters
-        if asked.get("n") not in (None, 1):
-            return ()  # of several answers at once, which one's calls would be run?
-        if asks_for_calls(asked.get("tool_choice")):
-            return ()  # a call of ours is not what the client demands
-        if self.context.book is None or not (agent.settings.memory_tools or agent.consolidation.enabled):
-            return ()
-        ours = memory_tools.tools_of_turn(memory=agent.settings.memory_tools)
-        named = [replace(tool, name=self._read_tool) if tool is memory_tools.READ else tool for tool in ours]
-        return memory_tools.definitions(tool for tool in named if tool.name not in self._client_tools)
+        theirs = self._tools.clients if self.options.client_tools else None
+        earlier = (*self.context.messages, *self.output.messages)
+        start = sum(len(message.get("tool_calls") or ()) for message in earlier)  # a number that none of them has
+        return ClientCalls(self.context.run_id, start=start, theirs=theirs, ours=ours)
 
     def _request(self, messages: list[dict[str, Any]], tools: tuple[dict[str, Any], ...]) -> ModelRequest:
         agent = self.context.agent.settings
@@ -255,39 +210,10 @@ class Turn:
             course=self._attempts.next_course(),
         )
 
-    async def _run_tools(self, calls: Sequence[ToolCall]) -> dict[str, str]:
-        assert self.context.book is not None
-        named = [replace(call, name=memory_tools.READ.name) if call.name == self._read_tool else call for call in calls]
-        scope = await self._scope(self.context.book, named)
-        tools = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": ",".join(call.name for call in named)}
-        with telemetry.span("daybook.tool", tools, parent=self._span):
-            step = await memory_tools.in_lane_of(named, memory_tools.run_calls, named, scope)
-        self._missed = scope.conversation.missed if scope.conversation else self._missed
-        self.changes.extend(step.changes)
-        return step.results
-
-    async def _scope(self, book: BookState, calls: Sequence[ToolCall]) -> ToolScope:
-        """Return what the tools of a step work on; for calls that write with the conversation so far."""
-        agent = self.context.agent
-        scope = ToolScope(
-            book=book,
-            search=agent.settings.memory_search,
-            session_id=self.context.session_id,
-            run_id=self.context.run_id,
-            agent=agent.name,
-            hold=Hold(agent.settings.memory_hold),
-        )
-        if not memory_tools.any_writes(calls):
-            return scope
-        said = list(self.output.messages)
-        known = (self.context, said, self._injection, self._client_tools, self._missed)
-        return replace(scope, conversation=await in_read_thread(conversation_of, *known))
-
     def _note_step(
         self, messages: list[dict[str, Any]], result: ModelStepResult, names: dict[str, str], answers: dict[str, str]
     ) -> None:
-        """Append the step to the request's messages and to what will be stored; `names` are the ids under which the
-        client knows its calls."""
+        """Append a step to the request's messages and to what is stored; `names` are the client's ids of its calls."""
         step: list[dict[str, Any]] = []
         if result.text or result.calls:
             step.append(result.message(names))
@@ -304,7 +230,7 @@ class Turn:
         state = Run.State.COMPLETED
         if client_calls:
             state = Run.State.AWAITING_CLIENT_TOOLS
-            self.output.injected = kept(self.context, self._injection, self._read_tool)
+            self.output.injected = kept(self.context, self._injection, self._tools.read_name)
         elif result.finish_reason not in _USUAL_ENDS:
             self.output.trace["finish_reason"] = result.finish_reason
         turns_since_review = await asyncio.shield(self._close(state))
@@ -314,7 +240,8 @@ class Turn:
             state=state,
             output=self.output,
             new_text=self.output.text[self._new_from :],
-            changes=self.changes,
+            new_usage=usage_since(self.output.usage, self.context.resumed_usage),
+            changes=self._tools.changes,
             turns_since_review=turns_since_review,
             client_calls=[call.as_json() for call in client_calls],
             choice=result.choice,
@@ -324,20 +251,14 @@ class Turn:
 
     def _tell_providers(self) -> None:
         with contained("providers", self.output.trace):
-            scope = provider_scope(self.context)
-            if scope is None:
-                return
-            record_later(
-                scope,
-                user=self.context.user_text,
-                assistant=self.output.text,
-                run_id=self.context.run_id,
-                metadata={"agent": self.context.agent.name, "turn": self.context.turn},
-            )
-
-    def _next_call(self) -> int:
-        """Return a number for the next client call that no earlier one of this run has."""
-        return sum(len(message.get("tool_calls") or ()) for message in (*self.context.messages, *self.output.messages))
+            if scope := provider_scope(self.context):
+                record_later(
+                    scope,
+                    user=self.context.user_text,
+                    assistant=self.output.text,
+                    run_id=self.context.run_id,
+                    metadata={"agent": self.context.agent.name, "turn": self.context.turn},
+                )
 
     async def _close_stopped(self) -> None:
         """Close a run that was cancelled or abandoned: its text so far is kept, even if this is cancelled too."""
@@ -351,15 +272,17 @@ class Turn:
             logger.info("run %s was ended by another process before it was stopped here", self.context.run_id)
 
     async def _close_failed(self, error: DomainError) -> None:
+        """Close a run that failed. The error says what its tools wrote to memory, so that it can be undone."""
         self._failure = error
-        if self._stored:
-            return  # the answer is complete; what went wrong after it does not undo it
-        self.output.messages = []
-        problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
-        try:
-            await asyncio.shield(self._close(Run.State.FAILED, problem))
-        except RunSuperseded:
-            logger.warning("run %s was given up before it failed", self.context.run_id)
+        if not self._stored:  # else the answer is complete; what went wrong after it does not undo it
+            self.output.messages = []
+            problem = {name: error.as_json()["error"][name] for name in ("code", "message")}
+            try:
+                await asyncio.shield(self._close(Run.State.FAILED, problem))
+            except RunSuperseded:
+                logger.warning("run %s was given up before it failed", self.context.run_id)
+        if changes := await self._tools.all_changes(self.context, self.output.trace):
+            error.details = {**error.details, "memory_changes": changes}
 
     async def _close(self, state: Run.State, error: dict[str, Any] | None = None) -> int:
         self._closed = True

@@ -4,7 +4,7 @@ from collections import Counter
 from datetime import datetime
 from uuid import UUID
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from gateway.models import Run
 from memories.services import usage_add
@@ -19,8 +19,9 @@ def count_usage() -> int:
     ids = list(uncounted.order_by("id").values_list("pk", flat=True)[:BATCH])
     if not ids:
         return 0
+    skip = connection.features.has_select_for_update_skip_locked
     with transaction.atomic():
-        runs = list(Run.objects.select_for_update(skip_locked=_can_skip()).filter(pk__in=ids, usage_counted=False))
+        runs = list(Run.objects.select_for_update(skip_locked=skip).filter(pk__in=ids, usage_counted=False))
         counts: dict[UUID, Counter[int]] = {}
         used_at: dict[UUID, datetime] = {}
         for run in runs:
@@ -32,7 +33,3 @@ def count_usage() -> int:
             usage_add(owner_id, counts[owner_id], used_at[owner_id])
         Run.objects.filter(pk__in=[run.pk for run in runs]).update(usage_counted=True)
     return len(runs)
-
-
-def _can_skip() -> bool:
-    return bool(transaction.get_connection().features.has_select_for_update_skip_locked)

@@ -3,42 +3,27 @@
 import json
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway import sse
-from gateway.agents.configuration import consolidation_settings_of
-from gateway.agents.rows import agent_find, agent_settings
-from gateway.api.anthropic_answer import (
-    PING,
-    error_event,
-    plain_events,
-    streamed,
-    text_events,
-    turn_events,
-    whole,
-    whole_message,
-)
+from gateway.agents.rows import agent_find
+from gateway.api.anthropic_answer import PING, error_event, plain_events, streamed, turn_events, whole
 from gateway.api.anthropic_body import read_messages, session_in
 from gateway.api.anthropic_events import Event
 from gateway.api.openai_body import CompletionBody, read_aside
 from gateway.api.openai_schemas import ANTHROPIC_MESSAGES, COUNT_TOKENS
-from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
+from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
 from gateway.authentication import require_writer
-from gateway.command_syntax import without_commands
-from gateway.commands import CommandTurn, answer_v1, command_in
 from gateway.injection import injected_blocks
-from gateway.joined import turn_of
 from gateway.passthrough import open_plain
 from gateway.runs.by_id import MAX_EXTERNAL_ID
-from gateway.runs.context import AgentConfig
+from gateway.runs.context import TurnContext, agent_config
 from gateway.runs.requested import V1Request
 from gateway.tokens import estimate
-from gateway.turn_events import TurnOptions
 from memories import tools as memory_tools
-from memories.batches import in_slices_to_the_end
 from memories.books import book_state_if_made
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
@@ -55,17 +40,8 @@ async def messages(request: ApiRequest) -> HttpResponseBase:
     body = await read_aside(read_messages, request.body)
     if not body.is_turn(request.headers):
         return await _plain(caller, body)
-    asked = _v1_request(request, body)
-    if command_in(body.messages):
-        answered = await in_slices_to_the_end(answer_v1(caller, asked))
-        return _command_message(answered, stream=body.stream)
-    context = await open_turn(caller, replace(asked, messages=without_commands(asked.messages)))
-    turn = turn_of(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
-    if not body.stream:
-        return headed(json_response(await whole(turn_events(turn))), context)
-    # The first event is waited for here: what goes wrong before it is answered with a status, not with a 200.
-    events = await sse.begin(streamed(turn_events(turn)), error_event, PING)
-    return headed(sse.response(events), context)
+    turn = await begin_turn(caller, _v1_request(request, body), body)
+    return await _answered(turn_events(turn), body, turn.context)
 
 
 @router.post("/messages/count_tokens", openapi_extra=COUNT_TOKENS)
@@ -92,26 +68,15 @@ def _v1_request(request: ApiRequest, body: CompletionBody) -> V1Request:
 
 async def _plain(caller: Caller, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation."""
-    asked = plain_request_of(body)
-    events = plain_events(await open_plain(caller, asked), body.agent, stream=body.stream)
-    if not body.stream:
-        return json_response(await whole(events))
-    return sse.response(await sse.begin(streamed(events), error_event, PING))
+    call = await open_plain(caller, plain_request_of(body))
+    return await _answered(plain_events(call, body.agent, stream=body.stream), body)
 
 
-def _command_message(answered: CommandTurn, *, stream: bool) -> HttpResponseBase:
-    events = list(text_events(answered.agent_name, answered.text))
-    response: HttpResponseBase = json_response(whole_message(events))
-    if stream:
-        response = sse.response(_sent(events))
-    response["x-daybook-session"] = str(answered.session_id)
-    response["x-daybook-run"] = str(answered.turn_id)
-    return response
-
-
-async def _sent(events: list[Event]) -> AsyncGenerator[bytes]:
-    for event in events:
-        yield sse.event(event["type"], event)
+async def _answered(
+    events: AsyncGenerator[Event], body: CompletionBody, context: TurnContext | None = None
+) -> HttpResponseBase:
+    sent, told = partial(whole, events), partial(streamed, events)
+    return await respond(sent, told, error_event, stream=body.stream, context=context, keep_alive=PING)
 
 
 def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
@@ -120,12 +85,7 @@ def _estimate(caller: Caller, body: CompletionBody, *, turn: bool) -> int:
     counted = estimate(body.messages) + _tokens_of(body.tools)
     if not turn:
         return counted
-    config = AgentConfig(
-        name=agent.name,
-        version=agent.version,
-        settings=agent_settings(agent),
-        consolidation=consolidation_settings_of(agent),
-    )
+    config = agent_config(agent)
     counted += text_tokens(config.settings.instructions)
     book = book_state_if_made(caller.owner_id, agent.book) if caller.remembers else None
     if caller.remembers and (config.settings.memory_tools or config.consolidation.enabled):

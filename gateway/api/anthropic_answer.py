@@ -3,7 +3,7 @@ streamed is put together from the same events, so both say the same."""
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -14,18 +14,18 @@ from gateway.api.anthropic_errors import anthropic_error
 from gateway.api.anthropic_events import Event, MessageEvents
 from gateway.api.errors import as_domain_error
 from gateway.joined import AnyTurn
+from gateway.limits.spending import figure_of
 from gateway.models import Run
 from gateway.passthrough import PlainCall, plain_step
 from gateway.runs.client_tools import ClientCalls, tool_names
 from gateway.steps import ModelStep
 from gateway.turn_events import Delta, Done
-from gateway.upstream.usage import usage_since
+from gateway.upstream.reasoning import reasoning_in
 from memories.ids import uuid7
 
 PING = sse.event("ping", {"type": "ping"})
 _STOP_REASONS = {"length": "max_tokens", "content_filter": "refusal"}
 _STOPPED_BY = ("stop_reason", "matched_stop")  # vLLM, SGLang: the sequence at which the model stopped
-_REASONING = ("reasoning_content", "reasoning")
 
 
 async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
@@ -41,9 +41,8 @@ async def turn_events(turn: AnyTurn) -> AsyncGenerator[Event]:
                     yield said
             elif isinstance(event, Done):
                 waits = event.state == Run.State.AWAITING_CLIENT_TOOLS
-                usage = usage_since(event.output.usage, context.resumed_usage)
                 reason = _stop_reason(event.finish_reason, event.choice, turn.options.parameters, called=waits)
-                for said in message.end(*reason, _usage(usage)):
+                for said in message.end(*reason, _usage(event.new_usage)):
                     yield said
 
 
@@ -70,26 +69,11 @@ async def plain_events(call: PlainCall, agent: str, *, stream: bool) -> AsyncGen
         yield said
 
 
-def text_events(agent: str, text: str) -> Iterator[Event]:
-    """Yield the events of a message for which no model was asked."""
-    message = MessageEvents(agent)
-    yield from message.take("", text, ())
-    yield from message.end("end_turn", None, _usage({}))
-
-
 async def streamed(events: AsyncGenerator[Event]) -> AsyncGenerator[bytes]:
-    """Return the events as they are sent. A DomainError before the first one is raised, so that it can be answered with
-    a status; a later one is an event."""
-    started = False
-    try:
-        async with aclosing(events):
-            async for event in events:
-                started = True
-                yield sse.event(event["type"], event)
-    except Exception as error:
-        if not started:
-            raise
-        yield error_event(error)
+    """Return the events as they are sent."""
+    async with aclosing(events):
+        async for event in events:
+            yield sse.event(event["type"], event)
 
 
 def error_event(error: Exception) -> bytes:
@@ -142,10 +126,8 @@ def _input(arguments: str) -> dict[str, Any]:
 
 
 def _thought(choice: Mapping[str, Any]) -> str:
-    """Return what a choice holds of the model's thinking, in the fields in which servers give it."""
     said = choice.get("delta") or choice.get("message")
-    texts = (said.get(name) for name in _REASONING) if isinstance(said, dict) else ()
-    return next((text for text in texts if isinstance(text, str) and text), "")
+    return reasoning_in(said) if isinstance(said, dict) else ""
 
 
 def _stop_reason(
@@ -165,15 +147,10 @@ def _stop_reason(
 def _usage(usage: Mapping[str, Any]) -> dict[str, int]:
     """Return the usage of an upstream in Anthropic's figures, where `input_tokens` are those no cache knows."""
     details = usage.get("prompt_tokens_details") or {}
-    read, written = _figure(details, "cached_tokens"), _figure(details, "cache_write_tokens")
+    read, written = figure_of(details, "cached_tokens"), figure_of(details, "cache_write_tokens")
     return {
-        "input_tokens": max(_figure(usage, "prompt_tokens") - read - written, 0),
-        "output_tokens": _figure(usage, "completion_tokens"),
+        "input_tokens": max(figure_of(usage, "prompt_tokens") - read - written, 0),
+        "output_tokens": figure_of(usage, "completion_tokens"),
         "cache_creation_input_tokens": written,
         "cache_read_input_tokens": read,
     }
-
-
-def _figure(usage: Mapping[str, Any], name: str) -> int:
-    value = usage.get(name)
-    return max(value, 0) if isinstance(value, int) else 0

@@ -17,10 +17,9 @@ from gateway.api.anthropic_blocks import (
     plain,
     result_message,
 )
-from gateway.api.openai_body import CompletionBody, completion_body
+from gateway.api.openai_body import CompletionBody, completion_body, read_object
 from gateway.upstream.outgoing import joined_content
 from memories.errors import InvalidRequest
-from memories.json_input import read_json
 
 _ROLES = ("user", "assistant", "system")
 _SAME = ("max_tokens", "temperature", "top_p", "top_k")
@@ -36,16 +35,14 @@ _NAMED_SESSION = re.compile(r"_session_([0-9A-Za-z-]{8,64})$")
 
 def read_messages(raw: bytes) -> CompletionBody:
     """Return what a request asks for, in the terms of chat completions. Raises InvalidRequest, TooLarge."""
-    body = read_json(raw)
-    if not isinstance(body, dict):
-        raise InvalidRequest("The body is a JSON object.")
+    body = read_object(raw)
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
     tools = body["tools"] if isinstance(body.get("tools"), list) else []
     asked = completion_body(
         {
-            "model": body.get("model"),
+            "model": body["model"],
             "messages": [*_system(body.get("system")), *_messages(messages)],
             "stream": body.get("stream"),
             "tools": [_tool(tool, f"tools[{at}]") for at, tool in enumerate(tools) if _is_custom(tool)],

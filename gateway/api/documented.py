@@ -61,8 +61,7 @@ _NAMES = frozenset({"book", "session_id"})
 
 
 class DocumentedAPI(NinjaAPI):
-    """A NinjaAPI whose OpenAPI document says what each operation answers, errors included. An operation's id is the
-    name of its view."""
+    """A NinjaAPI whose OpenAPI document says what each operation answers, errors included."""
 
     def __init__(self, *, answers: Answers | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -142,9 +141,8 @@ def described(
     error: dict[str, Any] | None = None,
     parameters: Sequence[dict[str, Any]] = (),
 ) -> dict[str, Any]:
-    """Return the `openapi_extra` of an operation, from JSON Schemas: of the body it reads, of the JSON it answers, of
-    the data of each server-sent event where it streams, and of its errors where they have another form than everywhere.
-    `parameters` are OpenAPI's own (headers)."""
+    """Return the `openapi_extra` of an operation, from JSON Schemas: of its body, of the JSON it answers, of the data
+    of each server-sent event, and of its errors where they have a form of their own. `parameters` are OpenAPI's own."""
     content = {"application/json": {"schema": answer}} if answer else {}
     if event:
         content["text/event-stream"] = {"schema": _events(event)}
@@ -173,10 +171,7 @@ def _name(status: int) -> str:
 
 def _response(status: int, schema: dict[str, Any] | None = None) -> dict[str, Any]:
     schema = schema or {"$ref": f"#/components/schemas/{_SCHEMA}"}
-    response: dict[str, Any] = {
-        "description": _MEANING[status],
-        "content": {"application/json": {"schema": schema}},
-    }
+    response: dict[str, Any] = {"description": _MEANING[status], "content": {"application/json": {"schema": schema}}}
     if status in _RETRY:
         response["headers"] = {
             "Retry-After": {"description": "Seconds to wait, where they are known.", "schema": {"type": "string"}}

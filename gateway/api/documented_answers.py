@@ -4,8 +4,9 @@ schema for each type, the headers of answers and requests, and an example of eac
 The types only describe. Answers are not passed through them: that would cost time with each request. A test compares
 them instead (tests/config/test_documented_answers.py)."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from pydantic import TypeAdapter
@@ -33,8 +34,8 @@ _REQUEST_ID = {"description": "Names this request in the log. What you send as x
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """What operations answer, by the name of the view and by status; an example of each body, by the name of its
-    schema; and which operations know ETags."""
+    """What operations answer, by the name of the view and by status; examples of bodies; which operations know
+    ETags."""
 
     types: Mapping[str, Mapping[int, Any]]
     examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -43,23 +44,17 @@ class Answers:
 
 
 def document_answers(document: dict[str, Any], answers: Answers) -> None:
-    """Add the schemas of answers, examples and headers to an OpenAPI document whose operation ids are those of
-    `answers`."""
+    """Add schemas of answers, examples and headers to a document whose operation ids are those of `answers`."""
     schemas = document["components"].setdefault("schemas", {})
     for name, example in answers.examples.items():
         schemas[name]["examples"] = [example]
-    for operation in _operations(document):
+    for operation in chain.from_iterable(path.values() for path in document["paths"].values()):
         name = operation["operationId"]
         for status, shape in answers.types.get(name, {}).items():
             if shape is not None:
                 response = operation["responses"].setdefault(status, {"description": "OK"})
                 response.setdefault("content", {})[_JSON] = {"schema": _schema(shape, schemas)}
         _add_headers(operation, etag=name in answers.etags, if_match=name in answers.if_match)
-
-
-def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for path in document["paths"].values():
-        yield from path.values()
 
 
 def _schema(shape: Any, schemas: dict[str, Any]) -> dict[str, Any]:

@@ -94,8 +94,7 @@ def as_domain_error(error: Exception) -> DomainError:
     if isinstance(error, RequestDataTooBig):
         return TooLarge("This request is larger than the gateway takes.")
     if isinstance(error, HttpError):
-        known = InvalidRequest("The body is not valid JSON.") if error.status_code == 400 else None
-        return known or InvalidRequest(str(error))
+        return InvalidRequest("The body is not valid JSON." if error.status_code == 400 else str(error))
     if busy := overloaded(error):
         logger.warning("the database refused a request: %s", busy)
         return busy
@@ -109,13 +108,5 @@ def install_handlers(api: NinjaAPI) -> None:
     def respond(request: HttpRequest, error: Any) -> HttpResponse:
         return error_response(as_domain_error(error), request.path_info)
 
-    for kind in (
-        DomainError,
-        ValidationError,
-        AuthenticationError,
-        Http404,
-        HttpError,
-        RequestDataTooBig,
-        Exception,
-    ):
+    for kind in (DomainError, ValidationError, AuthenticationError, Http404, HttpError, RequestDataTooBig, Exception):
         api.add_exception_handler(kind, respond)

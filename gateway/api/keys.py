@@ -32,6 +32,10 @@ from memories.models import Owner
 from memories.pagination import DEFAULT_LIMIT, list_json
 
 router = Router()
+_SHOWN = (
+    "name", "prefix", "read_only", "trusted", "agents", "requests_per_minute", "tokens_per_day", "money_per_day",
+    "streams_at_once", "expires_at", "created_at", "last_used_at", "revoked_at",
+)  # fmt: skip
 _Name = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=80)]
 _Agents = Annotated[list[ShortText], Field(max_length=LIST_LENGTH, description="Agents it may use; none: all.")]
 _PerMinute = Annotated[int, Field(ge=0, le=1_000_000, description="0 = no limit.")]
@@ -54,15 +58,8 @@ class KeyIn(Schema):
     expires_at: _End = None
 
 
-class KeyPatch(Schema):
+class KeyPatch(KeyIn):
     name: _Name = ""
-    read_only: bool = False
-    agents: _Agents = []
-    requests_per_minute: _PerMinute = 0
-    tokens_per_day: _TokensPerDay = 0
-    money_per_day: _MoneyPerDay = 0
-    streams_at_once: _AtOnce = 0
-    expires_at: _End = None
 
 
 class RotateIn(Schema):
@@ -112,23 +109,7 @@ async def key_rotate(request: ApiRequest, key_id: str, body: RotateIn) -> dict[s
 
 def key_json(key: ApiKey) -> dict[str, Any]:
     """Return a key as the API shows it."""
-    return {
-        "id": str(key.pk),
-        "object": "key",
-        "name": key.name,
-        "prefix": key.prefix,
-        "read_only": key.read_only,
-        "trusted": key.trusted,
-        "agents": key.agents,
-        "requests_per_minute": key.requests_per_minute,
-        "tokens_per_day": key.tokens_per_day,
-        "money_per_day": key.money_per_day,
-        "streams_at_once": key.streams_at_once,
-        "expires_at": key.expires_at,
-        "created_at": key.created_at,
-        "last_used_at": key.last_used_at,
-        "revoked_at": key.revoked_at,
-    }
+    return {"id": str(key.pk), "object": "key", **{name: getattr(key, name) for name in _SHOWN}}
 
 
 def _keys(caller: Caller) -> Any:

@@ -13,9 +13,8 @@ from gateway.joined import AnyTurn
 from gateway.models import Run
 from gateway.runs.context import TurnContext
 from gateway.turn_events import Delta, Done
-from gateway.upstream.usage import usage_since
 
-NOTHING_AROUND: Mapping[str, Any] = {}
+_NOTHING_AROUND: Mapping[str, Any] = {}
 _PLAIN = frozenset({"role", "content"})
 _TOLD = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice
 
@@ -44,44 +43,38 @@ def _completion(context: TurnContext, done: Done) -> dict[str, Any]:
         message["tool_calls"] = done.client_calls
     first |= {"message": message, "finish_reason": _finish_reason(done)}
     answer["choices"] = [first, *others]
-    if usage := _usage_now(context, done):
-        answer["usage"] = {**(answer.get("usage") or {}), **usage}
+    if done.new_usage:
+        answer["usage"] = {**(answer.get("usage") or {}), **done.new_usage}
     return answer
 
 
 async def completion_chunks(turn: AnyTurn, *, include_usage: bool) -> AsyncGenerator[bytes]:
-    """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. A DomainError before the first
-    chunk is raised, so that it can be answered with a status; a later one is a chunk."""
-    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, NOTHING_AROUND
-    head = chunk_head(run, agent)
+    """Run a turn: its chunks as server-sent events, `[DONE]` after the closing commit. Raises DomainErrors."""
+    run, agent, around = turn.context.run_id.hex, turn.context.agent.name, _NOTHING_AROUND
+    head = _chunk_head(run, agent, around)
     started = False
-    try:
-        async with aclosing(turn.events()) as events:
-            async for event in events:
-                if isinstance(event, Delta | Done) and event.around is not around:
-                    around = event.around
-                    head = chunk_head(run, agent, around)
-                if not started and isinstance(event, Delta | Done):
-                    started = True
-                    yield head + b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
-                if isinstance(event, Delta):
-                    yield head + _delta(event) + b"]}\n\n"
-                elif isinstance(event, Done):
-                    yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
-                    if include_usage:
-                        yield head + b'],"usage":' + sse.encode(_usage_now(turn.context, event)) + b"}\n\n"
-    except Exception as error:
-        if not started:
-            raise
-        # Status 200 was sent already, so any error is sent as a chunk.
-        yield error_line(error)
-        return
+    async with aclosing(turn.events()) as events:
+        async for event in events:
+            if not isinstance(event, Delta | Done):
+                continue
+            if event.around is not around:
+                around = event.around
+                head = _chunk_head(run, agent, around)
+            if not started:
+                started = True
+                yield head + b'{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n'
+            if isinstance(event, Delta):
+                yield head + _delta(event) + b"]}\n\n"
+                continue
+            yield head + sse.encode(_last_choice(event)) + b"]}\n\n"
+            if include_usage:
+                yield head + b'],"usage":' + sse.encode(event.new_usage) + b"}\n\n"
     yield sse.DONE_LINE
 
 
-def chunk_head(run: str, agent: str, around: Mapping[str, Any] = NOTHING_AROUND) -> bytes:
-    """Return the beginning of every chunk of an answer, up to its choices; it is encoded once for as long as the
-    upstream says the same around its choices."""
+def _chunk_head(run: str, agent: str, around: Mapping[str, Any]) -> bytes:
+    """Return the beginning of every chunk, up to its choices; encoded once while what stands around them is the
+    same."""
     head = {
         **around,
         "id": f"chatcmpl-{run}",
@@ -121,7 +114,3 @@ def _finish_reason(done: Done) -> str:
     if done.state == Run.State.AWAITING_CLIENT_TOOLS:
         return "tool_calls"
     return done.finish_reason if done.finish_reason != "tool_calls" else "stop"
-
-
-def _usage_now(context: TurnContext, done: Done) -> dict[str, Any]:
-    return usage_since(done.output.usage, context.resumed_usage)

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from gateway.client_tasks import is_client_task
 from gateway.runs.client_tools import named_run_id
-from gateway.runs.fingerprint import text_of
+from gateway.runs.fingerprint import last_asked, text_of
 from memories.database import in_read_thread
 from memories.errors import InvalidRequest, TooLarge
 from memories.json_input import read_json
@@ -36,10 +36,8 @@ class CompletionBody:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def is_turn(self, headers: Mapping[str, str]) -> bool:
-        """Return True if a request with these headers is a turn of a conversation, and not a task of the client itself,
-        which is not stored."""
-        spoken = any(message["role"] == "user" for message in self.messages)
-        if not spoken and named_run_id(self.messages) is None:
+        """Return True for a turn of a conversation, and not a task of the client itself, which is not stored."""
+        if last_asked(self.messages) < 0 and named_run_id(self.messages) is None:
             return False
         return not is_client_task(
             self.messages,
@@ -58,10 +56,7 @@ async def read_aside(read: Callable[[bytes], T], raw: bytes) -> T:
 
 def read_object(raw: bytes) -> dict[str, Any]:
     """Return a body that names a model. Raises InvalidRequest."""
-    return _naming_a_model(read_json(raw))
-
-
-def _naming_a_model(body: Any) -> dict[str, Any]:
+    body = read_json(raw)
     if not isinstance(body, dict):
         raise InvalidRequest("The body is a JSON object.")
     if not isinstance(body.get("model"), str) or not body["model"]:
@@ -71,12 +66,11 @@ def _naming_a_model(body: Any) -> dict[str, Any]:
 
 def read_body(raw: bytes) -> CompletionBody:
     """Raises InvalidRequest, TooLarge."""
-    return completion_body(read_json(raw))
+    return completion_body(read_object(raw))
 
 
-def completion_body(given: Any) -> CompletionBody:
-    """Return what a request asks for, from its JSON. Raises InvalidRequest, TooLarge."""
-    body = _naming_a_model(given)
+def completion_body(body: dict[str, Any]) -> CompletionBody:
+    """Return what a request asks for, from a body that names a model. Raises InvalidRequest, TooLarge."""
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages:
         raise InvalidRequest("`messages` is a list with at least one message.", param="messages")
@@ -84,9 +78,10 @@ def completion_body(given: Any) -> CompletionBody:
         raise InvalidRequest(f"A request has at most {MESSAGES} messages.", param="messages")
     for index, message in enumerate(messages):
         _check_message(message, f"messages[{index}]")
-    _check_last_said(messages)
+    # The last message, which will be answered, has content; earlier ones are not checked.
+    if (last := last_asked(messages)) >= 0:
+        check_not_empty(messages[last].get("content"), f"messages[{last}]")
     include_usage = read_include_usage(body)
-    tools = body.get("tools")
     named = body.get("metadata")
     metadata = named if isinstance(named, dict) else {}
     passed = {key: value for key, value in metadata.items() if key not in _SAID_TO_US}
@@ -95,7 +90,7 @@ def completion_body(given: Any) -> CompletionBody:
         messages=tuple(messages),
         stream=bool(body.get("stream")),
         include_usage=include_usage,
-        tools=read_tools(tools),
+        tools=read_tools(body.get("tools")),
         metadata=metadata,
         parameters={key: value for key, value in body.items() if key not in _OURS}
         | ({"metadata": passed} if passed else {}),
@@ -139,14 +134,6 @@ def check_not_empty(content: Any, where: str) -> None:
     has_other_parts = isinstance(content, list) and any(part.get("type") != "text" for part in content)
     if not has_other_parts and not text_of(content).strip():
         raise InvalidRequest("The message is empty. Write something first.", param=where)
-
-
-def _check_last_said(messages: list[dict[str, Any]]) -> None:
-    """Check that the last message, which will be answered, has content; earlier messages are not checked."""
-    last = next((index for index in reversed(range(len(messages))) if messages[index]["role"] == "user"), None)
-    if last is None:
-        return
-    check_not_empty(messages[last].get("content"), f"messages[{last}]")
 
 
 def read_tools(tools: Any) -> tuple[dict[str, Any], ...]:

@@ -15,6 +15,11 @@ def _object(required: tuple[str, ...], **properties: Json) -> Json:
     return {"type": "object", "required": list(required), "properties": properties}
 
 
+def _whole(**properties: Json) -> Json:
+    """Return the schema of an object that has all of these properties."""
+    return _object(tuple(properties), **properties)
+
+
 def _list(items: Json, **more: Any) -> Json:
     return {"type": "array", "items": items, **more}
 
@@ -28,18 +33,14 @@ _STREAM: Json = {"type": "boolean", "description": "Answer with server-sent even
 _STREAM_OPTIONS = _object((), include_usage={"type": "boolean"})
 _AGENT: Json = {"type": "string", "minLength": 1, "description": "The name of an agent."}
 _HEADERS: list[Json] = [
-    {"name": "X-Daybook-Session", "in": "header", "required": False, "schema": _TEXT, "description": "The session."},
-    {
-        "name": "X-Daybook-User",
-        "in": "header",
-        "required": False,
-        "schema": _TEXT,
-        "description": "The end user, with a trusted key.",
-    },
+    {"name": name, "in": "header", "required": False, "schema": _TEXT, "description": about}
+    for name, about in (
+        ("X-Daybook-Session", "The session."),
+        ("X-Daybook-User", "The end user, with a trusted key."),
+    )
 ]
 
-_MODEL = _object(
-    ("id", "object", "created", "owned_by", "type", "display_name", "created_at"),
+_MODEL = _whole(
     id=_TEXT,
     object={"const": "model"},
     created=_NUMBER,
@@ -49,13 +50,12 @@ _MODEL = _object(
     created_at={"type": "string", "format": "date-time"},
 )
 MODELS = described(
-    answer=_object(
-        ("object", "data", "has_more", "first_id", "last_id"),
+    answer=_whole(
         object={"const": "list"},
         data=_list(_MODEL),
         has_more={"const": False},
-        first_id={"type": ["string", "null"]},
-        last_id={"type": ["string", "null"]},
+        first_id=_TEXT_OR_NOTHING,
+        last_id=_TEXT_OR_NOTHING,
     )
 )
 MODEL = described(answer=_MODEL)
@@ -101,12 +101,7 @@ _CHAT_CHUNK = _object(
     choices=_list(_object(("index", "delta"), index=_NUMBER, delta=_ANY_OBJECT, finish_reason=_TEXT_OR_NOTHING)),
     usage=_USAGE,
 )
-CHAT_COMPLETIONS = described(
-    body=_CHAT_REQUEST,
-    answer=_CHAT_ANSWER,
-    event=_CHAT_CHUNK,
-    parameters=_HEADERS,
-)
+CHAT_COMPLETIONS = described(body=_CHAT_REQUEST, answer=_CHAT_ANSWER, event=_CHAT_CHUNK, parameters=_HEADERS)
 
 _TOKENS = _list(_NUMBER)
 _TEXTS: Json = {"anyOf": [_TEXT, _list(_TEXT, maxItems=INPUTS), _TOKENS, _list(_TOKENS, maxItems=INPUTS)]}
@@ -165,52 +160,48 @@ RESPONSES = described(
         stream={"type": ["boolean", "null"]},
     ),
     answer=_RESPONSE,
-    event=_object(("type", "sequence_number"), type=_TEXT, sequence_number=_NUMBER),
+    event=_whole(type=_TEXT, sequence_number=_NUMBER),
     parameters=_HEADERS,
 )
 RESPONSE = described(answer=_RESPONSE)
-RESPONSE_DELETED = described(answer=_object(("id", "deleted"), id=_TEXT, deleted={"const": True}))
-INPUT_ITEMS = described(answer=_object(("object", "data"), object={"const": "list"}, data=_list(_ANY_OBJECT)))
+RESPONSE_DELETED = described(answer=_whole(id=_TEXT, deleted={"const": True}))
+INPUT_ITEMS = described(answer=_whole(object={"const": "list"}, data=_list(_ANY_OBJECT)))
 
 _ANTHROPIC_ERROR = _object(
     ("type", "error"),
     type={"const": "error"},
-    error=_object(("type", "message"), type=_TEXT, message=_TEXT),
+    error=_whole(type=_TEXT, message=_TEXT),
     request_id=_TEXT,
 )
 _MESSAGES_REQUEST = _object(
     ("model", "messages"),
     model=_AGENT,
     messages=_list(
-        _object(
-            ("role", "content"),
+        _whole(
             role={"enum": ["user", "assistant"]},
-            content={"anyOf": [_TEXT, _list(_object(("type",), type=_TEXT))]},
+            content={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]},
         ),
         minItems=1,
         maxItems=MESSAGES,
     ),
-    system={"anyOf": [_TEXT, _list(_object(("type",), type=_TEXT))]},
+    system={"anyOf": [_TEXT, _list(_whole(type=_TEXT))]},
     max_tokens={"type": "integer", "minimum": 1},
     tools=_list(_ANY_OBJECT, maxItems=TOOLS),
     stream=_STREAM,
 )
 ANTHROPIC_MESSAGES = described(
     body=_MESSAGES_REQUEST,
-    answer=_object(
-        ("id", "type", "role", "content", "stop_reason", "usage"),
+    answer=_whole(
         id=_TEXT,
         type={"const": "message"},
         role={"const": "assistant"},
-        content=_list(_object(("type",), type=_TEXT)),
+        content=_list(_whole(type=_TEXT)),
         stop_reason=_TEXT_OR_NOTHING,
         usage=_ANY_OBJECT,
     ),
-    event=_object(("type",), type=_TEXT),
+    event=_whole(type=_TEXT),
     error=_ANTHROPIC_ERROR,
 )
-COUNT_TOKENS = described(
-    body=_MESSAGES_REQUEST, answer=_object(("input_tokens",), input_tokens=_NUMBER), error=_ANTHROPIC_ERROR
-)
+COUNT_TOKENS = described(body=_MESSAGES_REQUEST, answer=_whole(input_tokens=_NUMBER), error=_ANTHROPIC_ERROR)
 for _operation in (ANTHROPIC_MESSAGES, COUNT_TOKENS):
     _operation["responses"][529] = _operation["responses"].pop(503)  # Anthropic's status of an overload

@@ -4,35 +4,33 @@ response, the conversation before it is the stored transcript."""
 import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.http import HttpResponse, HttpResponseBase
 from ninja import Router
 
-from gateway import sse
 from gateway.agents.rows import agent_find, agent_settings
 from gateway.api.openai_body import LARGE_BYTES, CompletionBody, read_aside
 from gateway.api.openai_schemas import INPUT_ITEMS, RESPONSE, RESPONSE_DELETED, RESPONSES
 from gateway.api.responses_answer import Answer
 from gateway.api.responses_body import ResponsesBody, read_responses_body
 from gateway.api.responses_items import as_messages, item_type
-from gateway.api.responses_steps import plain_streamed, plain_whole, response_events, told, turn_answer, whole_response
+from gateway.api.responses_steps import plain_told, response_events, told, turn_answer, whole_response
 from gateway.api.responses_stored import input_items, output_items, stored_response
-from gateway.api.v1_turn import headed, json_response, open_turn, plain_request_of, v1_request_of
+from gateway.api.v1_turn import begin_turn, json_response, plain_request_of, respond, v1_request_of
 from gateway.authentication import require_writer
-from gateway.command_syntax import without_commands
-from gateway.commands import CommandTurn, answer_v1, command_in
-from gateway.joined import turn_of
+from gateway.commands import command_in
 from gateway.passthrough import open_plain
 from gateway.runs import stopping
+from gateway.runs.context import TurnContext
 from gateway.runs.responses import Previous, previous, response_delete, run_of, stored_parts
 from gateway.tokens import estimate_message
-from gateway.turn_events import Delta, TurnOptions
-from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.errors import InvalidRequest
 from memories.ids import parse_uuid, uuid7
+from memories.pagination import page_json
 
 router = Router()
 _MOST_REFERRED = 100  # runs whose items one request may name
@@ -49,16 +47,15 @@ async def response_create(request: ApiRequest) -> HttpResponseBase:
     in_rows = len(request.body) > LARGE_BYTES or asked.truncate or asked.previous_response_id or _references(asked)
     body, after = await in_read_thread(_conversation, caller, asked) if in_rows else _conversation(caller, asked)
     if not body.is_turn(request.headers):
-        return await _plain(caller, asked, body)
+        return await _plain(caller, asked.unstored(), body)
     v1_request = replace(v1_request_of(request, body), response=asked.kept())
     if after is not None:
         v1_request = replace(v1_request, after=after.run_id, session_ref=str(after.session_id), shared_ref=False)
     if command_in(body.messages):
-        return _command(asked, body, await in_slices_to_the_end(answer_v1(caller, v1_request)))
-    context = await open_turn(caller, replace(v1_request, messages=without_commands(v1_request.messages)))
-    turn = turn_of(context, TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools))
+        asked = asked.unstored()
+    turn = await begin_turn(caller, v1_request, body)
     answer = turn_answer(turn, asked)
-    return headed(await _answered(told(turn, answer), answer, stream=body.stream), context)
+    return await _answered(told(turn, answer), answer, body, turn.context)
 
 
 @router.get("/responses/{response_id}", openapi_extra=RESPONSE)
@@ -90,9 +87,7 @@ async def response_input(
         if place is None:
             raise InvalidRequest("after is the id of an entry of this list.", param="after")
         listed = listed[place + 1 :]
-    page = listed[:limit]
-    ends = {"first_id": page[0]["id"] if page else None, "last_id": page[-1]["id"] if page else None}
-    return json_response({"object": "list", "data": page, "has_more": len(listed) > limit, **ends})
+    return json_response(page_json(listed[:limit], has_more=len(listed) > limit))
 
 
 @router.post("/responses/{response_id}/cancel", openapi_extra=RESPONSE)
@@ -154,37 +149,15 @@ def _input(caller: Caller, response_id: str) -> list[dict[str, Any]]:
     return input_items(*run_of(caller, response_id))
 
 
-async def _answered(steps: AsyncGenerator[None], answer: Answer, *, stream: bool) -> HttpResponseBase:
-    if not stream:
-        return json_response(await whole_response(steps, answer))
-    # The first event is waited for here: what goes wrong before it is answered with a status, not with a 200.
-    return sse.response(await sse.begin(response_events(steps, answer), answer.fail))
-
-
-def _command(asked: ResponsesBody, body: CompletionBody, answered: CommandTurn) -> HttpResponseBase:
-    """Answer a `/memory` command as a response for which no model was asked."""
-    answer = Answer(
-        run_id=answered.turn_id, part=0, model=answered.agent_name, echo=asked.echo | {"store": False}, names={}
-    )
-    answer.take(Delta(answered.text, {}, {}))
-    answer.finish(finish_reason="stop", usage={}, whole={})
-    response: HttpResponseBase = json_response(answer.final)
-    if body.stream:
-        response = sse.response(_at_once(answer.news()))
-    response["x-daybook-session"] = str(answered.session_id)
-    response["x-daybook-run"] = str(answered.turn_id)
-    return response
-
-
-async def _at_once(events: bytes) -> AsyncGenerator[bytes]:
-    yield events
+async def _answered(
+    steps: AsyncGenerator[None], answer: Answer, body: CompletionBody, context: TurnContext | None = None
+) -> HttpResponseBase:
+    whole, events = partial(whole_response, steps, answer), partial(response_events, steps, answer)
+    return await respond(whole, events, answer.fail, stream=body.stream, context=context)
 
 
 async def _plain(caller: Caller, asked: ResponsesBody, body: CompletionBody) -> HttpResponseBase:
     """Answer a request that is not a turn of a conversation; nothing of it is stored."""
-    plain = plain_request_of(body)
-    call = await open_plain(caller, plain)
-    echo = asked.echo | {"store": False}
-    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=echo, names=asked.names, sealed=asked.sealed)
-    steps = plain_streamed(call, answer) if body.stream else plain_whole(call, answer)
-    return await _answered(steps, answer, stream=body.stream)
+    call = await open_plain(caller, plain_request_of(body))
+    answer = Answer(run_id=uuid7(), part=0, model=body.agent, echo=asked.echo, names=asked.names, sealed=asked.sealed)
+    return await _answered(plain_told(call, answer, stream=body.stream), answer, body)

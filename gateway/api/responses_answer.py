@@ -21,6 +21,7 @@ from gateway.api.responses_json import (
 from gateway.errors import RunStopped
 from gateway.runs.responses import response_id
 from gateway.turn_events import Delta
+from gateway.upstream.reasoning import reasoning_in
 
 # Codes that clients act on; any other is ours, or the model server's.
 _CODES = {"rate_limited": "rate_limit_exceeded", "overloaded": "server_is_overloaded"}
@@ -43,8 +44,7 @@ class _Item:
 
 @dataclass(frozen=True, slots=True)
 class _Thinking:
-    """How events tell of reasoning: the names of the events of its part and of its text, of the field with the number
-    of the part, and the type of the part."""
+    """How events tell of reasoning: names of the events of its part and text, of the part's number, and its type."""
 
     part: str
     text: str
@@ -74,7 +74,7 @@ class Answer:
         sealed: bool = False,
     ) -> None:
         self.id = response_id(run_id, part)
-        self.begun = False
+        self._begun = False
         self.final: dict[str, Any] = {}
         self._tail = f"{run_id.hex}_{part}"
         self._model, self._echo, self._names = model, dict(echo), names
@@ -153,8 +153,8 @@ class Answer:
         self._number += 1
 
     def _begin(self) -> None:
-        if not self.begun:
-            self.begun = True
+        if not self._begun:
+            self._begun = True
             for name in ("created", "in_progress"):
                 self._emit(f"response.{name}", response=self._response("in_progress"))
 
@@ -175,8 +175,7 @@ class Answer:
         return f"{prefix}_{self._tail}_{sum(one.item['type'] == kind for one in self._items)}"
 
     def _take_thought_and_refusal(self, part: Mapping[str, Any], *, before: bool) -> None:
-        thought = next((part[name] for name in ("reasoning_content", "reasoning") if part.get(name)), None)
-        if isinstance(thought, str):
+        if thought := reasoning_in(part):
             self._think(thought)
         refusal = part.get("refusal")
         if isinstance(refusal, str) and refusal and not before:

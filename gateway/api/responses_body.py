@@ -5,11 +5,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gateway.api.openai_body import CompletionBody, completion_body
+from gateway.api.openai_body import CompletionBody, completion_body, read_object
 from gateway.api.responses_items import flat_name, read_items
 from gateway.client_tasks import CODEX_METADATA
 from memories.errors import DomainError, InvalidRequest
-from memories.json_input import read_json
 from memories.limits import TOOLS
 
 # What nothing here can do; a request that relies on it is refused.
@@ -72,9 +71,12 @@ class ResponsesBody:
     sealed: bool
     client_metadata: dict[str, Any]
 
+    def unstored(self) -> "ResponsesBody":
+        """Return the request as one that is not to be stored."""
+        return replace(self, store=False, echo={**self.echo, "store": False})
+
     def kept(self) -> dict[str, Any] | None:
-        """Return what is stored of the request: what is said in it, but for tools and what is very long. None for one
-        that is not to be stored."""
+        """Return what is stored of the request, without tools and what is very long; None if it is not to be stored."""
         said = {name: value for name, value in self.echo.items() if name != "tools" and value != ECHOED[name]}
         kept = {name: value for name, value in said.items() if len(json.dumps(value)) <= _LONGEST_KEPT}
         return kept if self.store else None
@@ -93,9 +95,7 @@ class ResponsesBody:
 
 def read_responses_body(raw: bytes) -> ResponsesBody:
     """Raises InvalidRequest."""
-    body = read_json(raw)
-    if not isinstance(body, dict):
-        raise InvalidRequest("The body is a JSON object.")
+    body = read_object(raw)
     for name, instead in _REFUSED.items():
         if body.get(name) not in (None, False, [], {}):
             raise InvalidRequest(f"`{name}` is not offered here. {instead}", param=name)

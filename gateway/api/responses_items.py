@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.errors import PreviousResponseNotFound
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import NO_RESULT
+from gateway.runs.waiting import NO_RESULT
 from memories.errors import InvalidRequest
 from memories.limits import MESSAGES
 
@@ -168,8 +168,7 @@ def _result(output: Any, where: str) -> Any:
 
 
 def _content(content: Any, where: str, *, joined: bool) -> Any:
-    """Return content as messages hold it: a text, or parts where there is more than one text or anything else; with
-    `joined` all texts are one."""
+    """Return content as messages hold it: a text, or parts; with `joined` several texts are one."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, list) or any(not isinstance(part, dict) for part in content):

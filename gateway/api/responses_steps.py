@@ -1,6 +1,6 @@
 """What a response is told of: a turn, or the one model step of a request that is no turn; and how it is answered."""
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
@@ -9,11 +9,12 @@ from gateway.api.responses_body import ResponsesBody
 from gateway.errors import UpstreamUnreachable
 from gateway.joined import AnyTurn
 from gateway.passthrough import PlainCall, plain_chunks, plain_completion
+from gateway.runs.call_ids import calls_in
 from gateway.runs.responses import part_of
 from gateway.steps import said_in
 from gateway.turn_events import Delta, Done
-from gateway.upstream.answer import choices_of
-from gateway.upstream.usage import usage_of, usage_since
+from gateway.upstream.answer import choices_of, chunk_of_completion
+from gateway.upstream.usage import usage_of
 
 
 def turn_answer(turn: AnyTurn, asked: ResponsesBody) -> Answer:
@@ -40,7 +41,7 @@ async def told(turn: AnyTurn, answer: Answer) -> AsyncGenerator[None]:
                 tier = event.around.get("service_tier") or event.choice.get("service_tier")
                 answer.finish(
                     finish_reason=event.finish_reason,
-                    usage=usage_since(event.output.usage, turn.context.resumed_usage),
+                    usage=event.new_usage,
                     whole=event.choice,
                     **({"service_tier": tier} if tier else {}),
                 )
@@ -58,47 +59,29 @@ async def whole_response(steps: AsyncGenerator[None], answer: Answer) -> dict[st
 
 
 async def response_events(steps: AsyncGenerator[None], answer: Answer) -> AsyncGenerator[bytes]:
-    """Run to the end; yields the events as they are sent. A DomainError before the first is raised, so that it can be
-    answered with a status; a later one is the last event."""
-    try:
-        async with aclosing(steps) as running:
-            async for _ in running:
-                if news := answer.news():
-                    yield news
-    except Exception as error:
-        if not answer.begun:
-            raise
-        yield answer.fail(error)
+    """Run to the end; yields the events as they are sent. Raises DomainErrors."""
+    async with aclosing(steps) as running:
+        async for _ in running:
+            if news := answer.news():
+                yield news
 
 
-async def plain_whole(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
-    """Ask for an answer that is not a turn, and tell the response of it. Raises DomainErrors."""
-    whole = await plain_completion(call)
-    choice = whole["choices"][0]
-    message = choice.get("message") or {}
-    calls = [{**call, "index": place} for place, call in enumerate(_calls_in(message))]
-    answer.take(Delta(said_in(message.get("content")), choice, {}, calls))
-    answer.finish(finish_reason=str(choice.get("finish_reason")), usage=usage_of(whole), whole={})
-    yield
-
-
-async def plain_streamed(call: PlainCall, answer: Answer) -> AsyncGenerator[None]:
-    """The same, with the answer as it comes. Raises DomainErrors."""
+async def plain_told(call: PlainCall, answer: Answer, *, stream: bool) -> AsyncGenerator[None]:
+    """Ask for an answer that is not a turn, and tell the response of it, as `told` does. Raises DomainErrors."""
     usage: dict[str, Any] = {}
     finish_reason = ""
-    async with aclosing(plain_chunks(call)) as chunks:
+    async with aclosing(plain_chunks(call) if stream else _one_chunk(call)) as chunks:
         async for chunk in chunks:
             usage = usage_of(chunk) or usage
             for choice in choices_of(chunk):
                 finish_reason = choice.get("finish_reason") or finish_reason
                 delta = choice.get("delta") or {}
-                calls = [{"index": 0, **call} for call in _calls_in(delta)]
+                calls = [{"index": 0, **call} for call in calls_in(delta)]
                 answer.take(Delta(said_in(delta.get("content")), choice, {}, calls))
             yield
     answer.finish(finish_reason=finish_reason, usage=usage, whole={})
     yield
 
 
-def _calls_in(said: Mapping[str, Any]) -> list[dict[str, Any]]:
-    calls = said.get("tool_calls")
-    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+async def _one_chunk(call: PlainCall) -> AsyncGenerator[dict[str, Any]]:
+    yield chunk_of_completion(await plain_completion(call))

@@ -16,14 +16,10 @@ from gateway.api.responses_json import (
 from gateway.models import Message, Run
 from gateway.runs.call_ids import call_prefix, run_of_call
 from gateway.runs.responses import parts_of, response_id, transcript
+from gateway.upstream.reasoning import reasoning_in
 from gateway.upstream.usage import usage_since
 
-_STATUS = {
-    Run.State.RUNNING: "in_progress",
-    Run.State.FAILED: "failed",
-    Run.State.STOPPED: "cancelled",
-}
-_REASONING = ("reasoning_content", "reasoning")
+_STATUS = {Run.State.RUNNING: "in_progress", Run.State.FAILED: "failed", Run.State.STOPPED: "cancelled"}
 
 
 def stored_response(run: Run, part: int) -> dict[str, Any]:
@@ -52,8 +48,7 @@ def stored_response(run: Run, part: int) -> dict[str, Any]:
 
 
 def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary: bool = False) -> list[dict[str, Any]]:
-    """Return what a response consists of, with the ids that it had in its stream. Of reasoning only that
-    beside calls is kept."""
+    """Return what a response consists of, with the ids of its stream. Of reasoning only that beside calls is kept."""
     tail, prefix = f"{run_id.hex}_{part}", call_prefix(run_id)
     thoughts: list[dict[str, Any]] = []
     calls: list[dict[str, Any]] = []
@@ -61,7 +56,7 @@ def output_items(run_id: UUID, part: int, rows: Sequence[Message], *, as_summary
     for row in rows:
         if row.role != Message.Role.ASSISTANT:
             continue
-        if thought := _thought(row):
+        if thought := reasoning_in((row.kept or {}).get("fields") or {}):
             thoughts.append(reasoning_item(f"rs_{tail}_{len(thoughts)}", thought, as_summary=as_summary))
         if text and row.text and not (text[-1].isspace() or row.text[0].isspace()):
             text += "\n\n"
@@ -121,8 +116,3 @@ def _input_part(part: dict[str, Any]) -> dict[str, Any]:
     if kind == "file" and isinstance(inner, dict):
         return {"type": "input_file", **inner}
     return part
-
-
-def _thought(row: Message) -> str:
-    fields = (row.kept or {}).get("fields") or {}
-    return next((fields[name] for name in _REASONING if isinstance(fields.get(name), str)), "")

@@ -11,6 +11,7 @@ from ninja import Router
 
 from gateway import commands, live, sse
 from gateway.api.turn_body import Render, ToolResultsIn, TurnIn
+from gateway.api.v1_turn import headed
 from gateway.command_syntax import parse_command
 from gateway.limits.allowances import Allowance, allowed
 from gateway.live_html import as_html
@@ -75,11 +76,7 @@ async def turn_results(request: ApiRequest, session_id: str, turn_id: str, body:
     options, results = body.options(), body.messages()
     async with allowed(request.auth) as allowance:
         context = await open_run(
-            open_answered,
-            request.auth,
-            session_id=parse_uuid(session_id),
-            run_id=parse_uuid(turn_id),
-            results=results,
+            open_answered, request.auth, session_id=parse_uuid(session_id), run_id=parse_uuid(turn_id), results=results
         )
     return await _answer(context, options, allowance, stream=body.stream)
 
@@ -136,7 +133,7 @@ async def _answer(
 
 
 def _streamed(
-    session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]], render: str = "text"
+    session_id: UUID, run_id: UUID, events: AsyncGenerator[tuple[int, live.Note]], render: str
 ) -> HttpResponseBase:
     if render == "html":
         events = as_html(events, scope=str(run_id))
@@ -147,22 +144,20 @@ def _streamed(
             async for at, (name, data) in watched:
                 yield sse.event(name, data, id=at)
 
-    response = sse.response(sse.Alive(stream()))
-    response["x-daybook-session"] = str(session_id)
-    response["x-daybook-run"] = str(run_id)
-    return response
+    return headed(sse.EventStream(sse.Alive(stream())), session_id, run_id)
 
 
 async def _command(caller: Caller, session_id: str, line: str, *, stream: bool, render: str) -> Any:
     answered = await in_slices_to_the_end(commands.answer_native(caller, parse_uuid(session_id), line))
+    context, text = answered.context, answered.ended.output.text
     if not stream:
         return answered.as_json()
 
     async def events() -> AsyncGenerator[tuple[int, live.Note]]:
-        yield len(answered.text), ("delta", {"text": answered.text})
-        yield len(answered.text), ("done", answered.as_json())
+        yield len(text), ("delta", {"text": text})
+        yield len(text), ("done", answered.as_json())
 
-    return _streamed(answered.session_id, answered.turn_id, events(), render)
+    return _streamed(context.session_id, context.run_id, events(), render)
 
 
 def _turn(caller: Caller, session_id: str, turn_id: str) -> dict[str, Any]:

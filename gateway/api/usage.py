@@ -43,15 +43,11 @@ def _usage(caller: Caller, first: date, last: date, by: str) -> dict[str, Any]:
     column = COLUMNS[by]
     rows = UsageDay.objects.filter(owner_id=caller.owner_id, day__range=(first, last))
     found = totals(caller.limits.filter(rows, agent="agent"), by, most=MOST_GROUPS)
-    names = _key_names(caller, [group[column] for group in found]) if by == "key" else {}
+    keys = [group[column] for group in found] if by == "key" else []
+    names = dict(ApiKey.objects.filter(owner_id=caller.owner_id, pk__in=keys).values_list("pk", "name"))
     data = [_group_json(by, group[column], group, names) for group in found[:MOST_GROUPS]]
     page = page_json(data, has_more=len(found) > MOST_GROUPS)
     return {**page, "by": by, "from": first.isoformat(), "to": last.isoformat()}
-
-
-def _key_names(caller: Caller, keys: list[Any]) -> dict[Any, str]:
-    """Return the names of those keys that are still there and the owner's own."""
-    return dict(ApiKey.objects.filter(owner_id=caller.owner_id, pk__in=keys).values_list("pk", "name"))
 
 
 def _group_json(by: str, value: Any, group: dict[str, Any], names: dict[Any, str]) -> dict[str, Any]:

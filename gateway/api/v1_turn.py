@@ -3,20 +3,25 @@
 import asyncio
 import json
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.http import HttpResponse, HttpResponseBase
+from django.http.request import HttpHeaders
 
-from gateway.api.client_ids import conversation_id
+from gateway import sse
 from gateway.api.openai_body import CompletionBody
-from gateway.command_syntax import answered_command
+from gateway.command_syntax import answered_command, without_commands
+from gateway.commands import answer_v1, command_in
 from gateway.errors import SessionBusy
+from gateway.joined import AnyTurn, JoinedTurn, turn_of
 from gateway.limits.allowances import allowed
 from gateway.models import Run
 from gateway.passthrough import PlainRequest
 from gateway.requests import request_id
+from gateway.runs.by_id import MAX_EXTERNAL_ID
 from gateway.runs.candidates import find_session
 from gateway.runs.context import TurnContext
 from gateway.runs.fingerprint import read_conversation
@@ -24,6 +29,8 @@ from gateway.runs.joined import SAID, joined_context, running_state
 from gateway.runs.opening import open_run
 from gateway.runs.requested import SameTurnRunning, SessionUnknown, V1Request
 from gateway.runs.v1 import open_v1, split_system
+from gateway.turn_events import TurnOptions
+from memories.batches import in_slices_to_the_end
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread
 
@@ -33,6 +40,17 @@ JOIN_SECONDS = 10.0
 _MAX_KEY = 255
 _MANY_MESSAGES = 500
 _MOST_LOOKS = 50
+# Headers by which well-known clients name a conversation, in this order, as they sent them in November 2026.
+_CONVERSATION_HEADERS = (
+    "x-openwebui-chat-id",
+    "x-session-affinity",  # opencode
+    "x-session-id",  # opencode, Crush
+    "x-goose-session-id",
+    "thread-id",  # Codex; its helpers have threads of their own in one session
+    "session-id",
+)
+# Open WebUI's name for a chat that is not stored, which is that of its browser tab: several chats have it.
+_NOBODYS = ("local:", "temporary:")
 
 
 def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
@@ -41,7 +59,7 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     header, caller = request.headers.get, request.auth
     named = body.metadata.get("session_id")
     session_ref = header("x-daybook-session", "") or (str(named) if isinstance(named, str | int) else "")
-    chat_id = conversation_id(request.headers)
+    chat_id = _conversation_id(request.headers)
     return V1Request(
         agent=body.agent,
         messages=messages,
@@ -56,13 +74,26 @@ def v1_request_of(request: ApiRequest, body: CompletionBody) -> V1Request:
     )
 
 
-async def open_turn(caller: Caller, v1_request: V1Request) -> TurnContext:
-    """Open the run, if the key may still spend something; while another one of its session is open wait a little, then
-    go on as a fork. A request that is being answered gets that answer.
+def _conversation_id(headers: HttpHeaders) -> str:
+    """Return the id by which a client names its conversation, "" for none. Of a client that asks several agents in one
+    conversation, each agent has a session of its own under it."""
+    given = (headers.get(name, "").strip() for name in _CONVERSATION_HEADERS)
+    return next((ref for ref in given if ref and len(ref) <= MAX_EXTERNAL_ID and not ref.startswith(_NOBODYS)), "")
+
+
+async def begin_turn(caller: Caller, asked: V1Request, body: CompletionBody) -> AnyTurn:
+    """Begin what a request asks for: a `/memory` command is carried out; for anything else the run is opened, if the
+    key may still spend something. While another run of its session is open that waits a little, then goes on as a fork.
+    A request that is being answered gets that answer.
 
     Raises what open_v1 raises, and RateLimited."""
+    options = TurnOptions(stream=body.stream, parameters=body.parameters, client_tools=body.tools)
+    if command_in(body.messages):
+        answered = await in_slices_to_the_end(answer_v1(caller, asked))
+        return JoinedTurn(answered.context, options, answered.ended)
     async with allowed(caller) as allowance:
-        return replace(await _open(caller, v1_request), allowance=allowance)
+        context = await _open(caller, replace(asked, messages=without_commands(asked.messages)))
+        return turn_of(replace(context, allowance=allowance), options)
 
 
 async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
@@ -91,9 +122,8 @@ async def _open(caller: Caller, v1_request: V1Request) -> TurnContext:
 
 
 async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
-    """Return the run that answers the same request, when it is over, or when it takes long; then its end is waited for
-    with the answer. None if it was stopped, as the client that gave the first request up has it done, or failed: then
-    the turn is asked for again."""
+    """Return the run that answers the same request, when it is over or takes long: then its end is waited for with the
+    answer. None if it failed or was stopped, as clients that give up have it: then the turn is asked for again."""
     deadline = time.monotonic() + JOIN_SECONDS
     while (state := await in_read_thread(running_state, caller.owner_id, run_id)) == Run.State.RUNNING:
         if time.monotonic() >= deadline:
@@ -103,10 +133,30 @@ async def _joined(caller: Caller, run_id: UUID) -> TurnContext | None:
     return None if over_without else await in_read_thread(joined_context, caller.owner_id, run_id)
 
 
-def headed(response: HttpResponseBase, context: TurnContext) -> HttpResponseBase:
+async def respond(
+    whole: Callable[[], Awaitable[Any]],
+    pieces: Callable[[], AsyncGenerator[bytes]],
+    late_error: Callable[[Exception], bytes],
+    *,
+    stream: bool,
+    context: TurnContext | None = None,
+    keep_alive: bytes = sse.KEEP_ALIVE,
+) -> HttpResponseBase:
+    """Answer with JSON, the `whole`, or with a stream of `pieces`, where `late_error` writes what goes wrong after the
+    first one; for a turn, with the headers that name its session and run. Raises DomainErrors."""
+    response: HttpResponseBase
+    if stream:
+        # The first piece is waited for here: what goes wrong before it is answered with a status, not with a 200.
+        response = sse.EventStream(await sse.begin(pieces(), late_error, keep_alive))
+    else:
+        response = json_response(await whole())
+    return headed(response, context.session_id, context.run_id) if context else response
+
+
+def headed(response: HttpResponseBase, session_id: UUID, run_id: UUID) -> HttpResponseBase:
     """Return the answer with the headers that name its session and run."""
-    response["x-daybook-session"] = str(context.session_id)
-    response["x-daybook-run"] = str(context.run_id)
+    response["x-daybook-session"] = str(session_id)
+    response["x-daybook-run"] = str(run_id)
     return response
 
 

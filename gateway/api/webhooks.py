@@ -24,11 +24,7 @@ class WebhookIn(Schema):
     kinds: Annotated[
         list[
             Literal[
-                "review.saved",
-                "review.awaiting_approval",
-                "review.undone",
-                "memory.changed",
-                "consolidation.finished",
+                "review.saved", "review.awaiting_approval", "review.undone", "memory.changed", "consolidation.finished"
             ]
         ],
         Field(min_length=1, max_length=len(KINDS), description="Kinds of notifications; without it, all."),

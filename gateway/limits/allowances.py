@@ -43,8 +43,7 @@ async def allowed(caller: Caller) -> AsyncIterator[Allowance]:
     """What the caller's key may still spend: for one answer, which gives its place back when it is over. A block that
     raises gives it back itself. One query for a key that is limited by the day, else none.
 
-    Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit` and
-    `retry_after` (seconds)."""
+    Raises RateLimited with `reason` (`tokens_per_day`, `money_per_day`, `streams_at_once`), `limit`, `retry_after`."""
     allowance = await _allowance(caller)
     try:
         yield allowance

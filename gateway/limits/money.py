@@ -52,7 +52,12 @@ class Money:
             if tokens.total and model:
                 self._without.add(model)
             return 0.0
-        return (max(0, tokens.total - tokens.written) * price.input + tokens.written * price.output) / _MILLION
+        return cost_of(price, max(0, tokens.total - tokens.written), tokens.written)
+
+
+def cost_of(price: Price, read: int, written: int) -> float:
+    """Return what so many tokens cost."""
+    return (read * price.input + written * price.output) / _MILLION
 
 
 def token_sums() -> dict[str, Sum]:

@@ -26,10 +26,10 @@ class Window:
 windows: ContextVar[dict[str, Window]] = ContextVar("rate_windows")
 
 
-def note_window(kind: str, window: Window | None) -> None:
-    """Note a window of REQUESTS or TOKENS for the answer to the present request; None: there is no limit."""
+def note_window(kind: str, window: Window) -> None:
+    """Note a window of REQUESTS or TOKENS for the answer to the present request."""
     noted = windows.get(None)
-    if noted is not None and window is not None:
+    if noted is not None:
         noted[kind] = window
 
 

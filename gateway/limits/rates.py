@@ -1,5 +1,4 @@
-"""Request rates of keys, and of addresses that have none: a sliding window of a minute, counted in this process, or in
-Redis for all of them."""
+"""Request rates of keys, and of addresses that have none: a sliding window of a minute, of this process or in Redis."""
 
 import asyncio
 import logging
@@ -26,9 +25,8 @@ _limiters: "WeakKeyDictionary[asyncio.AbstractEventLoop, SlidingWindowCounterRat
 
 
 async def count_request(key: str, per_minute: int) -> None:
-    """Count one request of a key, and note what is left for the headers of its answer; 0 = no limit. Raises RateLimited
-    with `limit` and `retry_after` (seconds). While Redis does not answer, nothing is counted and no request is
-    refused."""
+    """Count one request of a key (0: no limit), and note what is left for the headers of its answer. While Redis does
+    not answer, nothing is counted. Raises RateLimited with `limit` and `retry_after` (seconds)."""
     window, taken = await _hit(key, per_minute)
     if window is None:
         return
@@ -52,8 +50,7 @@ def _limited(who: str, window: Window) -> RateLimited:
 
 
 async def _hit(name: str, per_minute: int) -> tuple[Window | None, bool]:
-    """Return the window after one more request, and whether the request is within it; no window if nothing is
-    counted."""
+    """Return the window after one more request, None if nothing is counted, and whether the request is within it."""
     global _rest_until
     if not per_minute or time.monotonic() < _rest_until:
         return None, True

@@ -1,5 +1,4 @@
-"""What answers take of models: gathered while a turn or a plain request runs, and stored as totals of the day, in one
-statement."""
+"""What answers take of models: gathered while they are made, and stored as totals of the day, in one statement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +11,12 @@ from django.db.models import F, Sum
 from django.utils import timezone
 
 from gateway.agents.settings import Price
+from gateway.limits.money import cost_of
 from gateway.models import UsageDay
 from gateway.tokens import estimate
 from memories.models import Owner
 from memories.tokens import text_tokens
 
-_MILLION = 1_000_000
 _MODEL_CHARS = 200
 _SUMMED = ("turns", "requests", "unpriced_requests", "input_tokens", "output_tokens", "cached_tokens", "cost")
 _PLACE = ("owner_id", "day", "key_id", "agent", "model")
@@ -25,9 +24,8 @@ _PLACE = ("owner_id", "day", "key_id", "agent", "model")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelUse:
-    """One request to a model. `asked` is the model's name in the request and `model` in the answer, which may be
-    longer. Where `usage` is empty, because the server gave none or the answer was cut off, the tokens are estimated
-    from `given` and `said`."""
+    """One request to a model, which is `asked` by one name and may answer by a longer one, `model`. Where `usage` is
+    empty, because the server gave none or the answer was cut off, tokens are estimated from `given` and `said`."""
 
     asked: str
     model: str = ""
@@ -39,17 +37,16 @@ class ModelUse:
         """Tokens of the input, of the output, and those of the input that a cache knew."""
         if not self.usage:
             return estimate(self.given), text_tokens(self.said), 0
-        given, said = _figure(self.usage, "prompt_tokens"), _figure(self.usage, "completion_tokens")
-        given = given or max(0, _figure(self.usage, "total_tokens") - said)
+        given, said = figure_of(self.usage, "prompt_tokens"), figure_of(self.usage, "completion_tokens")
+        given = given or max(0, figure_of(self.usage, "total_tokens") - said)
         details = self.usage.get("prompt_tokens_details")
-        cached = _figure(details, "cached_tokens") if isinstance(details, Mapping) else 0
+        cached = figure_of(details, "cached_tokens") if isinstance(details, Mapping) else 0
         return given, said, min(given, cached)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spender:
-    """On whose account an answer goes: the owner, the key that asked (None: a login), the agent ("" for none), and the
-    prices that hold."""
+    """On whose account an answer goes; `key_id` None: a login; `agent` "" for none; `prices` are those that hold."""
 
     owner_id: UUID
     key_id: UUID | None
@@ -77,7 +74,7 @@ class _Total:
         if price is None:
             self.unpriced_requests += 1
         else:
-            self.cost += (given * price.input + said * price.output) / _MILLION
+            self.cost += cost_of(price, given, said)
 
 
 def spending_store(spender: Spender, uses: Sequence[ModelUse], *, turns: int = 0) -> None:
@@ -141,6 +138,7 @@ def spent_today(key_id: UUID) -> tuple[int, float]:
     return int(found["tokens"] or 0), float(found["cost"] or 0.0)
 
 
-def _figure(usage: Mapping[str, Any], name: str) -> int:
+def figure_of(usage: Mapping[str, Any], name: str) -> int:
+    """Return a figure of a usage; 0 for none, and for what cannot be one."""
     value = usage.get(name)
     return max(value, 0) if isinstance(value, int) else 0

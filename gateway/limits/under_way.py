@@ -28,9 +28,8 @@ _clients: "WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncRedis]" = WeakKeyDi
 
 
 async def enter(key_id: UUID) -> tuple[UUID, int]:
-    """Take a place for an answer; returns it, and how many others of this key are under way. Every place that is taken
-    is counted at once, so of two that come together one sees the other. While Redis does not answer, only this process
-    is counted."""
+    """Take a place for an answer; returns it, and how many others of this key are under way: each is counted at once,
+    so of two that come together one sees the other. While Redis does not answer, only this process is counted."""
     global _rest_until
     place, now = uuid7(), time.monotonic()
     mine = _places.setdefault(key_id, {})

@@ -25,9 +25,8 @@ def last_day() -> date:
 
 
 def totals(rows: "QuerySet[UsageDay]", by: str, *, most: int, order: tuple[str, ...] = ()) -> list[dict[str, Any]]:
-    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES; one
-    more than `most`, if there are so many. Days come newest first and anything else with most tokens first, unless
-    `order` says otherwise. One query."""
+    """Return the sums of these rows by one of COLUMNS, each as a dictionary of that column and FIGURES, and one more
+    than `most` if there are more. Days come newest first, anything else by tokens, after `order`. One query."""
     column = COLUMNS[by]
     sums = {f"all_{name}": Sum(name) for name in FIGURES}
     groups = rows.order_by().values(column).annotate(**sums)

@@ -49,7 +49,7 @@ class LearnedChange(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["upstream", "model", "kind", "parameter", "value", "condition"], name="learned_change_once"
-            ),
+            )
         ]
 
     def __str__(self) -> str:

@@ -65,7 +65,7 @@ class ApiKey(models.Model):
                 fields=["owner", "client"],
                 condition=Q(revoked_at=None, client__isnull=False),
                 name="api_key_one_connection",
-            ),
+            )
         ]
 
     def __str__(self) -> str:
@@ -93,8 +93,7 @@ class ConnectedApp(ApiKey):
 
 
 class UsageDay(models.Model):
-    """What models did for an owner on one day (UTC), by key, agent and model. Kept when the runs are gone: numbers
-    only."""
+    """What models did for an owner on one day (UTC), by key, agent and model: numbers only, kept when runs are gone."""
 
     NO_KEY = UUID(int=0)
 
@@ -116,7 +115,7 @@ class UsageDay(models.Model):
         verbose_name_plural = "usage"
         constraints = [
             # In this order: what a key spent today is read with each of its turns.
-            models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once"),
+            models.UniqueConstraint(fields=["key_id", "day", "owner", "agent", "model"], name="usage_day_once")
         ]
         indexes = [models.Index(fields=["owner", "day"], name="usage_of_owner")]
 

@@ -56,7 +56,7 @@ class Run(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["session"], condition=Q(state="running"), name="run_one_open_per_session"),
+            models.UniqueConstraint(fields=["session"], condition=Q(state="running"), name="run_one_open_per_session")
         ]
         indexes = [
             models.Index(fields=["owner", "session", "-id"], name="run_of_session"),

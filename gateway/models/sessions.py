@@ -17,8 +17,8 @@ class StandingSessions(models.Manager["Session"]):
 
 
 class Session(models.Model):
-    """One conversation of an owner with an agent. `objects` leaves out what was deleted a moment ago and can still be
-    restored; joins and `with_deleted` do not."""
+    """One conversation of an owner with an agent. `objects` leaves out deleted ones that can still be restored; joins
+    and `with_deleted` do not."""
 
     class State(models.TextChoices):
         ACTIVE = "active"
@@ -59,7 +59,7 @@ class Session(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["owner", "external_id"], condition=Q(deleted_at=None), name="session_external_id_once"
-            ),
+            )
         ]
         indexes = [
             models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="session_deleted"),

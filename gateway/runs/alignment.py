@@ -193,8 +193,7 @@ def _proof(before: Sequence[Said], recorded: Recorded, chain: Sequence[Common], 
 
 
 def _answer_proof(before: Sequence[Said], found: Common, size: int, asked: Common | None) -> Proof:
-    """Return how much an answer says by its size. `asked` are the person's recorded words before it: an answer says
-    most after these, and least after others."""
+    """Return how much an answer says by its size; most after the recorded words `asked`, least after other words."""
     same = found.likeness >= SAME
     if asked and size >= _LONG_ANSWER:
         return Proof.STRONG if same or asked.likeness >= SAME else Proof.NOTHING

@@ -48,8 +48,7 @@ def name_of(part: dict[str, Any]) -> str:
 
 
 def image_of(part: dict[str, Any]) -> Image | None:
-    """Return the image that a part holds itself; None for another part, for an address, and for what no browser
-    shows."""
+    """Return the image that a part holds itself, None for anything else and for what no browser shows."""
     described = part.get("image_url")
     url = described.get("url") if isinstance(described, dict) else described
     head = _DATA.match(url) if isinstance(url, str) else None

@@ -22,8 +22,7 @@ class RunAttempts:
         return self._courses[-1]
 
     def prefer(self, target: ModelTarget) -> ModelTarget:
-        """Return an agent's models in the order for the next step: first the one that answered before, which has its
-        own reasoning in the conversation."""
+        """Return an agent's models in order, first the one that answered before: the conversation has its reasoning."""
         last = next((course.by for course in reversed(self._courses) if course.by), None) or self._before()
         return target.preferring(last) if last in target.all else target
 

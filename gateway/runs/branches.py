@@ -8,13 +8,14 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.closing import end_waiting
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.rows import session_lock
+from gateway.runs.session_rows import OPEN, shown_runs
+from gateway.runs.waiting import end_waiting
 from memories.caller import Caller
 from memories.errors import NotFound
 from memories.threads import thread_changed
@@ -27,38 +28,38 @@ class _Node(NamedTuple):
     follows: UUID | None
     turn: int
     state: str
-    superseded: bool
 
 
-@transaction.atomic
+_Tree = dict[UUID, _Node]
+
+
 def branch_choose(caller: Caller, session_id: UUID | None, run_id: UUID | None) -> Session:
     """Show the branch of a run that was replaced: the way to it, and what was said after it last. The next message goes
     on from its end. One that is shown already stays as it is.
 
     Raises NotFound, Unauthorized, and SessionBusy while an answer is being written."""
-    session = session_lock(caller, session_id)
-    for run in release_lapsed(session):
-        end_waiting(run, session, [], stands=True)
-    tree = _tree(session)
-    chosen = tree.get(run_id) if run_id else None
-    if chosen is None:
-        raise NotFound("There is no such turn in this session.")
-    if not chosen.superseded:
-        return session
-    way = _way_to(_last_after(chosen, tree), tree)
-    shown = [pk for pk in way if tree[pk].superseded]
-    hidden = [pk for pk, node in tree.items() if not node.superseded and pk not in way]
-    _mark(session, shown, superseded=False)
-    _mark(session, hidden, superseded=True)
-    _go_on_from(session, [tree[pk] for pk in way])
-    thread_changed(owner_id=session.owner_id, session_id=session.pk)
+    # Of a long session this takes a while, so it is read before others have to wait for the lock.
+    tree = _tree(Run.objects.filter(owner_id=caller.owner_id, session_id=session_id)) if session_id else {}
+    with transaction.atomic():
+        session = session_lock(caller, session_id)
+        for run in release_lapsed(session):
+            end_waiting(run, session, [], stands=True)
+        now_shown = set(shown_runs(session).values_list("pk", flat=True))
+        _renew(tree, session, now_shown | ({run_id} if run_id else set()))
+        if run_id is None or run_id not in tree:
+            raise NotFound("There is no such turn in this session.")
+        if run_id not in now_shown:
+            way = _way_to(_last_after(run_id, tree), tree)
+            _mark(session, [pk for pk in way if pk not in now_shown], superseded=False)
+            _mark(session, [pk for pk in tree if pk in now_shown and pk not in way], superseded=True)
+            _go_on_from(session, [tree[pk] for pk in way])
+            thread_changed(owner_id=session.owner_id, session_id=session.pk)
     return session
 
 
 def way_to(run: Run) -> Collection[UUID]:
     """Return the runs that stand before a run on its branch, and itself. One query."""
-    session = Session(pk=run.session_id, owner_id=run.owner_id)
-    return _way_to(run.pk, _tree(session))
+    return _way_to(run.pk, _tree(Run.objects.filter(owner_id=run.owner_id, session_id=run.session_id)))
 
 
 def versions_of(session: Session, runs: Collection[Run]) -> dict[UUID, list[UUID]]:
@@ -82,14 +83,21 @@ def _mark(session: Session, pks: list[UUID], *, superseded: bool) -> None:
         rows.filter(pk__in=pks[start : start + _AT_ONCE]).update(superseded=superseded)
 
 
-def _tree(session: Session) -> dict[UUID, _Node]:
-    rows = Run.objects.filter(owner_id=session.owner_id, session=session).order_by("id")
-    return {node.pk: node for node in map(_Node._make, rows.values_list(*_Node._fields))}
+def _tree(runs: "QuerySet[Run]") -> _Tree:
+    return {node.pk: node for node in map(_Node._make, runs.order_by("id").values_list(*_Node._fields))}
 
 
-def _last_after(chosen: _Node, tree: dict[UUID, _Node]) -> UUID:
+def _renew(tree: _Tree, session: Session, there: Collection[UUID]) -> None:
+    """Bring a tree that was read without the lock up to date. What a run follows never changes, so only those are read
+    that it lacks, of what is known to be there, and those that were open."""
+    stale = [pk for pk in there if pk not in tree] + [pk for pk, node in tree.items() if node.state in OPEN]
+    if stale:
+        tree |= _tree(Run.objects.filter(owner_id=session.owner_id, session=session, pk__in=stale))
+
+
+def _last_after(chosen: UUID, tree: _Tree) -> UUID:
     """Return the run that was opened last of all that come after the chosen one; itself, if none does."""
-    after, last = {chosen.pk}, chosen.pk
+    after, last = {chosen}, chosen
     for node in tree.values():  # in the order of time: a run comes after the one that it follows
         if node.follows in after:
             after.add(node.pk)
@@ -97,7 +105,7 @@ def _last_after(chosen: _Node, tree: dict[UUID, _Node]) -> UUID:
     return last
 
 
-def _way_to(run_id: UUID, tree: dict[UUID, _Node]) -> dict[UUID, None]:
+def _way_to(run_id: UUID, tree: _Tree) -> dict[UUID, None]:
     """Return the runs on the way to a run, itself included, oldest first."""
     way: list[UUID] = []
     at: UUID | None = run_id
@@ -108,8 +116,7 @@ def _way_to(run_id: UUID, tree: dict[UUID, _Node]) -> dict[UUID, None]:
 
 
 def _go_on_from(session: Session, way: list[_Node]) -> None:
-    """Let the next turn of a session follow the last completed one on the way: its number, and what identifies the
-    conversation so far."""
+    """Let the next turn of a session follow the last completed one on the way, by its number and its hashes."""
     completed = [node for node in way if node.state == Run.State.COMPLETED]
     session.turns = max((node.turn for node in completed), default=0)
     session.history_hash = session.last_pair = ""

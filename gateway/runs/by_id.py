@@ -4,11 +4,11 @@ from uuid import UUID
 
 from django.db.models import Q
 
-from gateway.models import Agent, Run, Session
+from gateway.models import Run, Session
 from gateway.runs.candidates import Finding
 from gateway.runs.fingerprint import Conversation
-from gateway.runs.requested import Rule, SessionMatch, SessionUnknown, V1Request, new_session_match
-from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, standing_runs
+from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown
+from gateway.runs.session_rows import UNFINISHED, latest_run, locked_sessions, shown_runs
 from gateway.services import require_active
 from memories.caller import Caller
 from memories.errors import InvalidRequest, NotFound
@@ -17,13 +17,12 @@ from memories.ids import parse_uuid
 MAX_EXTERNAL_ID = 190  # an agent's name may be appended in a column of 255
 
 
-def named_match(
-    caller: Caller, agent: Agent, request: V1Request, conversation: Conversation, finding: Finding | None
-) -> SessionMatch:
+def named_match(asked: Asked, finding: Finding | None) -> SessionMatch:
     """Return the session a client names by our id or by its own. An id not known yet makes a session with that name.
 
     Raises InvalidRequest, NotFound, SessionEnded; SessionUnknown where it takes a look at what was said there to tell
     which turn is meant."""
+    caller, agent, request = asked.caller, asked.agent, asked.request
     ref = request.session_ref
     of_agent = f"{ref} {agent.name}"
     found = _by_name(caller, ref, of_agent) if request.shared_ref else _by_name(caller, ref)
@@ -31,44 +30,39 @@ def named_match(
     if session and session.agent_id != agent.pk and request.shared_ref:
         ref, session = of_agent, found.get(of_agent)
     if session is None:
-        return _newly_named(caller, agent, request, conversation, finding, ref)
+        return _newly_named(asked, finding, ref)
     _require_usable(caller, session)
     if session.agent_id != agent.pk:
         raise InvalidRequest(f"This session talks to {session.agent.name}, not to {agent.name}.", param="model")
-    return _in_named(session, conversation, finding)
+    return _in_named(session, asked.conversation, finding)
 
 
-def _newly_named(
-    caller: Caller, agent: Agent, request: V1Request, conversation: Conversation, finding: Finding | None, ref: str
-) -> SessionMatch:
+def _newly_named(asked: Asked, finding: Finding | None, ref: str) -> SessionMatch:
     """Return a new session with the id that a client sends. One that begins with turns of another is a fork of that.
     Raises SessionUnknown where it takes a look to tell."""
-    if not conversation.turns_before:
-        return new_session_match(caller, agent, request, rule=Rule.ID, external_id=ref)
+    if not asked.conversation.turns_before:
+        return asked.new_session(Rule.ID, external_id=ref)
     if finding is None:
         raise SessionUnknown
-    parent, common = finding.verdict.session_id or finding.verdict.parent, finding.verdict.common
-    return new_session_match(caller, agent, request, rule=Rule.ID, external_id=ref, parent=parent, common=common)
+    parent = finding.verdict.session_id or finding.verdict.parent
+    return asked.new_session(Rule.ID, external_id=ref, parent=parent, common=finding.verdict.common)
 
 
-def after_run_match(
-    caller: Caller, agent: Agent, request: V1Request, conversation: Conversation, after: UUID
-) -> SessionMatch:
+def after_run_match(asked: Asked, after: UUID) -> SessionMatch:
     """Return the session of a run that a request names as the one it goes on from. Where the session went on since, the
     same words are that turn again, and others go on in a new session that remembers its parent."""
-    named = locked_sessions(caller).filter(runs=after).first()
+    named = locked_sessions(asked.caller).filter(runs=after).first()
     if named is None:
         raise NotFound("The conversation of this response has been deleted.")
     require_active(named)
-    if named.agent_id != agent.pk:
-        return new_session_match(caller, agent, request, parent=named.pk)
-    later = standing_runs(caller, agent).filter(session=named, pk__gt=after)
-    again = later.filter(history_hash_before=conversation.history_hash_before, user_key=conversation.user_key).first()
-    if again is not None:
+    if named.agent_id != asked.agent.pk:
+        return asked.new_session(parent=named.pk)
+    later = asked.runs(session=named, pk__gt=after)
+    if again := later.filter(**asked.same_turn()).first():
         return SessionMatch(session=named, rule=Rule.SAME_TURN, regenerates=again)
-    superseded = Run.objects.filter(owner_id=caller.owner_id, pk=after, superseded=True).exists()
+    superseded = Run.objects.filter(owner_id=asked.caller.owner_id, pk=after, superseded=True).exists()
     if superseded or later.exclude(state__in=UNFINISHED).exists():
-        return new_session_match(caller, agent, request, rule=Rule.EDITED, parent=named.pk)
+        return asked.new_session(Rule.EDITED, parent=named.pk)
     return SessionMatch(session=named, rule=Rule.PREVIOUS_RESPONSE)
 
 
@@ -106,7 +100,7 @@ def _in_named(session: Session, conversation: Conversation, finding: Finding | N
     if conversation.turns_before == 0 or session.history_hash == conversation.history_hash_before:
         # Clients that name a session may send only their new message: equal beginnings say nothing then.
         return SessionMatch(session=session, rule=Rule.ID)
-    runs = Run.objects.filter(owner_id=session.owner_id, session=session, superseded=False)
+    runs = shown_runs(session)
     edited = runs.filter(history_hash_before=conversation.history_hash_before, state=Run.State.COMPLETED)
     if run := edited.order_by("-id").first():
         return SessionMatch(session=session, rule=Rule.ID, regenerates=run)

@@ -1,7 +1,8 @@
-"""The ids of calls of a client's tools: `call_<run>_<n>`. They name the run that made the call, since some model
-servers repeat the ids that they give."""
+"""Ids of calls of a client's tools, `call_<run>_<n>`, name the run: some model servers repeat the ids that they
+give."""
 
 import re
+from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
@@ -25,11 +26,15 @@ def run_of_call(given: Any) -> UUID | None:
     return UUID(match[1]) if match else None
 
 
+def calls_in(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the calls of tools that a foreign message holds, of whatever form they are."""
+    calls = message.get("tool_calls")
+    return [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+
+
 def call_ids(message: Message) -> list[str]:
     """Return the ids of the calls of tools that a foreign message holds, whoever gave them."""
-    calls = message.get("tool_calls")
-    ids = (call.get("id") for call in calls if isinstance(call, dict)) if isinstance(calls, list) else ()
-    return [given for given in ids if isinstance(given, str)]
+    return [call["id"] for call in calls_in(message) if isinstance(call.get("id"), str)]
 
 
 def runs_called(message: Message) -> tuple[UUID, ...]:

@@ -17,6 +17,7 @@ from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
 from gateway.runs.rows import messages_insert, session_lock, session_touch, turn_context
+from gateway.runs.session_rows import messages_of
 from gateway.runs.tool_loop import loop_messages, loop_start
 from gateway.runs.window import as_openai
 from gateway.services import require_active
@@ -96,8 +97,7 @@ def named_run_id(messages: Sequence[dict[str, Any]]) -> UUID | None:
 
 
 def with_dropped(owner_id: UUID, messages: Sequence[dict[str, Any]]) -> tuple[dict[str, Any], ...]:
-    """Return a client's messages, with what the model's server said beside the calls in them. One query, none without
-    calls of earlier runs."""
+    """Return a client's messages with what the model's server said beside the calls in them. One query at most."""
     firsts = [next(iter(call_ids(message)), "") for message in messages]
     called = [run_of_call(first) for first in firsts]
     runs = list(dict.fromkeys(run_id for run_id in reversed(called) if run_id))[:_MOST_RUNS]
@@ -128,7 +128,7 @@ def open_continued(
     release_lapsed(session)
     if not reopen(run):
         return None
-    stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+    stored = messages_of(run)
     # A stored transcript also holds the results of our own calls in that step.
     answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
     results = [result for result in _trailing_results(messages) if result.get("tool_call_id") not in answered]

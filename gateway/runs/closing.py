@@ -2,37 +2,31 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from itertools import chain
 from typing import Any
 from uuid import UUID
 
-from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
-from django_q.tasks import async_task
 
 from gateway.agents.model_choice import agent_target
 from gateway.errors import RunSuperseded
 from gateway.hooks import TurnCompleted, turn_completed
+from gateway.jobs import enqueue
 from gateway.limits.spending import ModelUse, Spender, spending_store
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.context import TurnContext
-from gateway.runs.leases import reopen
-from gateway.runs.rows import messages_insert, turn_context
-from gateway.runs.window import as_openai
+from gateway.runs.rows import messages_insert
 from gateway.tokens import estimate
-from memories.background import redis_calls
 from memories.recall import contained
 from memories.statements import Given, Select, Update, UpdateRow, given
 from memories.threads import ThreadTurn, record_run, thread_cache
 from memories.tokens import text_tokens
 
 CLIENT_TOOLS_WAIT = timedelta(hours=1)
-NO_RESULT = "No result: the conversation went on without one."
-WAITING_AT_ONCE = 100
 COMPACTION_TASK = "gateway.compaction.compact_session"
 COMPACTION_SHARE = 0.8  # of context_token_limit: above it the worker compacts a native session after the turn
 
@@ -97,7 +91,7 @@ def close(context: TurnContext, output: RunOutput, *, state: Run.State, error: d
 
     Raises RunSuperseded when the lease went to somebody else: then the text is kept with the run, and nothing else is
     stored."""
-    closed = _close(context, output, state=state, error=error)
+    closed = run_end(context, output, state=state, error=error)
     if closed is None:
         raise RunSuperseded(
             "This turn took too long and was given up; what it said is kept with its run.", run_id=str(context.run_id)
@@ -130,10 +124,10 @@ def _last_text(*parts: Sequence[dict[str, Any]]) -> str:
 
 
 @transaction.atomic
-def _close(
-    context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None
+def run_end(
+    context: TurnContext, output: RunOutput, *, state: Run.State, error: dict[str, Any] | None = None
 ) -> tuple[int, UUID | None] | None:
-    """`(turns since the last review, id of the turn's record)`; None when the lease went to somebody else."""
+    """The transaction of `close`; returns turns since the last review and the record's id, None for a lost lease."""
     now = timezone.now()
     session = _LOCK_SESSION.instance(pk=context.session_id)
     history_hash_after = (
@@ -164,7 +158,7 @@ def _close(
         return None
     if output.messages:
         messages_insert(session, context.run_id, output.messages)
-    record_id = _complete(context, session, output, history_hash_after, now) if state == Run.State.COMPLETED else None
+    record_id = _complete(context, session, output, history_hash_after) if state == Run.State.COMPLETED else None
     session.last_active_at = now
     _STORE_SESSION.execute(session)
     answered = state in {Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS}
@@ -184,9 +178,8 @@ def _count(context: TurnContext, output: RunOutput, *, turns: int) -> None:
     spending_store(spender, output.uses, turns=turns)
 
 
-def _complete(
-    context: TurnContext, session: Session, output: RunOutput, history_hash_after: str, now: datetime
-) -> UUID | None:
+def _complete(context: TurnContext, session: Session, output: RunOutput, history_hash_after: str) -> UUID | None:
+    """Count and record a completed run, and tell the listeners; returns the id of its record, if it has one."""
     session.turns = max(session.turns, context.turn)
     session.history_hash = history_hash_after
     session.last_pair = fingerprint.pair_key(context.user_canonical, fingerprint.strip_whitespace(output.text))
@@ -210,7 +203,6 @@ def _complete(
         turns_since_review=session.turns_since_memory_review,
         last_seq=session.message_seq,
         reviewed_through=session.reviewed_through,
-        completed_at=now,
     )
     if turn_completed(event):
         session.turns_since_memory_review = 0
@@ -228,74 +220,4 @@ def _compact_if_large(context: TurnContext, output: RunOutput) -> None:
     asked = target.upstream, target.model
     tokens = output.usage.get("total_tokens") or estimate(context.messages, asked) + text_tokens(output.text)
     if context.message_seqs and tokens > context.agent.settings.context_token_limit * COMPACTION_SHARE:
-        session_id = str(context.session_id)
-        job = partial(async_task, COMPACTION_TASK, session_id, q_options={"save": False})
-        if settings.REDIS_URL:
-            transaction.on_commit(lambda: redis_calls.submit((COMPACTION_TASK, session_id), job), robust=True)
-        else:
-            transaction.on_commit(job, robust=True)
-
-
-def complete_waiting(now: datetime) -> int:
-    """Runs that waited too long for a client's tool results end as completed: what was said so far is the answer.
-    Returns how many."""
-    waiting = Run.objects.filter(
-        state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now, session__deleted_at=None
-    )
-    return sum(_complete_waited(run.pk) for run in waiting.order_by("pk")[:WAITING_AT_ONCE])
-
-
-@transaction.atomic
-def _complete_waited(run_id: UUID) -> bool:
-    run = Run.objects.select_related("session__agent").get(pk=run_id)
-    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
-    if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():  # another turn: the next sweep then
-        return False
-    return end_waiting(run, session, [], stands=not run.superseded)
-
-
-def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *, stands: bool) -> bool:
-    """End a run that waits for a client's tool results, in the caller's transaction, with the session locked and no run
-    of it open. `stands`: as completed, with what it said; else as stopped and replaced. Each call that no tool message
-    among `results` answers is given one that says so, or the transcript could not be sent to a model again.
-
-    Returns False when another request was first. `session` is as the database has it afterwards."""
-    stored = list(Message.objects.filter(owner_id=session.owner_id, session=session, run=run).order_by("seq"))
-    user = next((row for row in stored if row.role == Message.Role.USER), None)
-    if user is None or not reopen(run):
-        return False
-    context = turn_context(
-        session,
-        run,
-        messages=(as_openai(user),),
-        user=user,
-        user_canonical=fingerprint.canonical_content(user.parts or user.text),
-    )
-    output = RunOutput(
-        text=run.text,
-        reasoning=run.reasoning,
-        messages=missing_results(stored, results),
-        usage=run.usage,
-        model=run.model,
-        recalled=run.recalled,
-        trace=run.trace,
-    )
-    if not stands:
-        Run.objects.filter(pk=run.pk).update(superseded=True)
-    _close(context, output, state=Run.State.COMPLETED if stands else Run.State.STOPPED, error=None)
-    session.refresh_from_db()
-    return True
-
-
-def unanswered_calls(stored: Sequence[Message]) -> list[dict[str, Any]]:
-    """Return the tool calls of a run's stored messages that have no result."""
-    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
-    return [call for row in stored for call in row.tool_calls or () if call["id"] not in answered]
-
-
-def missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return a tool message for each unanswered call: the one among `results`, else one that says that there is
-    none."""
-    given = {str(message.get("tool_call_id", "")): message for message in results}
-    unanswered = [str(call["id"]) for call in unanswered_calls(stored)]
-    return [given.get(key, {"role": "tool", "tool_call_id": key, "content": NO_RESULT}) for key in unanswered]
+        transaction.on_commit(partial(enqueue, COMPACTION_TASK, context.session_id), robust=True)

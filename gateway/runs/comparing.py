@@ -11,7 +11,7 @@ from itertools import pairwise
 from uuid import UUID
 
 from gateway.runs.call_ids import runs_called
-from gateway.runs.fingerprint import Message, text_of
+from gateway.runs.fingerprint import Message, last_asked, text_of
 from gateway.runs.wrappers import own_words
 
 HALF = 4_000  # characters at the beginning and at the end of a text
@@ -71,7 +71,7 @@ def cut(text: str) -> str:
 def conversation_said(messages: Sequence[Message]) -> tuple[list[Said], Said]:
     """Return what was said before the last message of the person, and that message. What a client wrote alone is left
     out; so are the results of tools, and what is longer ago than MOST_MESSAGES."""
-    last = next(index for index in reversed(range(len(messages))) if messages[index].get("role") == "user")
+    last = last_asked(messages)
     before: list[Said] = []
     for message in reversed(messages[:last]):
         if len(before) == MOST_MESSAGES:
@@ -85,8 +85,7 @@ def conversation_said(messages: Sequence[Message]) -> tuple[list[Said], Said]:
 
 
 def likeness(one: Said, other: Said) -> float:
-    """Return how much of the shorter message stands in the longer one, from 0 to 1. Decorating, cutting and changing a
-    few words leaves most of it."""
+    """Return how much of the shorter message stands in the longer one, from 0 to 1; small changes leave most of it."""
     short, long = sorted((one, other), key=lambda message: len(message.key))
     if not short.key:
         return 0.0
@@ -116,8 +115,8 @@ def resembles(one: Said, other: Said) -> bool:
 
 
 def _common_end(one: str, other: str) -> int:
-    """Return how many characters two texts begin or end with together: of a long message that is condensed later, the
-    person's own words are usually left."""
+    """Return how many characters two texts begin or end with together; of condensed messages the words are left
+    there."""
     return max(_common_beginning(one, other), _common_beginning(one[::-1], other[::-1]))
 
 
@@ -135,6 +134,5 @@ def _common_beginning(one: str, other: str) -> int:
 
 
 def begins_alike(one: Said, other: Said) -> bool:
-    """Return True if one message is the beginning of the other: an answer that was cut off has another length here and
-    there."""
+    """Return True if one message is the beginning of the other, as answers are that were cut off."""
     return bool(one.key and other.key) and (one.key.startswith(other.key) or other.key.startswith(one.key))

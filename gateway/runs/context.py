@@ -6,8 +6,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
+from gateway.agents.configuration import consolidation_settings_of, prices_of
+from gateway.agents.rows import agent_settings
 from gateway.agents.settings import AgentSettings, ConsolidationSettings, Price
 from gateway.limits.allowances import NO_ALLOWANCE, Allowance
+from gateway.models import Agent
 from memories.book_views import BookState
 
 _OFF = ConsolidationSettings()
@@ -23,6 +26,17 @@ class AgentConfig:
     settings: AgentSettings
     consolidation: ConsolidationSettings = _OFF
     prices: Mapping[str, Price] = field(default_factory=dict)
+
+
+def agent_config(agent: Agent) -> AgentConfig:
+    """Return an agent as it is now. Without a query once its version is known."""
+    return AgentConfig(
+        name=agent.name,
+        version=agent.version,
+        settings=agent_settings(agent),
+        consolidation=consolidation_settings_of(agent),
+        prices=prices_of(agent),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +59,6 @@ class TurnContext:
     client_system: SystemContent = ""  # the client's own leading system messages
     user_text: str
     user_canonical: str  # as it identifies the turn
-    user_seq: int
     newest_record: UUID | None = None  # of the session's thread; what the short-term lane must know at least
     history_hash_before: str = ""
     request_id: str

@@ -26,15 +26,17 @@ class Conversation:
     """A resent conversation `[u1 a1 … un]`, reduced to what identifies it."""
 
     history_hash_before: str  # history_hash(n-1): everything before the last user message
-    history_hash_earlier: str  # history_hash(n-2)
     user: str  # canonical text of the last user message
     user_key: str  # its hash
     previous_user_key: str  # of the user message before it
-    previous_answer: str  # canonical text of a(n-1)
     # Of the user messages just before the last one, where no answer stands between them: that one was never answered.
     unanswered_user_key: str
-    last_pair: str  # of (u(n-1), a(n-1)); empty for n = 1
     turns_before: int  # n - 1
+
+    @property
+    def is_alone(self) -> bool:
+        """Return True if nothing was said before the last user message."""
+        return not (self.turns_before or self.unanswered_user_key)
 
     def is_of(self, run: Run) -> bool:
         """Return True if a run was opened for this conversation."""
@@ -95,6 +97,11 @@ def text_of(content: Any) -> str:
     return ""
 
 
+def last_asked(messages: Sequence[Message]) -> int:
+    """Return the index of the last message of the person, -1 for none."""
+    return max((at for at, message in enumerate(messages) if message.get("role") == "user"), default=-1)
+
+
 def canonical_content(content: Any) -> str:
     """Content as it identifies a message: canonical text, other parts as hashes."""
     if not isinstance(content, list):
@@ -151,20 +158,15 @@ def read_conversation(owner_id: UUID, agent_name: str, messages: Sequence[Messag
         turns.pop()
     last = turns.pop()[1] if turns else [""]
     user, unanswered = "".join(last), "".join(last[:-1])
-    history_hash = earlier = first_history_hash(owner_id, agent_name)
-    previous = ("", "")
-    for index in range(0, len(turns) - 1, 2):
-        previous = ("".join(turns[index][1]), "".join(turns[index + 1][1]))
-        earlier, history_hash = history_hash, next_history_hash(history_hash, *previous)
-    before = len(turns) // 2
+    history_hash = first_history_hash(owner_id, agent_name)
+    texts = ["".join(said) for _, said in turns]
+    for said, answer in zip(texts[::2], texts[1::2], strict=True):
+        history_hash = next_history_hash(history_hash, said, answer)
     return Conversation(
         history_hash_before=history_hash,
-        history_hash_earlier=earlier,
         user=user,
         user_key=digest(user),
-        previous_user_key=digest(previous[0]),
-        previous_answer=previous[1],
+        previous_user_key=digest(texts[-2] if texts else ""),
         unanswered_user_key=digest(unanswered) if unanswered else "",
-        last_pair=pair_key(*previous) if before else "",
-        turns_before=before,
+        turns_before=len(texts) // 2,
     )

@@ -44,8 +44,7 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
 
 
 def _before_turn(messages: Sequence[dict[str, Any]], turns: int) -> int:
-    """Return the number of messages before the turn after so many; messages of the person without an answer are one
-    turn."""
+    """Return the number of messages before the turn after so many; unanswered messages in a row are one turn."""
     count, answered = 0, True
     for place, message in enumerate(messages):
         if message.get("role") == "user":

@@ -1,19 +1,20 @@
 """Requests that come again while they are being answered: they get the answer of the run that was opened for the first
 one. No second run is opened, so nothing is asked, stored or counted twice."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from gateway.agents.rows import agent_settings
-from gateway.models import Message, Run, Session
+from gateway.models import Run, Session
 from gateway.runs.call_ids import run_of_call
-from gateway.runs.closing import RunOutput, unanswered_calls
-from gateway.runs.context import AgentConfig, TurnContext
+from gateway.runs.closing import RunOutput
+from gateway.runs.context import TurnContext, agent_config
 from gateway.runs.fingerprint import Conversation
 from gateway.runs.lapsed import is_lapsed
 from gateway.runs.requested import SameTurnRunning, SessionMatch
+from gateway.runs.session_rows import messages_of
+from gateway.runs.waiting import unanswered_calls
 from memories import tools as memory_tools
 from memories.errors import NotFound
 
@@ -22,14 +23,14 @@ SAID = (Run.State.COMPLETED, Run.State.AWAITING_CLIENT_TOOLS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """A run that is over, with what its client is told at its end."""
+    """A run that is over, or a command, with what the client is told at its end."""
 
     state: Run.State
     output: RunOutput
-    client_calls: list[dict[str, Any]]
-    changes: list[dict[str, Any]]
+    client_calls: list[dict[str, Any]] = field(default_factory=list)
+    changes: list[dict[str, Any]] = field(default_factory=list)
     turns_since_review: int
-    error: dict[str, Any]
+    error: dict[str, Any] = field(default_factory=dict)
 
 
 def require_not_running(match: SessionMatch, conversation: Conversation, now: datetime) -> None:
@@ -50,23 +51,28 @@ def joined_context(owner_id: UUID, run_id: UUID) -> TurnContext:
     run = Run.objects.select_related("session__agent").filter(owner_id=owner_id, pk=run_id).first()
     if run is None:
         raise NotFound("There is no such turn. It may have been deleted.")
-    agent = run.session.agent
+    return told_context(run.session, run.pk, turn=run.turn, request_id=run.request_id, started_at=run.started_at)
+
+
+def told_context(
+    session: Session, run_id: UUID, *, turn: int, started_at: datetime, request_id: str = ""
+) -> TurnContext:
+    """Return what the APIs know of a turn that nobody executes for them: it is only told."""
     return TurnContext(
-        owner_id=owner_id,
-        session_id=run.session_id,
-        run_id=run.pk,
-        lease_token=run.pk,  # never shown: this request does not close the run
-        turn=run.turn,
-        counted=run.counted,
-        temporary=run.temporary,
-        agent=AgentConfig(name=agent.name, version=agent.version, settings=agent_settings(agent)),
+        owner_id=session.owner_id,
+        session_id=session.pk,
+        run_id=run_id,
+        lease_token=run_id,  # never shown: no run is closed with it
+        turn=turn,
+        counted=False,
+        temporary=session.temporary,
+        agent=agent_config(session.agent),
         book=None,
         messages=(),
         user_text="",
         user_canonical="",
-        user_seq=0,
-        request_id=run.request_id,
-        started_at=run.started_at,
+        request_id=request_id,
+        started_at=started_at,
         joined=True,
     )
 
@@ -78,12 +84,11 @@ def ended(owner_id: UUID, run_id: UUID) -> Ended | None:
         raise NotFound("There is no such turn. It may have been deleted.")
     if run.state == Run.State.RUNNING:
         return None
-    stored = list(Message.objects.filter(owner_id=owner_id, run=run).order_by("seq"))
     reviews = Session.objects.filter(pk=run.session_id).values_list("turns_since_memory_review", flat=True)
     return Ended(
         state=Run.State(run.state),
         output=RunOutput(text=run.text, usage=run.usage, model=run.model, recalled=run.recalled, trace=run.trace),
-        client_calls=[call for call in unanswered_calls(stored) if run_of_call(call["id"])],
+        client_calls=[call for call in unanswered_calls(messages_of(run)) if run_of_call(call["id"])],
         changes=memory_tools.changes_of_run(owner_id, run_id),
         turns_since_review=reviews.first() or 0,
         error=run.error or {},

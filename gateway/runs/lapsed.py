@@ -12,6 +12,7 @@ from gateway.errors import SessionBusy
 from gateway.models import Message, Run, Session
 from gateway.runs.holder import forget_gone, is_gone
 from gateway.runs.rows import messages_insert
+from gateway.runs.session_rows import OPEN
 from memories.database import only_row
 
 AT_ONCE = 100
@@ -21,8 +22,7 @@ def release_lapsed(session: Session) -> list[Run]:
     """Give up an open run of the session, a row that is locked, whose process is gone. Returns the runs that wait for
     a client's tool results, oldest first. Raises SessionBusy while one is really open; details: run_id, retry_after
     (seconds until its lease ends, unless it is renewed)."""
-    open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
-    found = list(Run.objects.filter(owner_id=session.owner_id, session=session, state__in=open_states))
+    found = list(Run.objects.filter(owner_id=session.owner_id, session=session, state__in=OPEN))
     waiting = [run for run in found if run.state == Run.State.AWAITING_CLIENT_TOOLS and not run.superseded]
     waiting.sort(key=lambda run: run.pk)
     run = next((run for run in found if run.state == Run.State.RUNNING), None)
@@ -100,8 +100,7 @@ def _stop(session: Session, run: Run, now: datetime) -> bool:
 
 
 def _not_stored(run: Run) -> str:
-    """Return what a run said after the steps that are messages already (of one that had waited for its client's
-    tools)."""
+    """Return what a run said after its stored steps, if it had waited for its client's tools."""
     rest = run.text
     said = Message.objects.filter(owner_id=run.owner_id, run=run, role=Message.Role.ASSISTANT).exclude(text="")
     for text in said.order_by("seq").values_list("text", flat=True):

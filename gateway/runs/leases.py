@@ -10,6 +10,7 @@ from django.utils import timezone
 
 from gateway.models import Run
 from gateway.runs.holder import this_process
+from gateway.runs.session_rows import runs_within
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
 from memories.ids import uuid7
@@ -51,7 +52,7 @@ def request_stop(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *
 
 def run_get(owner_id: UUID, session_id: UUID | None, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> Run:
     """Return a turn of the owner's session. Raises NotFound."""
-    rows = limits.filter(Run.objects.filter(owner_id=owner_id, session__deleted_at=None), agent="session__agent__name")
+    rows = runs_within(owner_id, limits)
     run = rows.filter(session_id=session_id, pk=run_id).first() if session_id and run_id else None
     if run is None:
         raise NotFound("There is no such turn in this session.")

@@ -10,20 +10,12 @@ from django.db import transaction
 from gateway.models import Message, Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.attached import attached_parts, first_text
-from gateway.runs.closing import end_waiting, missing_results, unanswered_calls
 from gateway.runs.context import TurnContext
 from gateway.runs.lapsed import release_lapsed
 from gateway.runs.leases import reopen
-from gateway.runs.rows import (
-    is_new_turn,
-    messages_insert,
-    run_insert,
-    session_lock,
-    session_touch,
-    supersede,
-    title_of,
-    turn_context,
-)
+from gateway.runs.rows import messages_insert, run_open, session_lock, session_touch, title_of, turn_context
+from gateway.runs.session_rows import messages_of
+from gateway.runs.waiting import end_waiting, missing_results, unanswered_calls
 from gateway.runs.window import as_openai, parts_read, window_rows
 from gateway.services import require_active
 from memories.caller import Caller
@@ -45,43 +37,31 @@ def open_native(
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized."""
     as_given = None if content is None else fingerprint.canonical_content(content)  # of megabytes: before the lock
     with transaction.atomic():
-        session = _session_free(caller, session_id)
+        session = session_lock(caller, session_id)
+        require_active(session)
         waiting = release_lapsed(session)
         replaced = _replaced_run(session, replaces)
         for run in waiting:
             end_waiting(run, session, [], stands=run.pk != replaces)
-        said = {"role": "user", "content": _said(content, replaced, keep_attached=keep_attached)}
-        canonical = as_given
-        if canonical is None or said["content"] is not content:
-            canonical = fingerprint.canonical_content(said["content"])
+        said = _said(content, replaced, keep_attached=keep_attached)
+        canonical = as_given if as_given is not None and said is content else fingerprint.canonical_content(said)
         summary, rows = window_rows(session, before=replaced)
-        run = run_insert(
+        run = run_open(
             caller,
             session,
-            turn=replaced.turn if replaced else session.turns + 1,
-            counted=is_new_turn(replaced),
             replaces=replaced,
             history_hash_before=_history_hash(session, replaced, rows),
             user_key=fingerprint.digest(canonical),
-            temporary=session.temporary or not caller.remembers,
+            temporary=not caller.remembers,
             request_id=request_id,
         )
-        if replaced:
-            supersede(session, replaced)
-        message = messages_insert(session, run.pk, [said])[-1]
+        (message,) = messages_insert(session, run.pk, [{"role": "user", "content": said}])
         if not session.title:
             session.title = title_of(first_text(message.parts or ()) or message.text)
         session_touch(session)
-        context = turn_context(
-            session,
-            run,
-            message_seqs=(*(row.seq for row in rows), message.seq),
-            summary=summary,
-            user=message,
-            user_canonical=canonical,
-        )
+        context = turn_context(session, run, user=message, user_canonical=canonical)
     parts_read(rows)
-    return replace(context, messages=(*map(as_openai, rows), said))
+    return _with_window(context, summary, [*rows, message])
 
 
 def open_answered(
@@ -92,14 +72,15 @@ def open_answered(
     Raises NotFound, SessionEnded, SessionBusy, Unauthorized, InvalidRequest for results of other calls, and Conflict
     for a run that does not wait."""
     with transaction.atomic():
-        session = _session_free(caller, session_id)
+        session = session_lock(caller, session_id)
+        require_active(session)
         release_lapsed(session)
         run = Run.objects.filter(owner_id=caller.owner_id, session=session, pk=run_id).first() if run_id else None
         if run is None:
             raise NotFound("There is no such turn in this session.")
         if run.superseded or not reopen(run):
             raise Conflict("This turn does not wait for results of tools.", state=run.state)
-        stored = list(Message.objects.filter(owner_id=caller.owner_id, session=session, run=run).order_by("seq"))
+        stored = messages_of(run)
         waited_for = {call["id"] for call in unanswered_calls(stored)}
         if unknown := [result["tool_call_id"] for result in results if result["tool_call_id"] not in waited_for]:
             raise InvalidRequest(f"This turn made no call {unknown[0]}, or it has its result.", param="results")
@@ -107,23 +88,15 @@ def open_answered(
         session_touch(session)
         summary, rows = window_rows(session)
         user = next(row for row in stored if row.role == Message.Role.USER)
-        context = turn_context(
-            session,
-            run,
-            message_seqs=tuple(row.seq for row in rows),
-            summary=summary,
-            user=user,
-            user_canonical=fingerprint.canonical_content(user.parts or user.text),
-        )
+        canonical = fingerprint.canonical_content(user.parts or user.text)
+        context = turn_context(session, run, user=user, user_canonical=canonical)
     parts_read(rows)
-    return replace(context, messages=tuple(map(as_openai, rows)))
+    return _with_window(context, summary, rows)
 
 
-def _session_free(caller: Caller, session_id: UUID | None) -> Session:
-    """Return the session, locked, if turns can be taken in it. Raises NotFound, SessionEnded, Unauthorized."""
-    session = session_lock(caller, session_id)
-    require_active(session)
-    return session
+def _with_window(context: TurnContext, summary: str, rows: Sequence[Message]) -> TurnContext:
+    seqs = tuple(row.seq for row in rows)
+    return replace(context, messages=tuple(map(as_openai, rows)), message_seqs=seqs, summary=summary)
 
 
 def _history_hash(session: Session, replaced: Run | None, rows: Sequence[Message]) -> str:

@@ -1,14 +1,17 @@
-"""A request to /v1 for a turn, as gateway.api hands it to gateway.runs, and the session that was found for it, with the
-reason."""
+"""A request to /v1 for a turn, what its session is looked for by, and the session that was found, with the reason."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.db.models import QuerySet
+
 from gateway.errors import SessionBusy
 from gateway.models import Agent, Run, Session
 from gateway.runs.context import SystemContent
+from gateway.runs.fingerprint import Conversation
+from gateway.runs.session_rows import locked_sessions
 from memories.caller import Caller
 from memories.errors import Conflict
 
@@ -82,22 +85,50 @@ class SessionMatch:
         return {"rule": self.rule.value, **({"common": self.common} if self.common else {})}
 
 
-def new_session_match(
-    caller: Caller,
-    agent: Agent,
-    request: V1Request,
-    *,
-    rule: Rule = Rule.NEW,
-    parent: UUID | None = None,
-    external_id: str | None = None,
-    common: dict[str, int] | None = None,
-) -> SessionMatch:
-    """Return a new session, inserted with its final values when its first run is open."""
-    session = Session(
-        owner_id=caller.owner_id,
-        agent=agent,
-        temporary=request.temporary,
-        external_id=external_id,
-        parent_id=parent,
-    )
-    return SessionMatch(session=session, rule=rule, common=common or {})
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a session is looked for by: a request, its caller, its agent, and what identifies its conversation."""
+
+    caller: Caller
+    agent: Agent
+    request: V1Request
+    conversation: Conversation
+
+    def sessions(self, **filters: Any) -> "QuerySet[Session]":
+        """Return the sessions that it may go on in; those that are read are locked."""
+        active = {"agent": self.agent, "state": Session.State.ACTIVE, "temporary": self.request.temporary}
+        return locked_sessions(self.caller).filter(**active, **filters)
+
+    def runs(self, **filters: Any) -> "QuerySet[Run]":
+        """Return the owner's runs with the agent that were not replaced, with their sessions, newest first."""
+        standing = {"superseded": False, "session__agent": self.agent, "session__deleted_at": None}
+        rows = Run.objects.filter(owner_id=self.caller.owner_id, **standing, **filters)
+        return rows.select_related("session__agent").order_by("-id")
+
+    def active_runs(self, **filters: Any) -> "QuerySet[Run]":
+        """Return those of the runs in whose sessions it may go on."""
+        temporary = self.request.temporary
+        return self.runs(session__state=Session.State.ACTIVE, session__temporary=temporary, **filters)
+
+    def same_turn(self) -> dict[str, str]:
+        """Return the filters of a run that was opened for the same conversation."""
+        conversation = self.conversation
+        return {"history_hash_before": conversation.history_hash_before, "user_key": conversation.user_key}
+
+    def new_session(
+        self,
+        rule: Rule = Rule.NEW,
+        *,
+        parent: UUID | None = None,
+        external_id: str | None = None,
+        common: dict[str, int] | None = None,
+    ) -> SessionMatch:
+        """Return a new session, inserted with its final values when its first run is open."""
+        session = Session(
+            owner_id=self.caller.owner_id,
+            agent=self.agent,
+            temporary=self.request.temporary,
+            external_id=external_id,
+            parent_id=parent,
+        )
+        return SessionMatch(session=session, rule=rule, common=common or {})

@@ -10,14 +10,13 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from gateway.models import Agent, Run, Session
+from gateway.models import Run, Session
 from gateway.runs import fingerprint
 from gateway.runs.by_id import after_run_match, named_match
 from gateway.runs.call_ids import runs_called
 from gateway.runs.candidates import Finding
-from gateway.runs.requested import Rule, SessionMatch, SessionUnknown, V1Request, new_session_match
-from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock, locked_sessions, standing_runs
-from memories.caller import Caller
+from gateway.runs.requested import Asked, Rule, SessionMatch, SessionUnknown, V1Request
+from gateway.runs.session_rows import OPEN_ENDED, UNFINISHED, latest_run, lock
 from memories.statements import Select, given
 
 # How long the same request may be one that its client sends again.
@@ -34,52 +33,35 @@ _SAME_FIRST_MESSAGE = Select(
 )
 
 
-def session_of(
-    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation, finding: Finding
-) -> Session:
+def session_of(asked: Asked, finding: Finding) -> Session:
     """Return the session that a `/memory` command belongs to; a new one is not stored yet. In a transaction.
 
     Before anything else was said that is the latest session that holds commands only, so that asking for help now and
     then does not fill the list of sessions."""
-    session = session_match(caller, agent, request, conversation, None, finding).session
-    alone = not (request.session_ref or conversation.turns_before or conversation.unanswered_user_key)
-    if session._state.adding and alone:
-        return (
-            _with_commands_only(caller, agent, request, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
-        )
+    session = session_match(asked, None, finding).session
+    if session._state.adding and not asked.request.session_ref and asked.conversation.is_alone:
+        return _with_commands_only(asked, history_hash__startswith=fingerprint.COMMANDS_ONLY) or session
     return session
 
 
-def session_match(
-    caller: Caller,
-    agent: Agent,
-    request: V1Request,
-    conversation: fingerprint.Conversation,
-    run_id: UUID | None,
-    finding: Finding | None,
-) -> SessionMatch:
+def session_match(asked: Asked, run_id: UUID | None, finding: Finding | None) -> SessionMatch:
     """Return the session of a request, and why it is that one. `run_id`: the run whose calls the request ends with the
     results of. Raises SessionUnknown where none is known by its hash: then `find_session` takes a closer look, and this
     is called again with what it found."""
-    if request.after:
-        by_calls = _by_call_ids(caller, agent, conversation, run_id)
-        return by_calls or after_run_match(caller, agent, request, conversation, request.after)
-    if request.session_ref:
-        return named_match(caller, agent, request, conversation, finding)
-    found = _by_call_ids(caller, agent, conversation, run_id)
-    if found is None and conversation.turns_before == 0:
-        found = _after_unanswered(caller, agent, request, conversation) or _retried(
-            caller, agent, request, conversation
-        )
-        found = found or _after_command(caller, agent, request)
+    if asked.request.after:
+        return _by_call_ids(asked, run_id) or after_run_match(asked, asked.request.after)
+    if asked.request.session_ref:
+        return named_match(asked, finding)
+    found = _by_call_ids(asked, run_id)
+    if found is None and asked.conversation.turns_before:
+        found = _same_history(asked) or _same_turn(asked) or _after_unanswered(asked)
     elif found is None:
-        found = _same_history(caller, agent, request, conversation) or _same_turn(caller, agent, request, conversation)
-        found = found or _after_unanswered(caller, agent, request, conversation)
-    if found is None and (conversation.turns_before or conversation.unanswered_user_key):
+        found = _after_unanswered(asked) or _retried(asked) or _after_command(asked)
+    if found is None and not asked.conversation.is_alone:
         if finding is None:
             raise SessionUnknown
-        found = _as_found(caller, agent, request, finding)
-    return found or new_session_match(caller, agent, request)
+        found = _as_found(asked, finding)
+    return found or asked.new_session()
 
 
 def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conversation) -> bool:
@@ -89,39 +71,31 @@ def goes_on_from(run: Run, match: SessionMatch, conversation: fingerprint.Conver
         return False
     if run.turn <= match.through:
         return True
-    alone = not (conversation.turns_before or conversation.unanswered_user_key)
-    return alone or run.user_key in {conversation.unanswered_user_key, conversation.previous_user_key}
+    before = {conversation.unanswered_user_key, conversation.previous_user_key}
+    return conversation.is_alone or run.user_key in before
 
 
-def _by_call_ids(
-    caller: Caller, agent: Agent, conversation: fingerprint.Conversation, run_id: UUID | None
-) -> SessionMatch | None:
+def _by_call_ids(asked: Asked, run_id: UUID | None) -> SessionMatch | None:
     """Find the session of tool results whose run no longer waits: the request came twice, or the run was given up."""
     if run_id is None:
         return None
-    named = Session.objects.filter(owner_id=caller.owner_id, agent=agent, state=Session.State.ACTIVE, runs=run_id)
-    session = named.first()
+    owner_id, active = asked.caller.owner_id, Session.State.ACTIVE
+    session = Session.objects.filter(owner_id=owner_id, agent=asked.agent, state=active, runs=run_id).first()
     if session is None:
         return None
-    same_turn = standing_runs(caller, agent).filter(
-        session=session, history_hash_before=conversation.history_hash_before, user_key=conversation.user_key
-    )
-    return SessionMatch(session=lock(session), rule=Rule.CALL_IDS, regenerates=same_turn.first())
+    again = asked.runs(session=session, **asked.same_turn()).first()
+    return SessionMatch(session=lock(session), rule=Rule.CALL_IDS, regenerates=again)
 
 
-def _retried(
-    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
-) -> SessionMatch | None:
+def _retried(asked: Asked) -> SessionMatch | None:
     """Find the session of a first message that is the same request again; None for a new session."""
-    earlier = _SAME_FIRST_MESSAGE.rows(
-        owner=caller.owner_id, history_hash_before=conversation.history_hash_before, user_key=conversation.user_key
-    )
-    now = timezone.now()
+    request, now = asked.request, timezone.now()
+    earlier = _SAME_FIRST_MESSAGE.rows(owner=asked.caller.owner_id, **asked.same_turn())
     for pk, state, key, started in earlier:
         same_key = request.idempotency_key and key == request.idempotency_key and started > now - IDEMPOTENCY_WINDOW
         retry = request.is_retry and started > now - RETRY_WINDOW
         if same_key or retry or state in UNFINISHED:
-            run = standing_runs(caller, agent).filter(pk=pk).first()
+            run = asked.runs(pk=pk).first()
             if run is None:  # its session was deleted
                 continue
             session = lock(run.session)
@@ -131,34 +105,28 @@ def _retried(
     return None
 
 
-def _after_command(caller: Caller, agent: Agent, request: V1Request) -> SessionMatch | None:
+def _after_command(asked: Asked) -> SessionMatch | None:
     """Find the session in which the command at the beginning of the conversation was answered."""
-    if request.after_command is None:
+    if asked.request.after_command is None:
         return None
-    key = fingerprint.commands_key(caller.owner_id, agent.name, *request.after_command)
-    session = _with_commands_only(caller, agent, request, history_hash=key)
+    key = fingerprint.commands_key(asked.caller.owner_id, asked.agent.name, *asked.request.after_command)
+    session = _with_commands_only(asked, history_hash=key)
     return SessionMatch(session=session, rule=Rule.AFTER_COMMAND) if session else None
 
 
-def _with_commands_only(caller: Caller, agent: Agent, request: V1Request, **filters: str) -> Session | None:
-    rows = locked_sessions(caller).filter(
-        agent=agent, state=Session.State.ACTIVE, temporary=request.temporary, **filters
-    )
-    untouched = rows.filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
+def _with_commands_only(asked: Asked, **filters: str) -> Session | None:
+    untouched = asked.sessions(**filters).filter(~Exists(Run.objects.filter(session=OuterRef("pk"))))
     return untouched.order_by("-last_active_at").first()
 
 
-def _same_history(
-    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
-) -> SessionMatch | None:
-    """Find the session whose transcript is all that was said before. Two with the same words are neither's: the request
-    goes on in a new one."""
-    active = locked_sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary)
-    rows = active.filter(history_hash=conversation.history_hash_before).order_by("-last_active_at")
+def _same_history(asked: Asked) -> SessionMatch | None:
+    """Find the session whose transcript is all that was said before. Of two with the same words it is neither."""
+    conversation = asked.conversation
+    rows = asked.sessions(history_hash=conversation.history_hash_before).order_by("-last_active_at")
     found: Sequence[Session] = _unnamed(list(rows[:_RECENT]))
     common = {"turns": conversation.turns_before}
     if len(found) > 1:
-        return new_session_match(caller, agent, request, rule=Rule.SEVERAL, parent=found[0].pk, common=common)
+        return asked.new_session(Rule.SEVERAL, parent=found[0].pk, common=common)
     if not found:
         return None
     latest = latest_run(found[0])
@@ -174,20 +142,14 @@ def _unnamed(found: Sequence[Session]) -> Sequence[Session]:
     return unnamed if len(unnamed) == 1 else found
 
 
-def _same_turn(
-    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
-) -> SessionMatch | None:
+def _same_turn(asked: Asked) -> SessionMatch | None:
     """Find the turn that went on from the same words: it is repeated, or its message was edited, which begins a new
     session. What a client says before its first message (examples, greetings) is no reason to call two requests one."""
-    went_on = standing_runs(caller, agent).filter(
-        history_hash_before=conversation.history_hash_before,
-        session__state=Session.State.ACTIVE,
-        session__temporary=request.temporary,
-    )
+    went_on = asked.active_runs(history_hash_before=asked.conversation.history_hash_before)
     runs = list(went_on[:_RECENT])
-    same = list(went_on.filter(user_key=conversation.user_key)[:_RECENT]) if runs else []
-    certain = [run for run in same if _holds_our_answers(run) or run.state in UNFINISHED or _is_repeated(request, run)]
-    common = {"turns": conversation.turns_before}
+    same = list(went_on.filter(user_key=asked.conversation.user_key)[:_RECENT]) if runs else []
+    certain = [run for run in same if _is_certain(asked.request, run)]
+    common = {"turns": asked.conversation.turns_before}
     if len({run.session_id for run in certain}) == 1:
         run = certain[0]
         return SessionMatch(session=lock(run.session), rule=Rule.SAME_TURN, regenerates=run, common=common)
@@ -196,7 +158,7 @@ def _same_turn(
     rule = Rule.NEW
     if any(map(_holds_our_answers, runs)):
         rule = Rule.SEVERAL if same else Rule.EDITED
-    return new_session_match(caller, agent, request, rule=rule, parent=runs[0].session_id, common=common)
+    return asked.new_session(rule, parent=runs[0].session_id, common=common)
 
 
 def _holds_our_answers(run: Run) -> bool:
@@ -205,22 +167,21 @@ def _holds_our_answers(run: Run) -> bool:
     return run.turn > 1 or rule in {Rule.EDITED, Rule.SEVERAL, Rule.BUSY, Rule.PREVIOUS_RESPONSE}
 
 
-def _is_repeated(request: V1Request, run: Run) -> bool:
+def _is_certain(request: V1Request, run: Run) -> bool:
+    """Return True if a run of the same words is the same turn, and not another conversation that begins like it."""
+    if _holds_our_answers(run) or run.state in UNFINISHED:
+        return True
     same_key = bool(request.idempotency_key) and run.idempotency_key == request.idempotency_key
     return same_key or (request.is_retry and run.started_at > timezone.now() - RETRY_WINDOW)
 
 
-def _after_unanswered(
-    caller: Caller, agent: Agent, request: V1Request, conversation: fingerprint.Conversation
-) -> SessionMatch | None:
-    """Find a run that was never answered: the client then sends two user messages in a row. Where the request holds
-    calls of ours, these say whose it is."""
-    if not conversation.unanswered_user_key or any(map(runs_called, request.messages)):
+def _after_unanswered(asked: Asked) -> SessionMatch | None:
+    """Find a run that was never answered: two user messages stand in a row. Calls of ours would say more."""
+    conversation = asked.conversation
+    if not conversation.unanswered_user_key or any(map(runs_called, asked.request.messages)):
         return None
-    runs = standing_runs(caller, agent).filter(
+    runs = asked.active_runs(
         state__in=OPEN_ENDED,
-        session__state=Session.State.ACTIVE,
-        session__temporary=request.temporary,
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.unanswered_user_key,
     )
@@ -230,18 +191,17 @@ def _after_unanswered(
     return SessionMatch(session=lock(found[0].session), rule=Rule.UNANSWERED, through=found[0].turn)
 
 
-def _as_found(caller: Caller, agent: Agent, request: V1Request, finding: Finding) -> SessionMatch | None:
+def _as_found(asked: Asked, finding: Finding) -> SessionMatch | None:
     """Return what was found before the transaction, if it still stands. Raises SessionUnknown if it does not."""
     verdict = finding.verdict
     if verdict.session_id is None:
         if verdict.parent is None:
             return None
         rule = Rule.SEVERAL if verdict.rivals else Rule.EDITED
-        return new_session_match(caller, agent, request, rule=rule, parent=verdict.parent, common=verdict.common)
-    active = locked_sessions(caller).filter(agent=agent, state=Session.State.ACTIVE, temporary=request.temporary)
-    session = active.filter(pk=verdict.session_id).first()
+        return asked.new_session(rule, parent=verdict.parent, common=verdict.common)
+    session = asked.sessions(pk=verdict.session_id).first()
     if session is None or session.message_seq != finding.message_seq:
         raise SessionUnknown
-    again = standing_runs(caller, agent).filter(session=session, pk=verdict.again).first() if verdict.again else None
+    again = asked.runs(session=session, pk=verdict.again).first() if verdict.again else None
     rule = Rule.SUMMARY if verdict.by_summary else Rule.ALIKE
     return SessionMatch(session=session, rule=rule, regenerates=again, through=verdict.through, common=verdict.common)

@@ -17,6 +17,7 @@ from gateway.models import Message, Run
 from gateway.runs.branches import way_to
 from gateway.runs.call_ids import call_prefix
 from gateway.runs.context import TurnContext
+from gateway.runs.session_rows import messages_of, runs_within
 from gateway.runs.window import as_openai
 from memories.caller import Caller
 from memories.errors import NotFound
@@ -29,8 +30,7 @@ _SAID = (Run.State.COMPLETED, Run.State.STOPPED, Run.State.AWAITING_CLIENT_TOOLS
 
 @dataclass(slots=True)
 class Part:
-    """The stored messages of one response: what its request brought (without what was there before) and its output, our
-    own tools included."""
+    """The stored messages of one response: what its request brought, and its output, our own tools included."""
 
     given: list[Message] = field(default_factory=list)
     said: list[Message] = field(default_factory=list)
@@ -73,14 +73,12 @@ def response_keep(context: TurnContext, kept: dict[str, Any]) -> None:
     Run.objects.filter(pk=run.pk).update(responses={**(run.responses or {}), str(part_of(context)): kept})
 
 
-def run_of(caller: Caller, given: str, *, stored: bool = True) -> tuple[Run, int]:
-    """Return run and part of a response of the owner; with `stored` only of one that was stored. Raises NotFound."""
+def run_of(caller: Caller, given: str) -> tuple[Run, int]:
+    """Return run and part of a stored response of the owner. Raises NotFound."""
     named = read_id(given)
-    rows = caller.limits.filter(
-        Run.objects.filter(owner_id=caller.owner_id, session__deleted_at=None), agent="session__agent__name"
-    )
+    rows = runs_within(caller.owner_id, caller.limits)
     run = rows.select_related("session__agent").filter(pk=named[0]).first() if named else None
-    if named is None or run is None or (stored and str(named[1]) not in (run.responses or {})):
+    if named is None or run is None or str(named[1]) not in (run.responses or {}):
         raise NotFound("There is no such response. It was not stored, or has been deleted.", param="response_id")
     return run, named[1]
 
@@ -114,15 +112,16 @@ def transcript(run: Run, part: int) -> list[Message]:
 
 def parts_of(run: Run) -> list[Part]:
     """Return the responses that a run consists of; at least one."""
-    return _parts(run.pk, Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
+    return _parts(run.pk, messages_of(run))
 
 
 def stored_parts(caller: Caller, run_ids: Collection[UUID]) -> Iterator[tuple[UUID, int, Part]]:
     """Yield the stored responses of those of these runs that are the owner's, with run and number."""
-    rows = caller.limits.filter(
-        Run.objects.filter(owner_id=caller.owner_id, session__deleted_at=None), agent="session__agent__name"
+    kept = dict(
+        runs_within(caller.owner_id, caller.limits)
+        .filter(pk__in=run_ids, responses__isnull=False)
+        .values_list("pk", "responses")
     )
-    kept = dict(rows.filter(pk__in=run_ids, responses__isnull=False).values_list("pk", "responses"))
     messages = Message.objects.filter(owner_id=caller.owner_id, run_id__in=kept).order_by("run_id", "seq")
     for run_id, of_run in groupby(messages, key=lambda row: row.run_id):
         if run_id is not None:

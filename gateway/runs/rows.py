@@ -1,18 +1,18 @@
 """The rows that the transactions of a turn store, and the context that is read with them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from django.db.models import Exists, Subquery
 from django.utils import timezone
 
-from gateway.agents.configuration import consolidation_settings_of, prices_of
-from gateway.agents.rows import KEY_REVOKED, agent_settings
+from gateway.agents.rows import KEY_REVOKED
 from gateway.keys import valid_keys
 from gateway.models import Agent, Message, Run, Session
 from gateway.runs import fingerprint
-from gateway.runs.context import AgentConfig, SystemContent, TurnContext
+from gateway.runs.context import AgentConfig, SystemContent, TurnContext, agent_config
 from gateway.runs.holder import this_process
 from gateway.runs.leases import lease_end
 from gateway.runs.session_rows import from_run, shown_runs
@@ -66,12 +66,10 @@ def session_lock(caller: Caller, session_id: UUID | None) -> Session:
     return session
 
 
-def run_insert(
+def run_open(
     caller: Caller,
     session: Session,
     *,
-    turn: int,
-    counted: bool,
     replaces: Run | None,
     history_hash_before: str,
     user_key: str,
@@ -82,14 +80,15 @@ def run_insert(
     trace: dict[str, Any] | None = None,
 ) -> Run:
     """Return a running run of the session, with a lease of its own. It follows the run that the one it replaces
-    follows, else the last one of the branch that is shown, which the database looks up as it inserts."""
+    follows, else the last one of the branch that is shown, which the database looks up as it inserts. One that is
+    replaced leaves that branch, with what followed it, and stays readable."""
     run = Run(
         owner_id=caller.owner_id,
         session=session,
         follows=replaces.follows if replaces else None,
-        turn=turn,
-        counted=counted,
-        temporary=temporary,
+        turn=replaces.turn if replaces else session.turns + 1,
+        counted=_is_new_turn(replaces),
+        temporary=session.temporary or temporary,
         lease_token=uuid7(),
         lease_expires_at=lease_end(),
         holder=this_process(),
@@ -102,13 +101,21 @@ def run_insert(
     )
     if replaces:
         _INSERT_RUN.execute([run])
+        left = shown_runs(session).filter(from_run(replaces)).exclude(state=Run.State.RUNNING)
+        left.update(superseded=True)
+        session.turns = replaces.turn - 1
     else:
         _INSERT_NEXT_RUN.execute([run], owner=caller.owner_id, session=session.pk)
     return run
 
 
 def messages_insert(
-    session: Session, run_id: UUID | None, messages: Sequence[dict[str, Any]], *, history: int = 0
+    session: Session,
+    run_id: UUID | None,
+    messages: Sequence[dict[str, Any]],
+    *,
+    history: int = 0,
+    kind: Message.Kind = Message.Kind.CHAT,
 ) -> list[Message]:
     """Append messages; the first `history` of them came with the client and belong to no run."""
     rows = []
@@ -123,7 +130,7 @@ def messages_insert(
                 run_id=None if index < history else run_id,
                 seq=session.message_seq,
                 role=message["role"],
-                kind=Message.Kind.HISTORY if index < history else message.get("kind", Message.Kind.CHAT),
+                kind=Message.Kind.HISTORY if index < history else kind,
                 text=fingerprint.text_of(content),
                 parts=content if isinstance(content, list) else None,
                 tool_calls=message.get("tool_calls"),
@@ -136,16 +143,10 @@ def messages_insert(
     return rows
 
 
-def is_new_turn(replaced: Run | None) -> bool:
+def _is_new_turn(replaced: Run | None) -> bool:
     """Return True if completing a run makes one more user turn: a turn that was counted is not counted again, however
     often it is repeated and whatever became of the repetitions."""
     return replaced is None or (replaced.counted and replaced.state != Run.State.COMPLETED)
-
-
-def supersede(session: Session, replaced: Run) -> None:
-    """A regenerated or edited turn, and what followed it, leave the branch that is shown; they stay readable."""
-    shown_runs(session).filter(from_run(replaced)).exclude(state=Run.State.RUNNING).update(superseded=True)
-    session.turns = replaced.turn - 1
 
 
 def session_touch(session: Session) -> None:
@@ -171,21 +172,14 @@ def turn_context(
     user_canonical: str,
     messages: tuple[dict[str, Any], ...] = (),
     client_system: SystemContent = "",
-    message_seqs: tuple[int, ...] = (),
-    summary: str = "",
     agent: Agent | None = None,
 ) -> TurnContext:
-    """Return what a turn is executed with, read in the transaction that opened its run; `agent` is another than the
-    session's, for the rest of this run."""
+    """Return what a turn is executed with, for the transaction that opens its run; `agent`, if not the session's."""
     agent = agent or session.agent
-    checked = agent_settings(agent)
     book = None if run.temporary else book_state(session.owner_id, agent.book)
     injected = _still_given(run, book)
-    if (
-        injected is not None and agent == session.agent
-    ):  # settings that changed while the run waited hold from its session's next run on
-        checked = checked.model_copy(update={name: injected[name] for name in ("instructions", "recall_role")})
-    remembers = book is not None and checked.inject_memories and session.turns
+    config = _config_of(agent, injected if agent == session.agent else None)
+    remembers = book is not None and config.settings.inject_memories and session.turns
     assert run.lease_token is not None
     return TurnContext(
         owner_id=session.owner_id,
@@ -195,22 +189,13 @@ def turn_context(
         turn=run.turn,
         counted=run.counted,
         temporary=run.temporary,
-        agent=AgentConfig(
-            name=agent.name,
-            version=agent.version,
-            settings=checked,
-            consolidation=consolidation_settings_of(agent),
-            prices=prices_of(agent),
-        ),
+        agent=config,
         book=book,
         messages=messages,
         client_system=client_system,
-        message_seqs=message_seqs,
-        summary=summary,
         compaction_epoch=session.compaction_epoch,
         user_text=user.text,
         user_canonical=user_canonical,
-        user_seq=user.seq,
         newest_record=_newest_record(session) if remembers else None,
         history_hash_before=run.history_hash_before,
         request_id=run.request_id,
@@ -222,6 +207,15 @@ def turn_context(
         resumed_trace=run.trace,
         injected=injected,
     )
+
+
+def _config_of(agent: Agent, injected: dict[str, Any] | None) -> AgentConfig:
+    """Return an agent; one of a run that waited keeps the settings that it was given until the next run."""
+    config = agent_config(agent)
+    if injected is None:
+        return config
+    kept = {name: injected[name] for name in ("instructions", "recall_role")}
+    return replace(config, settings=config.settings.model_copy(update=kept))
 
 
 def _still_given(run: Run, book: BookState | None) -> dict[str, Any] | None:

@@ -1,10 +1,13 @@
 """Queries for the sessions and runs of one owner."""
 
+from uuid import UUID
+
 from django.db.models import Q, QuerySet
 
-from gateway.models import Agent, Run, Session
-from memories.caller import Caller
+from gateway.models import Message, Run, Session
+from memories.caller import Caller, KeyLimits
 
+OPEN = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 UNFINISHED = (Run.State.STOPPED, Run.State.FAILED)
 # What a person may go on from without having seen its end. A run that waits for tool results is no reason to take equal
 # first words for the same request again: agents are often started several times with the same order.
@@ -17,16 +20,13 @@ def locked_sessions(caller: Caller) -> "QuerySet[Session]":
 
 
 def lock(session: Session) -> Session:
-    """Return a session as it is now, locked."""
+    """Return a session as it is now, locked, with its agent."""
     return Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=session.pk)
 
 
-def standing_runs(caller: Caller, agent: Agent) -> "QuerySet[Run]":
-    """Return the owner's runs with an agent that were not replaced, with their sessions, newest first."""
-    rows = Run.objects.filter(
-        owner_id=caller.owner_id, superseded=False, session__agent=agent, session__deleted_at=None
-    )
-    return rows.select_related("session", "session__agent").order_by("-id")
+def runs_within(owner_id: UUID, limits: KeyLimits) -> "QuerySet[Run]":
+    """Return the owner's runs that a key may see; none of deleted sessions."""
+    return limits.filter(Run.objects.filter(owner_id=owner_id, session__deleted_at=None), agent="session__agent__name")
 
 
 def shown_runs(session: Session) -> "QuerySet[Run]":
@@ -37,6 +37,12 @@ def shown_runs(session: Session) -> "QuerySet[Run]":
 def latest_run(session: Session) -> Run | None:
     """Return the newest run of a session that was not replaced."""
     return shown_runs(session).order_by("-id").first()
+
+
+def messages_of(run: Run) -> list[Message]:
+    """Return the messages of a run, in their order."""
+    # Without the session: SQLite would take its index, and read all messages of it.
+    return list(Message.objects.filter(owner_id=run.owner_id, run=run).order_by("seq"))
 
 
 def from_run(run: Run, run_is: str = "") -> Q:

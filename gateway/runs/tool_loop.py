@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.runs.call_ids import call_ids
-from gateway.runs.fingerprint import strip_whitespace, text_of
+from gateway.runs.fingerprint import last_asked, strip_whitespace, text_of
 from gateway.upstream.kept import kept_of, with_kept
 
 ChatMessage = dict[str, Any]
@@ -38,8 +38,7 @@ def loop_start(messages: Sequence[ChatMessage], client_ids: frozenset[str]) -> i
     for index, message in enumerate(messages):
         if not client_ids.isdisjoint(call_ids(message)):
             return index
-    users = [index for index, message in enumerate(messages) if message.get("role") == "user"]
-    return users[-1] + 1 if users else 0
+    return last_asked(messages) + 1
 
 
 def loop_messages(

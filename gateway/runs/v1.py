@@ -14,15 +14,15 @@ from gateway.models import Message
 from gateway.runs import fingerprint
 from gateway.runs.candidates import Finding
 from gateway.runs.client_tools import named_run_id, open_continued, with_dropped
-from gateway.runs.closing import end_waiting
 from gateway.runs.context import SystemContent, TurnContext
 from gateway.runs.history import known_messages
 from gateway.runs.joined import require_not_running
 from gateway.runs.lapsed import release_lapsed
-from gateway.runs.requested import Rule, SessionMatch, V1Request, new_session_match
+from gateway.runs.requested import Asked, Rule, SessionMatch, V1Request
 from gateway.runs.resolve import goes_on_from, session_match
 from gateway.runs.responses import response_keep
-from gateway.runs.rows import is_new_turn, messages_insert, run_insert, session_touch, supersede, title_of, turn_context
+from gateway.runs.rows import messages_insert, run_open, session_touch, title_of, turn_context
+from gateway.runs.waiting import end_waiting
 from gateway.runs.wrappers import own_words
 from gateway.upstream.outgoing import joined_content
 from memories.caller import Caller
@@ -73,16 +73,17 @@ def _open(
             response_keep(taken_up, request.response)
         return replace(taken_up, messages=(*taken_up.messages, *beside))
     agent = agent_find(caller, request.agent)
-    if not any(message.get("role") == "user" for message in request.messages):
+    if fingerprint.last_asked(request.messages) < 0:
         raise InvalidRequest("These tool results belong to no turn that waits for them.", param="messages")
-    match = session_match(caller, agent, request, conversation, run_id, finding)
+    asked = Asked(caller=caller, agent=agent, request=request, conversation=conversation)
+    match = session_match(asked, run_id, finding)
     require_not_running(match, conversation, timezone.now())
     try:
         waiting = [] if match.session._state.adding else release_lapsed(match.session)
     except SessionBusy:
         if run_id or not fork_if_busy:  # tool results belong to this session: no fork can take them
             raise
-        match, waiting = new_session_match(caller, agent, request, rule=Rule.BUSY, parent=match.session.pk), []
+        match, waiting = asked.new_session(Rule.BUSY, parent=match.session.pk), []
     for run in waiting:
         # The client goes on without the results that this run waits for.
         results = [message for message in request.messages if message.get("role") == "tool"]
@@ -93,25 +94,21 @@ def _open(
 def _open_in(
     caller: Caller, match: SessionMatch, request: V1Request, conversation: fingerprint.Conversation
 ) -> TurnContext:
-    session, regenerates = match.session, match.regenerates
+    session = match.session
     spoken = [message for message in request.messages if message.get("role") in _ROLES]
-    last_user = max(index for index, message in enumerate(spoken) if message["role"] == Message.Role.USER)
-    run = run_insert(
+    last_user = fingerprint.last_asked(spoken)
+    run = run_open(
         caller,
         session,
-        turn=regenerates.turn if regenerates else session.turns + 1,
-        counted=is_new_turn(regenerates),
-        replaces=regenerates,
+        replaces=match.regenerates,
         history_hash_before=conversation.history_hash_before,
         user_key=conversation.user_key,
-        temporary=session.temporary or request.temporary,
+        temporary=request.temporary,
         request_id=request.request_id,
         idempotency_key=request.idempotency_key,
         responses=None if request.response is None else {"0": request.response},
         trace={"session": match.as_trace()},
     )
-    if regenerates:
-        supersede(session, regenerates)
     # A conversation that began elsewhere: what came before is kept as history, so that the transcript is whole and the
     # first review reads it; of a very long one only its end, so that no transaction takes long.
     history = spoken[max(0, last_user - BROUGHT_MESSAGES) : last_user] if session.message_seq == 0 else []

@@ -1,7 +1,7 @@
 """How sessions are kept, write side: named, tagged, pinned, archived, deleted in a way that can be undone for a minute,
 and temporary ones, which go by themselves. What deletes them for good is gateway.services."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -46,8 +46,7 @@ def session_change(
 
 
 def session_discard(session: Session) -> None:
-    """Delete a session in a way that `session_restore` undoes. From here on nobody finds it; the sweep deletes its rows
-    a minute later."""
+    """Delete a session in a way that `session_restore` undoes, until the sweep deletes its rows a minute later."""
     Session.objects.filter(pk=session.pk).update(deleted_at=timezone.now())
 
 
@@ -71,11 +70,8 @@ def sessions_purge(now: datetime) -> int:
     """Delete, for good, sessions whose time is over. Returns how many they were."""
     discarded = Session.with_deleted.filter(deleted_at__lt=now - RESTORABLE)
     temporary = Session.with_deleted.filter(temporary=True, last_active_at__lt=now - TEMPORARY)
-    return sum(_purge(rows, pk) for rows in (discarded, temporary) for pk in _first(rows))
-
-
-def _first(rows: "QuerySet[Session]") -> Sequence[UUID]:
-    return list(rows.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE])
+    over = [(rows, rows.order_by("pk").values_list("pk", flat=True)[:_AT_ONCE]) for rows in (discarded, temporary)]
+    return sum(_purge(rows, pk) for rows, keys in over for pk in keys)
 
 
 @transaction.atomic

@@ -9,8 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from gateway.models import Compaction, Message, Run, Session
+from gateway.runs import branches
 from gateway.runs.branches import branch_choose, way_to
 from gateway.runs.leases import lease_end
+from gateway.runs.rows import session_lock
 from memories.database import in_thread
 from memories.errors import UpstreamError
 from memories.models import Owner
@@ -226,3 +228,25 @@ def test_a_long_session_is_chosen_in_few_queries(alice: Owner) -> None:
     assert Run.objects.get(superseded=False) == other
     branch_choose(caller_make(alice), session.pk, runs[0].pk)
     assert Run.objects.filter(superseded=False).count() == 2000
+
+
+@pytest.mark.django_db
+def test_what_happens_before_the_lock_is_seen(alice: Owner, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = session_make(alice, agent_make("assistant"))
+    known = {"owner": alice, "session": session, "state": "completed", "request_id": "r"}
+    shown = Run(turn=1, **known)
+    chosen, other = (Run(turn=1, superseded=True, **known) for _ in range(2))
+    Run.objects.bulk_create([shown, chosen, other])
+    late = Run(turn=2, follows=other.pk, **known)
+
+    def another_request(*asked: Any) -> Session:
+        monkeypatch.undo()
+        branch_choose(caller_make(alice), session.pk, other.pk)
+        late.save(force_insert=True)
+        return session_lock(*asked)
+
+    monkeypatch.setattr(branches, "session_lock", another_request)
+    branch_choose(caller_make(alice), session.pk, chosen.pk)
+    assert list(Run.objects.filter(superseded=False)) == [chosen]
+    branch_choose(caller_make(alice), session.pk, other.pk)
+    assert list(Run.objects.filter(superseded=False).order_by("turn")) == [other, late]

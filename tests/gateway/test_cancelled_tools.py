@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from gateway.models import Agent, Message, Run, Session
-from gateway.runs.closing import NO_RESULT
+from gateway.runs.waiting import NO_RESULT
 from memories.database import in_thread
 from memories.models import ThreadRecord
 from tests.conftest import Api

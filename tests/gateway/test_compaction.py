@@ -138,7 +138,7 @@ async def test_the_worker_compacts_a_session_that_is_nearly_full(
     alice_api: Api, long_session: Session, model: ScriptedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr("gateway.runs.closing.async_task", lambda task, session_id, **options: asked.append(session_id))
+    monkeypatch.setattr("gateway.jobs.async_task", lambda task, session_id, **options: asked.append(session_id))
     monkeypatch.setattr(transaction, "on_commit", lambda hook, **options: hook())
     full = Says(pieces=("Yes.",), usage={"prompt_tokens": 1700, "completion_tokens": 1, "total_tokens": 1701})
     model.script("Yes.", "Yes.", full)

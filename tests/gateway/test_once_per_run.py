@@ -8,8 +8,8 @@ import pytest
 from django.utils import timezone
 
 from gateway.models import Agent, Run
-from gateway.runs.closing import complete_waiting
 from gateway.runs.lapsed import stop_lapsed
+from gateway.runs.waiting import complete_waiting
 from memories.artifacts import artifact_put
 from memories.database import in_thread
 from memories.errors import UpstreamError

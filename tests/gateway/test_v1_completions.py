@@ -28,6 +28,16 @@ async def test_it_answers_in_one_piece(alice_api: Api, agent: Agent, model: Scri
     assert (got.run, got.session) == (str(run.pk), str(run.session_id))
 
 
+async def test_a_client_does_not_say_of_what_kind_a_message_is(
+    alice_api: Api, agent: Agent, model: ScriptedModel
+) -> None:
+    model.script("Hello.")
+    body = {"model": "assistant", "messages": [{"role": "user", "content": "Hi", "kind": "command"}]}
+    assert (await alice_api.post(PATH, body))[0] == 200
+    kinds = await in_thread(lambda: list(Message.objects.order_by("seq").values_list("kind", flat=True)))
+    assert kinds == ["chat", "chat"]
+
+
 async def test_it_streams_and_ends_after_the_commit(alice_api: Api, agent: Agent, model: ScriptedModel) -> None:
     model.script(says("Hel", "lo."))
     chunks = await stream(alice_api, "Hi")

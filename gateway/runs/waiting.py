@@ -1,0 +1,75 @@
+"""Runs that wait for results of their client's tools: which calls have none yet, and what ends a run without them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from gateway.models import Message, Run, Session
+from gateway.runs import fingerprint
+from gateway.runs.closing import earlier_output, run_end
+from gateway.runs.leases import reopen
+from gateway.runs.rows import turn_context
+from gateway.runs.session_rows import messages_of
+from gateway.runs.window import as_openai
+
+NO_RESULT = "No result: the conversation went on without one."
+AT_ONCE = 100
+
+
+def complete_waiting(now: datetime) -> int:
+    """End runs that waited too long as completed: what was said so far is the answer. Returns how many."""
+    waiting = Run.objects.filter(
+        state=Run.State.AWAITING_CLIENT_TOOLS, lease_expires_at__lt=now, session__deleted_at=None
+    )
+    return sum(_complete_waited(run.pk) for run in waiting.order_by("pk")[:AT_ONCE])
+
+
+@transaction.atomic
+def _complete_waited(run_id: UUID) -> bool:
+    run = Run.objects.select_related("session__agent").get(pk=run_id)
+    session = Session.objects.select_for_update(of=("self",)).select_related("agent").get(pk=run.session_id)
+    if Run.objects.filter(session=session, state=Run.State.RUNNING).exists():  # another turn: the next sweep then
+        return False
+    return end_waiting(run, session, [], stands=not run.superseded)
+
+
+def end_waiting(run: Run, session: Session, results: Sequence[dict[str, Any]], *, stands: bool) -> bool:
+    """End a run that waits for a client's tool results, in the caller's transaction, with the session locked and no run
+    of it open. `stands`: as completed, with what it said; else as stopped and replaced. Each call that no tool message
+    among `results` answers is given one that says so, or the transcript could not be sent to a model again.
+
+    Returns False when another request was first. `session` is as the database has it afterwards."""
+    stored = messages_of(run)
+    user = next((row for row in stored if row.role == Message.Role.USER), None)
+    if user is None or not reopen(run):
+        return False
+    context = turn_context(
+        session,
+        run,
+        messages=(as_openai(user),),
+        user=user,
+        user_canonical=fingerprint.canonical_content(user.parts or user.text),
+    )
+    output = earlier_output(context)
+    output.model, output.messages = run.model, missing_results(stored, results)
+    if not stands:
+        Run.objects.filter(pk=run.pk).update(superseded=True)
+    run_end(context, output, state=Run.State.COMPLETED if stands else Run.State.STOPPED)
+    session.refresh_from_db()
+    return True
+
+
+def unanswered_calls(stored: Sequence[Message]) -> list[dict[str, Any]]:
+    """Return the tool calls of a run's stored messages that have no result."""
+    answered = {row.tool_call_id for row in stored if row.role == Message.Role.TOOL}
+    return [call for row in stored for call in row.tool_calls or () if call["id"] not in answered]
+
+
+def missing_results(stored: Sequence[Message], results: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return a tool message for each unanswered call: the one among `results`, else one that says there is none."""
+    given = {str(message.get("tool_call_id", "")): message for message in results}
+    unanswered = [str(call["id"]) for call in unanswered_calls(stored)]
+    return [given.get(key, {"role": "tool", "tool_call_id": key, "content": NO_RESULT}) for key in unanswered]
