@@ -21,6 +21,7 @@ from django.utils import timezone
 from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices
 from memories.errors import NotFound
+from memories.evidence import held_keeper
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
@@ -40,6 +41,7 @@ class Undone:
     documents: tuple[str, ...] = ()
     documents_skipped: tuple[str, ...] = ()
     conversations: int = 0  # of an import, removed for good
+    proposals: int = 0  # of an import, withdrawn for good
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -87,8 +89,8 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
 
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
     """Take back a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import are
-    removed with it, for good: an undo of the undo does not bring them back."""
+    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import
+    and what of it waits for a person go with it, for good: an undo of the undo does not bring them back."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
@@ -108,7 +110,8 @@ def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] |
     if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
         return undoing.result()
     removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk)
-    return replace(undoing.result(), conversations=removed)
+    withdrawn = yield from held_keeper().withdraw(change_set.owner_id, change_set.pk)
+    return replace(undoing.result(), conversations=removed, proposals=withdrawn)
 
 
 @dataclass(slots=True)

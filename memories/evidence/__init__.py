@@ -10,7 +10,7 @@ proposals      handing held writes to the app that keeps them
 
 from memories.evidence.conversation import Conversation, Speaker, Spoken
 from memories.evidence.decision import Decision, EvidenceNotFound, Held, Hold, decide, doubt_of, evidence_for
-from memories.evidence.proposals import HeldStep, Kept, Proposal, keep, proposal_id, register_keeper
+from memories.evidence.proposals import HeldStep, Keeper, Kept, Proposal, held_keeper, proposal_id, register_keeper
 
 __all__ = [
     "Conversation",
@@ -19,6 +19,7 @@ __all__ = [
     "Held",
     "HeldStep",
     "Hold",
+    "Keeper",
     "Kept",
     "Proposal",
     "Speaker",
@@ -26,7 +27,7 @@ __all__ = [
     "decide",
     "doubt_of",
     "evidence_for",
-    "keep",
+    "held_keeper",
     "proposal_id",
     "register_keeper",
 ]

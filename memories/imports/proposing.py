@@ -2,23 +2,22 @@
 
 from typing import Any
 
-from memories.evidence import HeldStep, Proposal, keep
+from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.report import HeldEntry, ImportReport
-from memories.models import Book, Evidence, EvidenceKind
+from memories.models import Book, ChangeSet, Evidence, EvidenceKind
 
 AT_ONCE = 10
 """Entries that are decided about together: saving them takes one transaction."""
 
 
-def propose(book: Book, report: ImportReport) -> None:
-    """Hand on the first entries that wait and were not handed on yet, at most AT_ONCE."""
+def propose(book: Book, report: ImportReport, change_set: ChangeSet) -> None:
+    """Hand on the first entries that wait and were not handed on yet, at most AT_ONCE. They go with the change set of
+    their import when that is undone."""
     held, report.to_propose = report.to_propose[:AT_ONCE], report.to_propose[AT_ONCE:]
-    if not held:
-        return
-    step = HeldStep(session_id=None, agent="", imported=True)
+    step = HeldStep(session_id=None, agent="", imported=change_set.pk)
     added = {step.add(_proposal(one)): one for one in held}
     book.refresh_from_db(fields=["epoch"])
-    for given, kept in keep(book, step).items():
+    for given, kept in held_keeper().keep(book, step).items():
         if kept.turned_down:
             report.turned_down(added[given].entry)
 

@@ -140,13 +140,13 @@ class _Writing:
                 numbers += writer.numbers
                 self.report.add(done)
                 while len(self.report.to_propose) >= AT_ONCE:
-                    propose(book, self.report)
+                    self._propose(book)
                 yield
-            propose(book, self.report)
+            self._propose(book)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
         except GeneratorExit:  # the client went away
-            propose(book, self.report)
+            self._propose(book)
             raise
         finally:
             if numbers:
@@ -179,6 +179,10 @@ class _Writing:
     def _source(self) -> Source:
         return Source(actor=self.actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
 
+    def _propose(self, book: Book) -> None:
+        if self.report.to_propose:
+            propose(book, self.report, self._change_sets[book.name])
+
     def _keep(self, writer: BookWriter) -> None:
         if writer.change_set is not None and writer.book.name not in self._change_sets:
             self._change_sets[writer.book.name] = writer.change_set
@@ -209,6 +213,8 @@ def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, repo
     for row in rows:
         standing.take(row, report, bulk)
     bulk.store()
+    if report.held:
+        writer.changes()  # an undo takes back what waits, too
 
 
 class _Batch(list[Conversation]):
