@@ -366,3 +366,12 @@ def test_the_record_of_changes_explains_the_table_whatever_happens() -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+    assert set(Revision.objects.values_list("action", flat=True)) >= {"add", "update", "delete", "restore", "undo"}
+    assert set(ChangeSet.objects.values_list("kind", flat=True)) >= {
+        "edit",
+        "tool",
+        "undo",
+        "import",
+        "clear",
+        "approval",
+    }
