@@ -28,8 +28,7 @@ class MemoryForm(RefusableForm):
     """Content, target, category, keywords, metadata, pin and expiry; `version` guards against lost updates."""
 
     content = forms.CharField(
-        widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}),
-        help_text="The old words stay in the history.",
+        widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}), help_text="The old words stay in the history."
     )
     target = forms.ChoiceField(label="About", choices=list(TARGETS.items()), widget=UnfoldAdminSelectWidget)
     keywords = forms.CharField(

@@ -12,10 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.filters import (
-    ChoiceFilter,
-    DayFilter,
-)
+from memories.admin.filters import ChoiceFilter, DayFilter
 from memories.models import Book, BookLimits, Notification, Owner
 
 
@@ -32,16 +29,7 @@ class OwnerAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
     search_fields = ("user__username", "external_id")
     search_help_text = "User name, or the id an application gave"
-    fields = (
-        "user",
-        "parent",
-        "namespace",
-        "external_id",
-        "memory_seq",
-        "notification_seq",
-        "time_zone",
-        "created_at",
-    )
+    fields = ("user", "parent", "namespace", "external_id", "memory_seq", "notification_seq", "time_zone", "created_at")
 
     @admin.display(description="Owner")
     def name(self, owner: Owner) -> str:
@@ -65,16 +53,7 @@ class BookAdmin(ReadOnlyAdmin):
     list_filter = (("owner", AutocompleteSelectFilter),)
     search_fields = ("name", "owner__user__username", "owner__external_id")
     search_help_text = "Book or owner"
-    fields = (
-        "name",
-        "owner",
-        "generation",
-        "epoch",
-        "next_expiry_at",
-        "last_write_at",
-        "memories_link",
-        "created_at",
-    )
+    fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
     readonly_fields = ("memories_link",)
 
     @admin.display(description="Last write")

@@ -57,8 +57,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
         return failure(
-            "invalid_arguments",
-            f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.",
+            "invalid_arguments", f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema."
         )
 
 

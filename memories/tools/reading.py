@@ -69,10 +69,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
         category=arguments.category,
     )
     found = (view.by_number[hit.number] for hit in hits)
-    return {
-        "ok": True,
-        "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found],
-    }
+    return {"ok": True, "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found]}
 
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:

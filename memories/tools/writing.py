@@ -98,10 +98,7 @@ def _scan(arguments: "AddMemory | UpdateMemory") -> None:
 
 def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
     fields = MemoryFields(
-        content=arguments.content,
-        target=arguments.target,
-        category=arguments.category,
-        keywords=arguments.keywords,
+        content=arguments.content, target=arguments.target, category=arguments.category, keywords=arguments.keywords
     )
 
     def write() -> WriteResult:
