@@ -13,21 +13,6 @@ from memories.evidence.decision import Decision, EvidenceNotFound, Held, Hold, d
 from memories.evidence.proposals import HeldStep, Keeper, Kept, Proposal, held_keeper, proposal_id, register_keeper
 
 __all__ = [
-    "Conversation",
-    "Decision",
-    "EvidenceNotFound",
-    "Held",
-    "HeldStep",
-    "Hold",
-    "Keeper",
-    "Kept",
-    "Proposal",
-    "Speaker",
-    "Spoken",
-    "decide",
-    "doubt_of",
-    "evidence_for",
-    "held_keeper",
-    "proposal_id",
-    "register_keeper",
-]
+    "Conversation", "Decision", "EvidenceNotFound", "Held", "HeldStep", "Hold", "Keeper", "Kept", "Proposal",
+    "Speaker", "Spoken", "decide", "doubt_of", "evidence_for", "held_keeper", "proposal_id", "register_keeper",
+]  # fmt: skip

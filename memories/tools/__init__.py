@@ -9,25 +9,7 @@ from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, f
 from memories.tools.writing import change_json, changes_of_run, memory_number
 
 __all__ = [
-    "READ",
-    "TOOLS",
-    "Stage",
-    "Tool",
-    "ToolCall",
-    "ToolResults",
-    "ToolScope",
-    "any_writes",
-    "change_json",
-    "changes_of_run",
-    "definitions",
-    "failure",
-    "free_read_name",
-    "in_lane_of",
-    "memory_number",
-    "output_schema",
-    "parse_arguments",
-    "run_calls",
-    "tools_at",
-    "tools_of_turn",
-    "unknown_tool",
-]
+    "READ", "TOOLS", "Stage", "Tool", "ToolCall", "ToolResults", "ToolScope", "any_writes", "change_json",
+    "changes_of_run", "definitions", "failure", "free_read_name", "in_lane_of", "memory_number", "output_schema",
+    "parse_arguments", "run_calls", "tools_at", "tools_of_turn", "unknown_tool",
+]  # fmt: skip
