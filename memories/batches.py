@@ -14,8 +14,7 @@ from memories.database import in_patient_thread, in_thread, in_turn
 
 R = TypeVar("R")
 Slices = Generator[None, None, R]
-SLICE_SECONDS = 0.02
-"""How long a slice takes, roughly."""
+SLICE_SECONDS = 0.02  # how long a slice takes, roughly
 _LEAST = 10
 _never = threading.Event()
 _under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak references

@@ -26,8 +26,7 @@ from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
-ATOMIC = 100
-"""Memories of a change set that are taken back in one transaction."""
+ATOMIC = 100  # memories of a change set that are taken back in one transaction
 _MAX_CHAIN = 100
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import scanning
 from scanning import Finding
 
-MAX_DOCUMENT = 100_000
-"""Characters of one document."""
+MAX_DOCUMENT = 100_000  # characters of one document
 
 _PIECE = 16_000
 _OVERLAP = 500

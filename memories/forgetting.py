@@ -38,12 +38,9 @@ from memories.services import books_lock, generations_raise, is_only_administrat
 from memories.services.erasing import ErasureStep, deleting, owner_steps, updating
 
 Scope = Erasure.Scope
-SWEEP_SECONDS = 5.0
-"""How long a sweep goes on with what was interrupted, before other sweeps have their turn."""
-DELETE_SECONDS = 3.0
-"""How long a page goes on with a deletion; the sweep does the rest."""
-KEPT = timedelta(days=1)
-"""How long the numbers of a finished forgetting can be seen."""
+SWEEP_SECONDS = 5.0  # how long a sweep goes on with what was interrupted, before other sweeps have their turn
+DELETE_SECONDS = 3.0  # how long a page goes on with a deletion; the sweep does the rest
+KEPT = timedelta(days=1)  # how long the numbers of a finished forgetting can be seen
 
 Steps = Callable[[UUID, Sequence[UUID]], Iterable[ErasureStep]]
 """Given an owner and the ids of books: what is to be done."""

@@ -15,8 +15,7 @@ from memories.models import Artifact, Memory, ScanRenewal
 from memories.services import verdicts_store
 from memories.verdicts import Judged, verdict_of, verdict_of_document
 
-SWEEP_SECONDS = 1.0
-"""How long one sweep scans at most, roughly."""
+SWEEP_SECONDS = 1.0  # how long one sweep scans at most, roughly
 _ROWS = 50
 
 

@@ -14,8 +14,7 @@ from memories.admin.actors import actor_names, actor_words
 from memories.admin.diffs import revision_diff
 from memories.models import ArtifactRevision, ChangeSet, Revision
 
-COUNTED = 200
-"""So many changes of a set are counted; of one with more it is said that there are more."""
+COUNTED = 200  # so many changes of a set are counted; of one with more it is said that there are more
 LINES = 50
 _VERBS = {
     Revision.Action.ADD: "added",

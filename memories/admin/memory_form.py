@@ -16,8 +16,7 @@ from memories.metadata import clean_metadata
 from memories.models import Memory
 from memories.services import MemoryFields
 
-_METADATA_TEXT = 20_000
-"""Characters of metadata as JSON, however much of it is escaped."""
+_METADATA_TEXT = 20_000  # characters of metadata as JSON, however much of it is escaped
 
 
 def _as_json(metadata: dict[str, str]) -> str:

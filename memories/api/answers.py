@@ -311,5 +311,4 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 """An example of each body, by the name of its schema."""
 ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "artifact_read", "artifact_write"})
 """Operations whose answers carry an ETag."""
-IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})
-"""Operations that look at If-Match."""
+IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})  # operations that look at If-Match

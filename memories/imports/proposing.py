@@ -6,8 +6,7 @@ from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.report import HeldEntry, ImportReport
 from memories.models import Book, ChangeSet, Evidence, EvidenceKind
 
-AT_ONCE = 10
-"""Entries that are decided about together: saving them takes one transaction."""
+AT_ONCE = 10  # entries that are decided about together: saving them takes one transaction
 
 
 def propose(book: Book, report: ImportReport, change_set: ChangeSet) -> None:

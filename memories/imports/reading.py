@@ -9,8 +9,7 @@ from memories.imports.files import SourceFile
 from memories.imports.found import Found
 from memories.imports.json_members import Member, Members
 
-_SHORT = 10_000
-"""Characters of small items, which are read together in one slice."""
+_SHORT = 10_000  # characters of small items, which are read together in one slice
 
 
 @dataclass(frozen=True, slots=True)

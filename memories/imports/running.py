@@ -33,10 +33,8 @@ from memories.services import (
     check_new_books,
 )
 
-_SLICES = 2
-"""Slices that one transaction of an import takes."""
-_LOOKED_UP = 500
-"""Conversations that are looked up at once."""
+_SLICES = 2  # slices that one transaction of an import takes
+_LOOKED_UP = 500  # conversations that are looked up at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

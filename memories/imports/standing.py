@@ -27,8 +27,7 @@ from memories.services import (
     refusals_stored,
 )
 
-_ONE_BATCH = -1
-"""The generation of a standing that was read under the lock, for one batch only."""
+_ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
 
 
 @dataclass(frozen=True, slots=True)

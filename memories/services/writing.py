@@ -37,8 +37,7 @@ from memories.services.rows import (
 )
 from memories.services.values import MemoryFields, Source, WriteResult
 
-MOST_NAMED = 500
-"""Memories that one notification names."""
+MOST_NAMED = 500  # memories that one notification names
 
 
 @dataclass(slots=True)
