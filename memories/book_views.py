@@ -11,13 +11,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import blocking_rule, live_artifacts
 from memories.frozen import FrozenBlock, ViewEntry, freeze
-from memories.models import Book, Memory
+from memories.models import Book
+from memories.selectors import live_memories
 from memories.vectors import BookVectors, vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
@@ -130,15 +130,8 @@ def load_view(state: BookState) -> BookView:
     is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
-        rows = [
-            _Row._make(columns)
-            for columns in Memory.objects.filter(
-                owner_id=state.owner_id, book_id=state.book_id, deleted_at__isnull=True
-            )
-            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
-            .order_by("number")
-            .values_list(*_Row._fields)
-        ]
+        memories = live_memories(state.owner_id, state.book_id).values_list(*_Row._fields)
+        rows = [_Row._make(columns) for columns in memories]
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     older = older_rules()

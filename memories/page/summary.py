@@ -8,9 +8,9 @@ from django.db.models import Count
 from django.utils import timezone
 
 from memories.health import ago, book_health
-from memories.models import Artifact, Book, Memory, Target
+from memories.models import Artifact, Book, Target
 from memories.page.cleared import Cleared, last_clear
-from memories.selectors import book_named
+from memories.selectors import book_named, undeleted
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -125,5 +125,5 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
 
 
 def _numbers(book: Book) -> dict[str, int]:
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-    return {row["target"]: row["number"] for row in rows.values("target").annotate(number=Count("pk")).order_by()}
+    rows = undeleted(book).values("target").annotate(number=Count("pk")).order_by()
+    return {row["target"]: row["number"] for row in rows}

@@ -16,7 +16,7 @@ from memories.page.importing import rewordings
 from memories.page.listing import Listed, listed
 from memories.page.rows import TARGET_WORDS, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
-from memories.selectors import memory_get
+from memories.selectors import categories_of, memory_get
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 
 
@@ -58,16 +58,10 @@ def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResp
     memory = _memory(viewer, number)
     if memory is None:
         return HttpResponse(status=404)
-    categories = (
-        Memory.objects.filter(owner_id=viewer.owner.pk, book=memory.book, deleted_at__isnull=True)
-        .order_by("category")
-        .values_list("category", flat=True)
-        .distinct()
-    )
     context: dict[str, Any] = {
         "memory": memory,
         "name": short_name(memory),
-        "categories": categories,
+        "categories": categories_of(memory.book),
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
         "keywords": ", ".join(memory.keywords),
         "expires": viewer.local(memory.expires_at).date().isoformat() if memory.expires_at else "",

@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
 from memories.outbox import next_numbers
+from memories.selectors import undeleted
 from memories.services.books import book_limits
 from memories.services.rows import (
     evidence_of,
@@ -57,8 +58,7 @@ class Budgets:
         limits = book_limits(name)
         used: dict[str, int] = {}
         if book is not None and any(limits.values()):
-            rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-            sums = rows.values("target").annotate(sum=Sum(Length("content"))).order_by()
+            sums = undeleted(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
             used = {row["target"]: int(row["sum"]) for row in sums}
         return cls(limits, used)
 
@@ -133,19 +133,18 @@ class BulkWriter:
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
     """Live memories of a book by number."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, number__in=numbers)
-    return {memory.number: memory for memory in rows}
+    return {memory.number: memory for memory in undeleted(book).filter(number__in=numbers)}
 
 
 def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:
     """Those of the content keys that a live memory of the book has which has not expired."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, content_key__in=keys)
+    rows = undeleted(book).filter(content_key__in=keys)
     return set(rows.exclude(expires_at__lte=now).values_list("content_key", flat=True))
 
 
 def live_keys(book: Book, now: datetime) -> Iterator[set[str]]:
     """Return the content keys of all live memories of a book that have not expired, a page at a time."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).order_by("number")
+    rows = undeleted(book).order_by("number")
     page = list(_keys(rows, now))
     while page:
         yield {key for _, key in page}
