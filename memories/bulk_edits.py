@@ -11,7 +11,6 @@ from memories.models import Book, ChangeSet, Memory, Revision
 from memories.services import (
     BookWriter,
     BulkWriter,
-    CheckedMemory,
     MemoryFields,
     Source,
     book_changed,
@@ -103,11 +102,7 @@ def _setter(fields: MemoryFields) -> Edit:
     def change(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
         rows = live_rows(writer.book, numbers=numbers)
         bulk = BulkWriter(writer)
-        changed = [
-            number
-            for number, memory in sorted(rows.items())
-            if bulk.update(memory, CheckedMemory(fields=fields, content_key=memory.content_key))
-        ]
+        changed = [number for number, memory in sorted(rows.items()) if bulk.update(memory, fields)]
         bulk.store()
         return changed
 

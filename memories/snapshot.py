@@ -171,10 +171,6 @@ class Snapshots:
             sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)
 
-    def fresh_view(self, state: BookState) -> BookView:
-        """Return a view of the rows as this transaction sees them; not kept, since they may be rolled back."""
-        return load_view(state)
-
     def view(self, state: BookState) -> BookView:
         """Return the shared view of a book, not older than `state`."""
         with self._lock:

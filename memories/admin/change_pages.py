@@ -186,7 +186,7 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         return True
 
     def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
-        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
+        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO)
         say_undone(self, request, in_turns(undo_slices(row, source)))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 

@@ -12,14 +12,10 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.badges import moment
 from memories.admin.base import ReadOnlyAdmin
-from memories.admin.filters import ChoiceFilter, DayFilter
+from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
-
-class NotificationKindFilter(ChoiceFilter):
-    title = "kind"
-    parameter_name = "kind"
-    words = {str(kind): str(kind) for kind in Notification.Kind.values}
+NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values})
 
 
 @admin.register(Owner)

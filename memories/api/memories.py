@@ -3,7 +3,6 @@ The search is in memories.api.search."""
 
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
@@ -151,7 +150,7 @@ async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) 
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
     found = await in_read_thread(_change_set, request.auth, change_set)
-    source = edit_source(request.auth, ChangeSet.Kind.UNDO, undoes=found.pk)
+    source = edit_source(request.auth, ChangeSet.Kind.UNDO)
     return (await in_slices(undo_slices(found, source))).as_json()
 
 
@@ -179,9 +178,9 @@ def if_match(request: ApiRequest) -> int | None:
     return version
 
 
-def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
+def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
     """Return the source of the owner's own writes, by page or API."""
-    return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind, undoes=undoes)
+    return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
 
 
 def _check(fields: MemoryFields) -> None:

@@ -93,7 +93,7 @@ class _Preview:
                 before = self.report.new
                 standing.take(row, self.report, None)
                 if self.report.new > before:
-                    self.report.show(row.entry, row.memory.fields)
+                    self.report.show(row.entry, row.fields)
             yield
 
     def conversations(self, found: Found) -> Slices[None]:

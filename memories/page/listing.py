@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from memories.book_views import BookState
 from memories.models import Book, Memory
-from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDER_WORDS, Filters
+from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
 from memories.selectors import blocked_condition, categories_of, undeleted
 from memories.snapshot import snapshots
@@ -88,7 +88,7 @@ class Listed:
         filters = self.filters
         if filters.query and not (filters.deleted or filters.blocked):
             return "best first"
-        return "last deleted first" if filters.deleted and not filters.sort else ORDER_WORDS[filters.sort]
+        return "last deleted first" if filters.deleted and not filters.sort else ORDERS[filters.sort].words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from memories.errors import DomainError, NotFound
 from memories.imports.files import Upload
 from memories.imports.formats import FORMATS
 from memories.models import Memory, Target, WriteOrigin
-from memories.page.filters import SORTS, filters_of
+from memories.page.filters import ORDERS, filters_of
 from memories.page.history import history_of
 from memories.page.importing import rewordings
 from memories.page.listing import Listed, listed
@@ -101,7 +101,7 @@ def _list_context(viewer: Viewer, found: Listed) -> dict[str, Any]:
         "listed": found,
         "filters": found.filters,
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
-        "sorts": SORTS.items(),
+        "sorts": [(name, order.label) for name, order in ORDERS.items()],
         "origins": [(str(origin), origin.label) for origin in WriteOrigin],
         "default_target": str(Target.USER),
         "zone": viewer.zone.key,

@@ -10,7 +10,7 @@ from memories.services.books import (
     check_new_books,
     limits_of_books,
 )
-from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_keys, live_rows
+from memories.services.bulk import Budgets, BulkWriter, known_keys, live_keys, live_rows
 from memories.services.erasing import tombstones_purge
 from memories.services.generations import books_lock, generations_raise
 from memories.services.owners import (
@@ -35,7 +35,7 @@ from memories.services.writing import (
 )
 
 __all__ = [
-    "DEFAULT_LIMITS", "BookWriter", "Budgets", "BulkWriter", "CheckedMemory", "FirstSight", "MemoryFields", "Source",
+    "DEFAULT_LIMITS", "BookWriter", "Budgets", "BulkWriter", "FirstSight", "MemoryFields", "Source",
     "WriteResult", "book_changed", "book_expire", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
     "book_writing", "books_lock", "characters_used", "check_new_books", "fields_cleaned", "generations_raise",
     "is_only_administrator", "keywords_claim", "keywords_release", "known_keys", "limits_of_books", "live_keys",

@@ -36,15 +36,6 @@ _CHANGING = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedMemory:
-    """The fields of a memory as they are stored, already cleaned and scanned."""
-
-    fields: MemoryFields
-    content_key: str
-    scan_hash: str = ""
-
-
 @dataclass(slots=True)
 class Budgets:
     """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
@@ -82,19 +73,19 @@ class BulkWriter:
     _changed: dict[UUID, Memory] = field(default_factory=dict)  # one may be changed twice
     _revisions: list[Revision] = field(default_factory=list)
 
-    def add(self, checked: CheckedMemory) -> None:
-        """Add a memory. The caller has looked for a repetition and at the budget."""
-        memory = memory_new(self.writer.book, self.writer.source, checked.fields, scan_hash=checked.scan_hash)
+    def add(self, fields: MemoryFields, *, scan_hash: str) -> None:
+        """Add a memory of cleaned and scanned fields. The caller has looked for a repetition and at the budget."""
+        memory = memory_new(self.writer.book, self.writer.source, fields, scan_hash=scan_hash)
         self._added.append(memory)
         self._revise(memory, Revision.Action.ADD, None)
 
-    def update(self, memory: Memory, checked: CheckedMemory) -> bool:
-        """Change a memory of the book, read under its lock. Returns False if nothing is different."""
-        before, changes = memory_state(memory), memory_changes(memory, checked.fields)
+    def update(self, memory: Memory, fields: MemoryFields, *, scan_hash: str = "") -> bool:
+        """Change a memory of the book, read under its lock; words were scanned. Returns False if nothing is
+        different."""
+        before, changes = memory_state(memory), memory_changes(memory, fields)
         if not changes:
             return False
-        evidence = evidence_of(self.writer.source, checked.fields)
-        memory_change(memory, changes, scan_hash=checked.scan_hash, evidence=evidence)
+        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence_of(self.writer.source, fields))
         self._change(memory, Revision.Action.UPDATE, before)
         return True
 
