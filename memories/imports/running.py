@@ -15,14 +15,14 @@ from django.db import Error as DatabaseError
 from memories.batches import BatchSize, Slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Overloaded
+from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.conversations import conversation_store, in_parts
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, found_in
 from memories.imports.found import Conversation, Entry, Found
-from memories.imports.proposing import AT_ONCE, propose
-from memories.imports.report import ImportReport
+from memories.imports.report import HeldEntry, ImportReport
 from memories.imports.standing import Checked, Standing, checked
-from memories.models import Book, ChangeSet, WriteOrigin
+from memories.models import Book, ChangeSet, Evidence, EvidenceKind, WriteOrigin
 from memories.services import (
     BookWriter,
     BulkWriter,
@@ -34,6 +34,7 @@ from memories.services import (
 )
 
 _SLICES = 2  # slices that one transaction of an import takes
+_DECIDED_TOGETHER = 10  # entries that wait: saving them takes one transaction
 _LOOKED_UP = 500  # conversations that are looked up at once
 
 
@@ -97,7 +98,7 @@ class _Preview:
             yield
 
     def conversations(self, found: Found) -> Slices[None]:
-        for batch in _parts(found):
+        for batch in _parts(found, BatchSize(first=100)):
             for conversation in _new_ones(self.owner_id, batch, self.report):
                 self.report.conversation(conversation)
             yield
@@ -137,7 +138,7 @@ class _Writing:
                 self._keep(writer)
                 numbers += writer.numbers
                 self.report.add(done)
-                while len(self.report.to_propose) >= AT_ONCE:
+                while len(self.report.to_propose) >= _DECIDED_TOGETHER:
                     self._propose(book)
                 yield
             self._propose(book)
@@ -154,8 +155,9 @@ class _Writing:
         """Store the conversations that are not there yet. They are looked up again under the book's lock: the same file
         may come twice at once."""
         book = book_get_or_create(self.owner_id, found.book)
+        size = BatchSize(first=100)
         try:
-            for batch in _parts(found):
+            for batch in _parts(found, size):
                 began = time.monotonic()
                 done = ImportReport()
                 with book_writing(
@@ -168,7 +170,7 @@ class _Writing:
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
                     self.report.conversation(conversation)
-                batch.took(time.monotonic() - began)
+                size.took(time.monotonic() - began)
                 yield
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
@@ -178,8 +180,18 @@ class _Writing:
         return Source(actor=self.actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
 
     def _propose(self, book: Book) -> None:
-        if self.report.to_propose:
-            propose(book, self.report, self._change_sets[book.name])
+        """Hand on the first entries that wait to the queue of writes that wait for a person. They go with the change
+        set of their import when that is undone."""
+        report = self.report
+        held, report.to_propose = report.to_propose[:_DECIDED_TOGETHER], report.to_propose[_DECIDED_TOGETHER:]
+        if not held:
+            return
+        step = HeldStep(session_id=None, agent="", imported=self._change_sets[book.name].pk)
+        added = {step.add(_proposal(one)): one for one in held}
+        book.refresh_from_db(fields=["epoch"])
+        for given, kept in held_keeper().keep(book, step).items():
+            if kept.turned_down:
+                report.turned_down(added[given].entry)
 
     def _keep(self, writer: BookWriter) -> None:
         if writer.change_set is not None and writer.book.name not in self._change_sets:
@@ -215,33 +227,17 @@ def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, repo
         writer.changes()  # an undo takes back what waits, too
 
 
-class _Batch(list[Conversation]):
-    """Conversations that one transaction stores."""
-
-    def __init__(self, size: BatchSize) -> None:
-        super().__init__()
-        self._size = size
-
-    @property
-    def messages(self) -> int:
-        return sum(len(conversation.messages) for conversation in self)
-
-    def took(self, seconds: float) -> None:
-        """Adapt the next batches to the time that this one took."""
-        self._size.took(seconds)
-
-
-def _parts(found: Found) -> Iterator[_Batch]:
+def _parts(found: Found, size: BatchSize) -> Iterator[list[Conversation]]:
     """Return the conversations as they are stored, in batches of a few messages and of no more than are looked up at
-    once."""
-    size = BatchSize(first=100, most=500)
-    batch = _Batch(size)
-    for conversation in found.conversations:
-        for part in in_parts(conversation):
-            if batch and (batch.messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
-                yield batch
-                batch = _Batch(size)
-            batch.append(part)
+    once. `size` counts messages."""
+    batch: list[Conversation] = []
+    messages = 0
+    for part in (part for conversation in found.conversations for part in in_parts(conversation)):
+        if batch and (messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
+            yield batch
+            batch, messages = [], 0
+        batch.append(part)
+        messages += len(part.messages)
     if batch:
         yield batch
 
@@ -256,3 +252,26 @@ def _new_ones(owner_id: UUID, batch: Sequence[Conversation], report: ImportRepor
         else:
             new[conversation.key] = conversation
     return list(new.values())
+
+
+def _proposal(held: HeldEntry) -> Proposal:
+    fields, memory = held.fields, held.changes
+    more: dict[str, Any] = {"target": str(fields.target), "metadata": dict(fields.metadata or {})}
+    if fields.pinned is not None:
+        more["pinned"] = fields.pinned
+    if fields.expires_at is not None:
+        more["expires_at"] = fields.expires_at.isoformat()
+    return Proposal(
+        action="update" if memory else "add",
+        number=memory.number if memory else None,
+        version=memory.version if memory else None,
+        target=str(fields.target),
+        category=str(fields.category),
+        keywords=list(fields.keywords or ()),
+        before=memory.content if memory else None,
+        after=str(fields.content),
+        more=more,
+        evidence=fields.evidence or Evidence(kind=EvidenceKind.HAND),
+        rule=held.doubt.rule,
+        reason=held.doubt.reason,
+    )
