@@ -175,7 +175,7 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 
 def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
-    (memories.renewal), or by a scan where it has none. Nothing is written."""
+    (memories.sweep), or by a scan where it has none. Nothing is written."""
     known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
     return artifact.scan_rule if known else _rule(artifact.content)
 

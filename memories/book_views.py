@@ -126,7 +126,7 @@ def load_view(state: BookState) -> BookView:
     """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
 
     What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
-    changed (memories.renewal). A row without one, or whose words are not those of its verdict, is scanned here; nothing
+    changed (memories.sweep). A row without one, or whose words are not those of its verdict, is scanned here; nothing
     is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)

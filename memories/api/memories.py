@@ -16,7 +16,7 @@ from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
-from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import Forbidden, InvalidRequest, NotFound
 from memories.filters import MemoryFilters, metadata_asked
 from memories.health import health_of_books
@@ -27,7 +27,7 @@ from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.selectors import memory_get
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
 router = Router()
@@ -66,7 +66,7 @@ class RestoreIn(Body):
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Remember something. A repetition answers 200 with the memory that is there already."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
-    _check(fields)
+    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     status, found = await in_thread(_add, request.auth, body.book, fields)
     response["ETag"] = etag(found["version"])
@@ -117,7 +117,7 @@ async def memory_patch(
     """Change a memory; with If-Match only the version that was read."""
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
-    _check(fields)
+    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
     found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
@@ -181,17 +181,6 @@ def if_match(request: ApiRequest) -> int | None:
 def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
     """Return the source of the owner's own writes, by page or API."""
     return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
-
-
-def _check(fields: MemoryFields) -> None:
-    """Raise what the service would raise for these fields, before a thread and a lock are taken for them."""
-    if fields.content is not None:
-        clean_content(fields.content)
-    if fields.category is not None:
-        clean_category(fields.category)
-    if fields.target is not None:
-        clean_target(fields.target)
-    clean_expiry(fields.expires_at)
 
 
 def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[int, dict[str, Any]]:

@@ -5,9 +5,8 @@ no look-up needs a join to be safe."""
 from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease
 from memories.models.entries import ChangeSet, Memory, MemoryVector, Revision, Target, WriteOrigin
-from memories.models.erasures import Erasure
+from memories.models.erasures import Erasure, Invalidation
 from memories.models.evidence import EVIDENCE_COLUMNS, Evidence, Evidenced, EvidenceKind
-from memories.models.invalidations import Invalidation
 from memories.models.owners import Book, BookLimits, Owner
 from memories.models.records import Notification, ScanDay, ScanRenewal, ThreadRecord
 

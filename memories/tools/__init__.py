@@ -3,9 +3,8 @@ their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."
 
 from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, unknown_tool
 from memories.tools.documents import READ, free_read_name
-from memories.tools.output import output_schema
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
-from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure
+from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure, output_schema
 from memories.tools.writing import change_json, changes_of_run, memory_number
 
 __all__ = [

@@ -13,9 +13,9 @@ from django.utils import timezone
 from memories.book_views import load_view
 from memories.books import book_state
 from memories.models import Book, Memory, Owner, WriteOrigin
-from memories.renewal import verdicts_renew
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.snapshot import SessionSnapshot, Snapshots
+from memories.sweep import verdicts_renew
 from tests.factories import memory_make, owner_make
 
 BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
