@@ -70,13 +70,12 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
 
 def edit_of(action: BulkAction, category: str = "") -> Edit:
     """Return what the action does to memories; `category` is a clean one, for `categorise`."""
-    if action == "delete":
-        return _delete
-    if action == "restore":
-        return _restore
-    if action == "categorise":
-        return _setter(MemoryFields(category=category))
-    return _setter(MemoryFields(pinned=action == "pin"))
+    setters = {
+        "pin": MemoryFields(pinned=True),
+        "unpin": MemoryFields(pinned=False),
+        "categorise": MemoryFields(category=category),
+    }
+    return {"delete": _delete, "restore": _restore}.get(action) or _setter(setters[action])
 
 
 def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:

@@ -149,21 +149,21 @@ def _lease() -> datetime:
 def _do(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
     for step in steps:
         size = BatchSize()
-        while count := _batch(erasure, step, size):
-            if step.name:
-                erasure.erased[step.name] = erasure.erased.get(step.name, 0) + count
+        while _batch(erasure, step, size):
             yield
 
 
 def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
     """Some rows of a step, counted in the same transaction."""
     began = monotonic()
+    erased = dict(erasure.erased)
     with transaction.atomic():
         count = step.batch(size.rows)
         if count:
-            known = erasure.erased.get(step.name, 0)
-            erased = erasure.erased | ({step.name: known + count} if step.name else {})
+            if step.name:
+                erased[step.name] = erased.get(step.name, 0) + count
             Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=_lease())
+    erasure.erased = erased
     size.took(monotonic() - began)
     return count
 

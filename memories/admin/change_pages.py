@@ -58,14 +58,8 @@ class RevisionAdmin(ReadOnlyAdmin):
     search_help_text = "Words of the memory as it reads now, or its number"
     searched_number = "memory__number"
     fields = (
-        "change",
-        "other_changes",
-        ("memory_link", "version"),
-        ("who", "what"),
-        ("origin", "when"),
-        "rests_on",
-        "set_link",
-        "owner",
+        *("change", "other_changes", ("memory_link", "version"), ("who", "what"), ("origin", "when")),
+        *("rests_on", "set_link", "owner"),
     )
     readonly_fields = (
         "change", "other_changes", "memory_link", "who", "what", "when", "origin", "rests_on", "set_link",

@@ -69,35 +69,16 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
     change_form_template = "admin/memories/memory/change_form.html"
     readonly_fields = (
-        "number",
-        "owner",
-        "origin",
-        "state",
-        "where_from",
-        "used",
-        "created",
-        "changed",
-        "about",
-        "keyword_words",
+        "number", "owner", "origin", "state", "where_from", "used", "created", "changed", "about", "keyword_words",
         "metadata_words",
-    )
+    )  # fmt: skip
     _WORDS = ("content", ("target", "category"), "keywords", "metadata", "pinned", "expires_at", "version")
     _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "metadata_words", "pinned", "expires_at")
+    _FACTS = (("number", "state"), ("owner", "book"), ("origin", "where_from"), ("used", "created"), "changed")
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
     fieldsets = (
         (None, {"fields": _WORDS}),
-        (
-            "Facts",
-            {
-                "fields": (
-                    ("number", "state"),
-                    ("owner", "book"),
-                    ("origin", "where_from"),
-                    ("used", "created"),
-                    "changed",
-                )
-            },
-        ),
+        ("Facts", {"fields": _FACTS}),
     )
 
     # -- who may
