@@ -1,6 +1,5 @@
 """One change to many memories of a book that somebody chose: together they are one change set, undone as one."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -44,18 +43,14 @@ class BulkEdited:
 def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEdited]:
     """Do the same to many memories of a book, in slices: short transactions under the book's lock, one change set."""
     wanted = list(dict.fromkeys(numbers))
-    size, at = BatchSize(), 0
+    size = BatchSize()
     change_set: ChangeSet | None = None
     changed: list[int] = []
     try:
-        while at < len(wanted):
-            began = time.monotonic()
-            batch = wanted[at : at + size.rows]
-            with book_writing(book, source, change_set=change_set, silent=True) as writer:
+        for batch in size.parts(wanted):
+            with size.measured(), book_writing(book, source, change_set=change_set, silent=True) as writer:
                 changed += edit(writer, batch)
             change_set = writer.change_set
-            at += len(batch)
-            size.took(time.monotonic() - began)
             yield
     finally:  # also where the client has gone
         if changed:

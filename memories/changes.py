@@ -8,7 +8,6 @@ itself a change set, so undoing it puts things back, and a set that was put back
 A set of up to ATOMIC memories is taken back in one transaction; a larger one, such as an import, in short ones that
 are one change set together. If that is interrupted, asking again takes back the rest."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -96,11 +95,10 @@ def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] |
     at = 0
     try:
         while not undoing.over:
-            began = time.monotonic()
             batch = memories[at : at + size.rows]
             at += len(batch)
-            undoing.take_back(batch, last=at >= len(memories))
-            size.took(time.monotonic() - began)
+            with size.measured():
+                undoing.take_back(batch, last=at >= len(memories))
             if not undoing.over:
                 yield
     finally:

@@ -79,7 +79,10 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     characters become spaces, and further words are left out (keywords only help the search).
 
     Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
-    check_keywords(keywords)
+    if len(keywords) > KEYWORDS_GIVEN:
+        raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
+    if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
+        raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
     found: dict[str, str] = {}
     for keyword in keywords:
         kept = "".join(
@@ -91,14 +94,6 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
         if len(found) == MAX_KEYWORDS:
             break
     return list(found.values())
-
-
-def check_keywords(keywords: Sequence[str]) -> None:
-    """Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
-    if len(keywords) > KEYWORDS_GIVEN:
-        raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
-    if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
-        raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
 
 
 def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:

@@ -155,16 +155,14 @@ def _do(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
 
 def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
     """Some rows of a step, counted in the same transaction."""
-    began = monotonic()
     erased = dict(erasure.erased)
-    with transaction.atomic():
+    with size.measured(), transaction.atomic():
         count = step.batch(size.rows)
         if count:
             if step.name:
                 erased[step.name] = erased.get(step.name, 0) + count
             Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=_lease())
     erasure.erased = erased
-    size.took(monotonic() - began)
     return count
 
 

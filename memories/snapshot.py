@@ -43,13 +43,7 @@ class SessionSnapshot:
 
     def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Return True if nothing that may be injected has changed since."""
-        mine = self.view.state
-        return (mine.book_id, mine.generation, mine.epoch, self.version) == (
-            state.book_id,
-            state.generation,
-            state.epoch,
-            version,
-        )
+        return self.view.state == state and self.version == version
 
 
 @dataclass(slots=True)

@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 from django.http import HttpResponse
-from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Router
+from pydantic import Field
 
+from memories.api.bodies import Body
 from memories.api.forms import artifact_json
 from memories.api.memories import edit_source, etag, if_match
 from memories.artifacts import artifact_get, artifact_put, clean_document, live_artifacts
@@ -22,8 +23,7 @@ from memories.verdicts import scan_document_ahead
 router = Router()
 
 
-class ArtifactIn(Schema):
-    model_config = ConfigDict(extra="forbid")
+class ArtifactIn(Body):
     # What is longer is answered 413, so the bound is only documented here.
     content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 

@@ -3,8 +3,8 @@ scanned, and a preview only reads. It works in slices: entries are read, checked
 in short transactions, so that what was written when something fails or a client goes away stays, can be undone, and is
 told. Called by the API, the memories page and the command."""
 
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -89,7 +89,7 @@ class _Preview:
     def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
         standing = yield from Standing.load(book, name)
-        for batch in _batches(entries, BatchSize()):
+        for batch in BatchSize().parts(entries):
             for row in (yield from checked(book, batch, standing, self.report)):
                 before = self.report.new
                 standing.take(row, self.report, None)
@@ -122,18 +122,16 @@ class _Writing:
         size = BatchSize(slices=_SLICES)
         standing: Standing | None = None
         try:
-            for batch in _batches(entries, size):
+            for batch in size.parts(entries):
                 if standing is None:
                     standing = yield from Standing.load(book, name)
                 # Scanning is most of the work, and is done without the lock.
                 rows = yield from checked(book, batch, standing, self.report)
-                began = time.monotonic()
                 done = ImportReport()
-                with book_writing(book, self._source, change_set=self._change_sets.get(name), silent=True) as writer:
+                with size.measured(), self._writing(book) as writer:
                     if writer.book.generation != standing.generation:  # somebody else wrote to the book
                         standing = Standing.of(writer.book, rows)
                     _write(writer, rows, standing, done)
-                size.took(time.monotonic() - began)
                 standing = standing.after(writer.book)
                 self._keep(writer)
                 numbers += writer.numbers
@@ -158,11 +156,8 @@ class _Writing:
         size = BatchSize(first=100)
         try:
             for batch in _parts(found, size):
-                began = time.monotonic()
                 done = ImportReport()
-                with book_writing(
-                    book, self._source, change_set=self._change_sets.get(book.name), silent=True
-                ) as writer:
+                with size.measured(), self._writing(book) as writer:
                     if new := _new_ones(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
@@ -170,10 +165,12 @@ class _Writing:
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
                     self.report.conversation(conversation)
-                size.took(time.monotonic() - began)
                 yield
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
+
+    def _writing(self, book: Book) -> AbstractContextManager[BookWriter]:
+        return book_writing(book, self._source, change_set=self._change_sets.get(book.name), silent=True)
 
     @property
     def _source(self) -> Source:
@@ -207,14 +204,6 @@ class _Writing:
             line=line,
             **told,
         )
-
-
-def _batches(entries: Sequence[Entry], size: BatchSize) -> Iterator[Sequence[Entry]]:
-    start = 0
-    while start < len(entries):
-        end = start + size.rows
-        yield entries[start:end]
-        start = end
 
 
 def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, report: ImportReport) -> None:
