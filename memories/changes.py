@@ -156,9 +156,7 @@ class _Undoing:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
-        first_of: dict[UUID, Revision] = {}
-        for revision in revisions.order_by("memory_id", "version"):
-            first_of.setdefault(revision.memory_id, revision)
+        first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
         standing = _standing(self.change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in standing:
