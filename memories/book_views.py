@@ -186,8 +186,6 @@ class _Row(NamedTuple):
     metadata: dict[str, str]
     pinned: bool
     content_changed_at: datetime
-    session_id: UUID | None
-    version: int
     scan_hash: str
     scan_rule: str
     allowed_hash: str
@@ -215,7 +213,6 @@ def _view_entry(row: _Row) -> ViewEntry:
         keywords=tuple(row.keywords),
         pinned=row.pinned,
         content_changed_at=row.content_changed_at,
-        session_id=str(row.session_id) if row.session_id else None,
     )
 
 

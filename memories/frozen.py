@@ -22,7 +22,6 @@ class ViewEntry:
     keywords: tuple[str, ...]
     pinned: bool
     content_changed_at: datetime
-    session_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,9 +147,6 @@ class Snapshots:
             self._sessions.clear()
             self._views.clear()
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def sizes(self) -> tuple[int, int, int]:
         """Sessions, book views, and what the views weigh in bytes."""
         with self._lock:

@@ -72,11 +72,11 @@ def state_badge(row: Any) -> SafeString:
     return badge(row.get_state_display(), *LOOK_OF[row.state])
 
 
-def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
+def memory_state_name(memory: Memory) -> str:
     """Return the one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
     if memory.deleted_at:
         return "deleted"
-    if memory.expires_at and memory.expires_at <= (now or timezone.now()):
+    if memory.expires_at and memory.expires_at <= timezone.now():
         return "expired"
     if memory.blocked:
         return "blocked"
