@@ -69,8 +69,7 @@ async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     status, found = await in_thread(_add, request.auth, body.book, fields)
-    response["ETag"] = etag(found["version"])
-    return Status(status, found)
+    return Status(status, tagged(response, found))
 
 
 @router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
@@ -105,9 +104,7 @@ async def memory_health(request: ApiRequest) -> dict[str, Any]:
 @router.get("/memories/{memory_id}")
 async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
-    found = memory_json(await in_read_thread(_get, request.auth, memory_id))
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, memory_json(await in_read_thread(_get, request.auth, memory_id)))
 
 
 @router.patch("/memories/{memory_id}")
@@ -120,9 +117,7 @@ async def memory_patch(
     fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
-    found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
@@ -162,9 +157,10 @@ async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict
     )
 
 
-def etag(version: int) -> str:
-    """Return the ETag of a memory's version."""
-    return f'"{version}"'
+def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what is answered, whose version becomes the ETag of the response."""
+    response["ETag"] = f'"{found["version"]}"'
+    return found
 
 
 def if_match(request: ApiRequest) -> int | None:
