@@ -3,7 +3,6 @@ memories.tools, api, views, admin and changes, and by the apps above; memories.s
 
 from memories.services.annotations import keywords_claim, keywords_release, usage_add, verdicts_store
 from memories.services.books import (
-    DEFAULT_LIMITS,
     book_get_or_create,
     book_limits,
     book_limits_set,
@@ -36,7 +35,7 @@ from memories.services.writing import (
 )
 
 __all__ = [
-    "DEFAULT_LIMITS", "BookWriter", "Budgets", "BulkWriter", "FirstSight", "MemoryFields", "Source", "WriteResult",
+    "BookWriter", "Budgets", "BulkWriter", "FirstSight", "MemoryFields", "Source", "WriteResult",
     "book_changed", "book_expire", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
     "book_writing", "books_lock", "characters_used", "check_new_books", "fields_cleaned", "fields_given",
     "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
