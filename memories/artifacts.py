@@ -138,9 +138,7 @@ def artifacts_undo(writer: BookWriter, change_set: ChangeSet, family: Collection
     undone: list[str] = []
     left: list[str] = []
     revisions = ArtifactRevision.objects.filter(owner_id=change_set.owner_id, change_set=change_set)
-    first_of: dict[UUID, ArtifactRevision] = {}
-    for revision in revisions.order_by("artifact_id", "version"):
-        first_of.setdefault(revision.artifact_id, revision)
+    first_of = {revision.artifact_id: revision for revision in revisions.order_by("-version")}
     for artifact in Artifact.objects.select_for_update().filter(pk__in=first_of).order_by("path"):
         latest = ArtifactRevision.objects.get(artifact=artifact, version=artifact.version)
         if latest.change_set_id not in family:
@@ -175,7 +173,7 @@ def artifact_usage(owner_id: UUID, artifacts: Iterable[Artifact]) -> dict[UUID, 
 
 def blocking_rule(artifact: Artifact) -> str:
     """Return the rule that blocks a document, or "": by the verdict that is kept with it and renewed in the background
-    (memories.renewal), or by a scan where it has none. Nothing is written."""
+    (memories.sweep), or by a scan where it has none. Nothing is written."""
     known = is_of_words(artifact.scan_hash, artifact.content, (), older_rules())
     return artifact.scan_rule if known else _rule(artifact.content)
 

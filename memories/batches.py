@@ -7,15 +7,16 @@ import inspect
 import math
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from memories.database import in_patient_thread, in_thread, in_turn
 
 R = TypeVar("R")
+T = TypeVar("T")
 Slices = Generator[None, None, R]
-SLICE_SECONDS = 0.02
-"""How long a slice takes, roughly."""
+SLICE_SECONDS = 0.02  # how long a slice takes, roughly
 _LEAST = 10
 _never = threading.Event()
 _under_way: set["asyncio.Task[Any]"] = set()  # the loop itself keeps only weak references
@@ -34,6 +35,21 @@ class BatchSize:
         """Adapt to the time that a transaction of the present size took."""
         wanted = int(self.rows * self._slices * SLICE_SECONDS / max(seconds, 0.001))
         self.rows = max(_LEAST, min(self._most, wanted, self.rows * 2))
+
+    def parts(self, rows: Sequence[T]) -> Iterator[Sequence[T]]:
+        """Return the rows in order, as many each time as the size is then."""
+        at = 0
+        while at < len(rows):
+            part = rows[at : at + self.rows]
+            at += len(part)
+            yield part
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Adapt to the time that the block takes: a transaction of the present size."""
+        began = time.monotonic()
+        yield
+        self.took(time.monotonic() - began)
 
 
 def finish(work: Slices[R]) -> R:

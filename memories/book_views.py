@@ -11,13 +11,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from django.db import connection, transaction
-from django.db.models import Q
 from django.utils import timezone
 
 from memories.artifact_paths import SUMMARY_PATH
 from memories.artifacts import blocking_rule, live_artifacts
 from memories.frozen import FrozenBlock, ViewEntry, freeze
-from memories.models import Book, Memory
+from memories.models import Book
+from memories.selectors import live_memories
 from memories.vectors import BookVectors, vectors_of_book
 from memories.verdicts import is_of_words, older_rules, verdict_of
 from search.analysis import PROCESS_CACHE
@@ -126,19 +126,12 @@ def load_view(state: BookState) -> BookView:
     """Read a book's view from its rows: the generation first and the entries after it, in one read snapshot.
 
     What the scan blocks is left out. Verdicts are kept with their rows, and renewed in the background where the rules
-    changed (memories.renewal). A row without one, or whose words are not those of its verdict, is scanned here; nothing
+    changed (memories.sweep). A row without one, or whose words are not those of its verdict, is scanned here; nothing
     is written."""
     with read_snapshot():
         book = Book.objects.get(pk=state.book_id)
-        rows = [
-            _Row._make(columns)
-            for columns in Memory.objects.filter(
-                owner_id=state.owner_id, book_id=state.book_id, deleted_at__isnull=True
-            )
-            .filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now()))
-            .order_by("number")
-            .values_list(*_Row._fields)
-        ]
+        memories = live_memories(state.owner_id, state.book_id).values_list(*_Row._fields)
+        rows = [_Row._make(columns) for columns in memories]
         vectors = vectors_of_book(state.owner_id, state.book_id)
         summary = live_artifacts(state.owner_id, state.book_id).filter(path=SUMMARY_PATH).first()
     older = older_rules()
@@ -193,8 +186,6 @@ class _Row(NamedTuple):
     metadata: dict[str, str]
     pinned: bool
     content_changed_at: datetime
-    session_id: UUID | None
-    version: int
     scan_hash: str
     scan_rule: str
     allowed_hash: str
@@ -222,7 +213,6 @@ def _view_entry(row: _Row) -> ViewEntry:
         keywords=tuple(row.keywords),
         pinned=row.pinned,
         content_changed_at=row.content_changed_at,
-        session_id=str(row.session_id) if row.session_id else None,
     )
 
 

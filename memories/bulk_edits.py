@@ -1,6 +1,5 @@
 """One change to many memories of a book that somebody chose: together they are one change set, undone as one."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -11,7 +10,6 @@ from memories.models import Book, ChangeSet, Memory, Revision
 from memories.services import (
     BookWriter,
     BulkWriter,
-    CheckedMemory,
     MemoryFields,
     Source,
     book_changed,
@@ -45,18 +43,14 @@ class BulkEdited:
 def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Source) -> Slices[BulkEdited]:
     """Do the same to many memories of a book, in slices: short transactions under the book's lock, one change set."""
     wanted = list(dict.fromkeys(numbers))
-    size, at = BatchSize(), 0
+    size = BatchSize()
     change_set: ChangeSet | None = None
     changed: list[int] = []
     try:
-        while at < len(wanted):
-            began = time.monotonic()
-            batch = wanted[at : at + size.rows]
-            with book_writing(book, source, change_set=change_set, silent=True) as writer:
+        for batch in size.parts(wanted):
+            with size.measured(), book_writing(book, source, change_set=change_set, silent=True) as writer:
                 changed += edit(writer, batch)
             change_set = writer.change_set
-            at += len(batch)
-            size.took(time.monotonic() - began)
             yield
     finally:  # also where the client has gone
         if changed:
@@ -71,13 +65,12 @@ def bulk_edit_slices(book: Book, numbers: Sequence[int], edit: Edit, source: Sou
 
 def edit_of(action: BulkAction, category: str = "") -> Edit:
     """Return what the action does to memories; `category` is a clean one, for `categorise`."""
-    if action == "delete":
-        return _delete
-    if action == "restore":
-        return _restore
-    if action == "categorise":
-        return _setter(MemoryFields(category=category))
-    return _setter(MemoryFields(pinned=action == "pin"))
+    setters = {
+        "pin": MemoryFields(pinned=True),
+        "unpin": MemoryFields(pinned=False),
+        "categorise": MemoryFields(category=category),
+    }
+    return {"delete": _delete, "restore": _restore}.get(action) or _setter(setters[action])
 
 
 def _delete(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
@@ -103,11 +96,7 @@ def _setter(fields: MemoryFields) -> Edit:
     def change(writer: BookWriter, numbers: Sequence[int]) -> list[int]:
         rows = live_rows(writer.book, numbers=numbers)
         bulk = BulkWriter(writer)
-        changed = [
-            number
-            for number, memory in sorted(rows.items())
-            if bulk.update(memory, CheckedMemory(fields=fields, content_key=memory.content_key))
-        ]
+        changed = [number for number, memory in sorted(rows.items()) if bulk.update(memory, fields)]
         bulk.store()
         return changed
 

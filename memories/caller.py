@@ -12,8 +12,7 @@ from django.http import HttpRequest
 from memories.errors import Forbidden, NotFound
 
 DEFAULT_BOOK = "main"
-ALL_BOOKS = "*"
-"""Stands, in lists and searches, for every book of the owner which the key may use."""
+ALL_BOOKS = "*"  # stands, in lists and searches, for every book of the owner which the key may use
 Row = TypeVar("Row", bound=Model)
 
 

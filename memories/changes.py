@@ -8,7 +8,6 @@ itself a change set, so undoing it puts things back, and a set that was put back
 A set of up to ATOMIC memories is taken back in one transaction; a larger one, such as an import, in short ones that
 are one change set together. If that is interrupted, asking again takes back the rest."""
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,12 +20,12 @@ from django.utils import timezone
 from memories.artifacts import artifacts_undo
 from memories.batches import BatchSize, Slices
 from memories.errors import NotFound
+from memories.evidence import held_keeper
 from memories.imports.conversations import conversation_store
 from memories.models import ChangeSet, Memory, Revision
 from memories.services import BookWriter, Source, WriteResult, book_changed, book_writing, memory_state, stored_state
 
-ATOMIC = 100
-"""Memories of a change set that are taken back in one transaction."""
+ATOMIC = 100  # memories of a change set that are taken back in one transaction
 _MAX_CHAIN = 100
 
 
@@ -40,6 +39,7 @@ class Undone:
     documents: tuple[str, ...] = ()
     documents_skipped: tuple[str, ...] = ()
     conversations: int = 0  # of an import, removed for good
+    proposals: int = 0  # of an import, withdrawn for good
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
@@ -87,19 +87,18 @@ def change_set_get(owner_id: UUID, change_set_id: UUID | None) -> ChangeSet:
 
 def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Slices[Undone]:
     """Take back a change set, or only what it did to some memories (by number), in slices: short transactions under the
-    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import are
-    removed with it, for good: an undo of the undo does not bring them back."""
+    book's lock. What is taken back already is neither undone again nor listed. The conversations of an import
+    and what of it waits for a person go with it, for good: an undo of the undo does not bring them back."""
     undoing = _Undoing(change_set, replace(source, undoes=change_set.pk), only, *_root(change_set))
     memories = undoing.memories()
     size = BatchSize() if len(memories) > ATOMIC else BatchSize(first=ATOMIC)
     at = 0
     try:
         while not undoing.over:
-            began = time.monotonic()
             batch = memories[at : at + size.rows]
             at += len(batch)
-            undoing.take_back(batch, last=at >= len(memories))
-            size.took(time.monotonic() - began)
+            with size.measured():
+                undoing.take_back(batch, last=at >= len(memories))
             if not undoing.over:
                 yield
     finally:
@@ -108,7 +107,8 @@ def undo_slices(change_set: ChangeSet, source: Source, *, only: frozenset[int] |
     if change_set.kind != ChangeSet.Kind.IMPORT or only is not None:
         return undoing.result()
     removed = yield from conversation_store().remove(change_set.owner_id, change_set.pk)
-    return replace(undoing.result(), conversations=removed)
+    withdrawn = yield from held_keeper().withdraw(change_set.owner_id, change_set.pk)
+    return replace(undoing.result(), conversations=removed, proposals=withdrawn)
 
 
 @dataclass(slots=True)
@@ -156,9 +156,7 @@ class _Undoing:
         revisions = Revision.objects.filter(
             owner_id=self.change_set.owner_id, change_set=self.change_set, memory_id__in=memories
         )
-        first_of: dict[UUID, Revision] = {}
-        for revision in revisions.order_by("memory_id", "version"):
-            first_of.setdefault(revision.memory_id, revision)
+        first_of = {revision.memory_id: revision for revision in revisions.order_by("-version")}
         standing = _standing(self.change_set.owner_id, set(first_of), family)
         for memory in Memory.objects.select_for_update().filter(pk__in=first_of).order_by("number"):
             if memory.pk not in standing:

@@ -10,8 +10,7 @@ from django.utils import timezone
 recall_lanes: Counter[tuple[str, str]] = Counter()  # (lane, outcome)
 scan_blocks: Counter[str] = Counter()  # rule
 
-Refusal = tuple[date, str, str]
-"""Day (UTC), rule, kind."""
+Refusal = tuple[date, str, str]  # day (UTC), rule, kind
 
 _unstored: Counter[Refusal] = Counter()
 _lock = Lock()

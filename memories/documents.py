@@ -2,13 +2,12 @@
 Pure functions; called by memories.artifacts and reviews.consolidation."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import scanning
 from scanning import Finding
 
-MAX_DOCUMENT = 100_000
-"""Characters of one document."""
+MAX_DOCUMENT = 100_000  # characters of one document
 
 _PIECE = 16_000
 _OVERLAP = 500
@@ -33,13 +32,7 @@ def scan_document(text: str) -> list[Finding]:
     for start in range(0, max(len(text), 1), _PIECE):
         first = max(0, start - _OVERLAP)
         for finding in scanning.scan(text[first : start + _PIECE]).findings:
-            moved = Finding(
-                kind=finding.kind,
-                rule=finding.rule,
-                start=finding.start + first,
-                end=finding.end + first,
-                reason=finding.reason,
-            )
+            moved = replace(finding, start=finding.start + first, end=finding.end + first)
             found[moved.rule, moved.start, moved.end] = moved
     return sorted(found.values(), key=lambda finding: finding.start)
 

@@ -60,13 +60,18 @@ def clean_target(target: str) -> str:
 
 
 def clean_expiry(expires_at: datetime | None) -> datetime | None:
-    """Return a time of expiry as stored: in UTC, without a time zone taken for UTC. Raises InvalidRequest for years
-    that not every database and time zone knows."""
-    if expires_at is None:
+    """Return a time of expiry as stored. Raises InvalidRequest as clean_moment does."""
+    return clean_moment(expires_at, "A memory expires between", "expires_at")
+
+
+def clean_moment(moment: datetime | None, refusal: str, param: str) -> datetime | None:
+    """Return a time in UTC; one without a time zone is taken for UTC. Raises InvalidRequest for years that not every
+    database and time zone knows; `refusal` is the beginning of its sentence."""
+    if moment is None:
         return None
-    if not 1970 <= expires_at.year <= 9998:
-        raise InvalidRequest("A memory expires between the years 1970 and 9998.", param="expires_at")
-    return expires_at.replace(tzinfo=UTC) if expires_at.tzinfo is None else expires_at.astimezone(UTC)
+    if not 1970 <= moment.year <= 9998:
+        raise InvalidRequest(f"{refusal} the years 1970 and 9998.", param=param)
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def clean_keywords(keywords: Sequence[str]) -> list[str]:
@@ -74,7 +79,10 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
     characters become spaces, and further words are left out (keywords only help the search).
 
     Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
-    check_keywords(keywords)
+    if len(keywords) > KEYWORDS_GIVEN:
+        raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
+    if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
+        raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
     found: dict[str, str] = {}
     for keyword in keywords:
         kept = "".join(
@@ -86,14 +94,6 @@ def clean_keywords(keywords: Sequence[str]) -> list[str]:
         if len(found) == MAX_KEYWORDS:
             break
     return list(found.values())
-
-
-def check_keywords(keywords: Sequence[str]) -> None:
-    """Raises InvalidRequest for more keywords, or longer ones, than one request may name."""
-    if len(keywords) > KEYWORDS_GIVEN:
-        raise InvalidRequest(f"A memory takes at most {KEYWORDS_GIVEN} keywords at once.", param="keywords")
-    if any(len(keyword) > KEYWORD_LENGTH for keyword in keywords):
-        raise InvalidRequest(f"A keyword has at most {KEYWORD_LENGTH} characters.", param="keywords")
 
 
 def check_scan(content: str, keywords: Sequence[str], metadata: Mapping[str, str] = NO_METADATA) -> Judged:

@@ -4,7 +4,7 @@ so that pages stay whole; a statement reads at most the rows of one owner."""
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from django.db.backends.base.base import BaseDatabaseWrapper
@@ -12,6 +12,7 @@ from django.db.models import BooleanField, F, Func, QuerySet, Value
 from django.db.models.sql.compiler import SQLCompiler
 from django.http import QueryDict
 
+from memories.entry_rules import clean_moment
 from memories.errors import InvalidRequest
 from memories.limits import METADATA_KEYS
 from memories.metadata import clean_metadata
@@ -32,7 +33,7 @@ class MemoryFilters:
     def __post_init__(self) -> None:
         object.__setattr__(self, "metadata", clean_metadata(self.metadata))
         for name in ("created_after", "created_before"):
-            object.__setattr__(self, name, _moment(getattr(self, name), name))
+            object.__setattr__(self, name, clean_moment(getattr(self, name), f"{name} is a time between", name))
 
     def __bool__(self) -> bool:
         return bool(self.metadata or self.created_after or self.created_before)
@@ -84,11 +85,3 @@ class HasPairs(Func):
         """Return the condition for PostgreSQL."""
         column, given = compiler.compile(self.source_expressions[0])
         return f"({column} @> %s::jsonb)", (*given, json.dumps(self._pairs))
-
-
-def _moment(value: datetime | None, param: str) -> datetime | None:
-    if value is None:
-        return None
-    if not 1970 <= value.year <= 9998:
-        raise InvalidRequest(f"{param} is a time between the years 1970 and 9998.", param=param)
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)

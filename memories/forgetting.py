@@ -38,12 +38,9 @@ from memories.services import books_lock, generations_raise, is_only_administrat
 from memories.services.erasing import ErasureStep, deleting, owner_steps, updating
 
 Scope = Erasure.Scope
-SWEEP_SECONDS = 5.0
-"""How long a sweep goes on with what was interrupted, before other sweeps have their turn."""
-DELETE_SECONDS = 3.0
-"""How long a page goes on with a deletion; the sweep does the rest."""
-KEPT = timedelta(days=1)
-"""How long the numbers of a finished forgetting can be seen."""
+SWEEP_SECONDS = 5.0  # how long a sweep goes on with what was interrupted, before other sweeps have their turn
+DELETE_SECONDS = 3.0  # how long a page goes on with a deletion; the sweep does the rest
+KEPT = timedelta(days=1)  # how long the numbers of a finished forgetting can be seen
 
 Steps = Callable[[UUID, Sequence[UUID]], Iterable[ErasureStep]]
 """Given an owner and the ids of books: what is to be done."""
@@ -152,22 +149,20 @@ def _lease() -> datetime:
 def _do(erasure: Erasure, steps: Iterable[ErasureStep]) -> Slices[None]:
     for step in steps:
         size = BatchSize()
-        while count := _batch(erasure, step, size):
-            if step.name:
-                erasure.erased[step.name] = erasure.erased.get(step.name, 0) + count
+        while _batch(erasure, step, size):
             yield
 
 
 def _batch(erasure: Erasure, step: ErasureStep, size: BatchSize) -> int:
     """Some rows of a step, counted in the same transaction."""
-    began = monotonic()
-    with transaction.atomic():
+    erased = dict(erasure.erased)
+    with size.measured(), transaction.atomic():
         count = step.batch(size.rows)
         if count:
-            known = erasure.erased.get(step.name, 0)
-            erased = erasure.erased | ({step.name: known + count} if step.name else {})
+            if step.name:
+                erased[step.name] = erased.get(step.name, 0) + count
             Erasure.objects.filter(pk=erasure.pk).update(erased=erased, leased_until=_lease())
-    size.took(monotonic() - began)
+    erasure.erased = erased
     return count
 
 

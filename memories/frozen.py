@@ -22,7 +22,6 @@ class ViewEntry:
     keywords: tuple[str, ...]
     pinned: bool
     content_changed_at: datetime
-    session_id: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +51,7 @@ def render(entries: Sequence[ViewEntry]) -> str:
 
 def _choose(entries: Sequence[ViewEntry], *, most: int, char_limit: int) -> list[ViewEntry]:
     ranked = sorted(
-        entries,
-        key=lambda e: (not e.pinned, e.target != Target.USER, -e.content_changed_at.timestamp(), e.number),
+        entries, key=lambda e: (not e.pinned, e.target != Target.USER, -e.content_changed_at.timestamp(), e.number)
     )
     chosen: list[ViewEntry] = []
     left = char_limit

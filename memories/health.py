@@ -8,12 +8,13 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, QuerySet, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
 from memories.caller import UNLIMITED, KeyLimits
 from memories.models import Book, Memory, Target
+from memories.selectors import blocked_condition, unexpired
 from memories.services import limits_of_books
 from memories.vectors import vectors_counted
 
@@ -80,9 +81,8 @@ def _own_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
         (row["book"], row["target"]): row["used"]
         for row in rows.values("book", "target").annotate(used=Sum(Length("content"))).order_by()
     }
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
-    live = _counts(rows.filter(unexpired))
-    blocked = _counts(rows.exclude(scan_rule="").exclude(allowed_hash=F("scan_hash")))
+    live = _counts(rows.filter(unexpired(now)))
+    blocked = _counts(rows.filter(blocked_condition()))
     vectors = vectors_counted(books[0].owner_id, [book.pk for book in books]) if settings.EMBEDDING_MODEL else None
     limits = limits_of_books([book.name for book in books])
     return {

@@ -27,8 +27,7 @@ Kind = Invalidation.Kind
 _SETTLED_SECONDS = 10.0
 """How long after a row others with lower numbers may still become visible: PostgreSQL numbers rows before they are
 committed."""
-_LOOK_BACK = 1000
-"""Rows before the newest one that a process applies when it begins to watch, for the same reason."""
+_LOOK_BACK = 1000  # rows before the newest one that a process applies when it begins to watch, for the same reason
 _PAGE = 1000
 
 

@@ -6,75 +6,42 @@ from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
-KEYWORDS_GIVEN = 100
-"""Keywords that one request may name for a memory; the first 12 different ones are kept."""
-KEYWORD_LENGTH = 200
-"""Characters of one keyword as it is given; 40 of them are kept."""
-METADATA_KEYS = 16
-"""Keys of a memory's metadata."""
-METADATA_KEY = 64
-"""Characters of one of them."""
-METADATA_VALUE = 256
-"""Characters of its value."""
-QUOTE_LENGTH = 1_000
-"""Characters of the quote that a model gives as evidence of a memory; 300 of them are kept."""
-QUERY_LENGTH = 10_000
-"""Characters of a search query."""
-SHORT_LENGTH = 255
-"""Characters of a name, an id, a category or a filter."""
-BULK_MEMORIES = 1_000
-"""Memories that one request may change at once."""
-MESSAGES = 10_000
-"""Messages of one request to /v1."""
+KEYWORDS_GIVEN = 100  # keywords that one request may name for a memory; the first 12 different ones are kept
+KEYWORD_LENGTH = 200  # characters of one keyword as it is given; 40 of them are kept
+METADATA_KEYS = 16  # keys of a memory's metadata
+METADATA_KEY = 64  # characters of one of them
+METADATA_VALUE = 256  # characters of its value
+QUOTE_LENGTH = 1_000  # characters of the quote that a model gives as evidence of a memory; 300 of them are kept
+QUERY_LENGTH = 10_000  # characters of a search query
+SHORT_LENGTH = 255  # characters of a name, an id, a category or a filter
+BULK_MEMORIES = 1_000  # memories that one request may change at once
+MESSAGES = 10_000  # messages of one request to /v1
 BROUGHT_MESSAGES = 500
 """Earlier messages of a conversation that began elsewhere which are kept in its session's transcript, newest first; and
 messages that one request may bring to be reviewed."""
-TOOLS = 1_000
-"""Tools that one turn may define, and results of their calls that one request may bring."""
-TOOL_RESULT = 500_000
-"""Characters of the result of one call of a client's tool, in the native API."""
-INPUTS = 2_048
-"""Texts or lists of tokens of one request to /v1/embeddings or /v1/completions."""
-VECTOR_BYTES = 64_000_000
-"""Bytes of the vectors that a model server may answer."""
-PARTS = 1_000
-"""Content parts of one message in the native API."""
-WRITES = 1_000
-"""Writes of a review that one request may name."""
-JSON_DEPTH = 100
-"""Levels of lists and objects inside each other."""
-JSON_VALUES = 200_000
-"""Values of one JSON text, counted by its commas and opening brackets."""
-JSON_NUMBER = 100
-"""Characters of one number in JSON."""
-TOOL_ARGUMENTS = 500_000
-"""Characters of the arguments of one tool call, as JSON."""
-IMPORT_LINES = 50_000
-"""Lines of an import."""
-IMPORT_LINE_LENGTH = 200_000
-"""Characters of one line of an import."""
-IMPORT_FILE_BYTES = 100_000_000
-"""Bytes of one file of an import, unpacked."""
-IMPORT_BYTES = 250_000_000
-"""Bytes of all files of an import, unpacked."""
-IMPORT_RATIO = 200
-"""How many times larger than in its archive a file may be."""
-IMPORT_FILES = 1_000
-"""Files of an archive that are read."""
-IMPORT_DIRECTORY_BYTES = 4_000_000
-"""Bytes of an archive's list of files."""
-IMPORT_CONVERSATIONS = 20_000
-"""Conversations of an import."""
-IMPORT_MESSAGES = 500_000
-"""Messages of an import's conversations together."""
-LISTED_MEMORIES = 1_000
-"""Memories that the tool `get_memories` gives, the newest."""
-LISTED_CHARACTERS = 200_000
-"""Characters of those memories together."""
-LARGEST_NUMBER = 2**63 - 1
-"""The largest number of a notification, a message or a memory."""
-LIST_LENGTH = 200
-"""Entries of one page of a list."""
+TOOLS = 1_000  # tools that one turn may define, and results of their calls that one request may bring
+TOOL_RESULT = 500_000  # characters of the result of one call of a client's tool, in the native API
+INPUTS = 2_048  # texts or lists of tokens of one request to /v1/embeddings or /v1/completions
+VECTOR_BYTES = 64_000_000  # bytes of the vectors that a model server may answer
+PARTS = 1_000  # content parts of one message in the native API
+WRITES = 1_000  # writes of a review that one request may name
+JSON_DEPTH = 100  # levels of lists and objects inside each other
+JSON_VALUES = 200_000  # values of one JSON text, counted by its commas and opening brackets
+JSON_NUMBER = 100  # characters of one number in JSON
+TOOL_ARGUMENTS = 500_000  # characters of the arguments of one tool call, as JSON
+IMPORT_LINES = 50_000  # lines of an import
+IMPORT_LINE_LENGTH = 200_000  # characters of one line of an import
+IMPORT_FILE_BYTES = 100_000_000  # bytes of one file of an import, unpacked
+IMPORT_BYTES = 250_000_000  # bytes of all files of an import, unpacked
+IMPORT_RATIO = 200  # how many times larger than in its archive a file may be
+IMPORT_FILES = 1_000  # files of an archive that are read
+IMPORT_DIRECTORY_BYTES = 4_000_000  # bytes of an archive's list of files
+IMPORT_CONVERSATIONS = 20_000  # conversations of an import
+IMPORT_MESSAGES = 500_000  # messages of an import's conversations together
+LISTED_MEMORIES = 1_000  # memories that the tool `get_memories` gives, the newest
+LISTED_CHARACTERS = 200_000  # characters of those memories together
+LARGEST_NUMBER = 2**63 - 1  # the largest number of a notification, a message or a memory
+LIST_LENGTH = 200  # entries of one page of a list
 
 ShortText = Annotated[str, StringConstraints(max_length=SHORT_LENGTH)]
 QueryText = Annotated[str, StringConstraints(max_length=QUERY_LENGTH)]

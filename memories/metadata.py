@@ -11,15 +11,14 @@ from memories.limits import METADATA_KEY, METADATA_KEYS, METADATA_VALUE
 from memories.storable import storable_text
 
 
-def clean_metadata(given: Any, *, param: str = "metadata") -> dict[str, str]:
+def clean_metadata(given: Any) -> dict[str, str]:
     """Return metadata as it is stored, ordered by key. Raises InvalidRequest for anything but an object of at most 16
     strings within the bounds; its message repeats nothing of what was given."""
     if not isinstance(given, Mapping):
-        raise InvalidRequest(f"{param} is an object whose values are strings.", param=param)
+        raise _refusal("metadata is an object whose values are strings.")
     if len(given) > METADATA_KEYS:
-        raise InvalidRequest(f"{param} has at most {METADATA_KEYS} keys; this one has {len(given)}.", param=param)
-    found = {_key(key, param): _value(value, param) for key, value in given.items()}
-    return dict(sorted(found.items()))
+        raise _refusal(f"metadata has at most {METADATA_KEYS} keys; this one has {len(given)}.")
+    return dict(sorted((_key(key), _value(value)) for key, value in given.items()))
 
 
 def metadata_words(metadata: Mapping[str, str]) -> tuple[str, ...]:
@@ -31,20 +30,22 @@ def metadata_words(metadata: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _key(key: Any, param: str) -> str:
+def _key(key: Any) -> str:
     if not isinstance(key, str) or not 1 <= len(key) <= METADATA_KEY or not key.isprintable() or key != key.strip():
-        raise InvalidRequest(
-            f"A key of {param} has 1 to {METADATA_KEY} printable characters, without spaces around them.", param=param
-        )
+        raise _refusal(f"A key of metadata has 1 to {METADATA_KEY} printable characters, without spaces around them.")
     return key
 
 
-def _value(value: Any, param: str) -> str:
+def _value(value: Any) -> str:
     if not isinstance(value, str):
-        raise InvalidRequest(f"Each value of {param} is a string. Write numbers and lists as text.", param=param)
+        raise _refusal("Each value of metadata is a string. Write numbers and lists as text.")
     if len(value) > METADATA_VALUE:
-        raise InvalidRequest(f"A value of {param} has at most {METADATA_VALUE} characters.", param=param)
+        raise _refusal(f"A value of metadata has at most {METADATA_VALUE} characters.")
     return storable_text(value)
+
+
+def _refusal(why: str) -> InvalidRequest:
+    return InvalidRequest(why, param="metadata")
 
 
 Metadata = Annotated[

@@ -16,20 +16,10 @@ from django.utils.module_loading import import_string
 
 logger = logging.getLogger("daybook.providers")
 
-RESERVED_NAMES = frozenset(
-    [
-        "short_term",
-        "long_term",
-        "snapshot",
-        "thread",
-        "guidance",
-        "keywords",
-        "embedding",
-        "providers",
-        "blocks",
-        "earlier_conversation",
-    ]
-)
+RESERVED_NAMES = frozenset({
+    "short_term", "long_term", "snapshot", "thread", "guidance", "keywords", "embedding", "providers", "blocks",
+    "earlier_conversation",
+})  # fmt: skip
 """What a run's trace and the metrics call parts of our own."""
 
 

@@ -12,10 +12,12 @@ import traceback
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
 from memories.counters import recall_lanes
+from memories.frozen import ViewEntry
 from memories.providers import MemoryProvider, Scope, providers
 from memories.snapshot import SessionSnapshot
 from memories.threads import ThreadView
@@ -115,23 +117,18 @@ async def recall(
     trace: dict[str, Any] = {}
     lanes: dict[str, Awaitable[list[Recalled]]] = {}
     if thread is not None and thread.outside:
-        lanes["short_term"] = _lane("short_term", lambda: _short_term(thread, query, limits), limits, trace)
+        lanes["short_term"] = _lane("short_term", partial(_short_term, thread, query, limits), limits, trace)
     if long_term and searches_book(snapshot, limits.max_memories):
-        search = limits.search
-        lanes["long_term"] = _lane(
-            "long_term",
-            lambda: _long_term(snapshot, query, keywords, left, search, query_vector),
-            limits,
-            trace,
-            small=len(snapshot.view.entries) <= SMALL_BOOK,
-        )
+        search = partial(_long_term, snapshot, query, keywords, left, limits.search, query_vector)
+        small = len(snapshot.view.entries) <= SMALL_BOOK
+        lanes["long_term"] = _lane("long_term", search, limits, trace, small=small)
     if scope is not None:
         lanes |= {provider.name: _ask(provider, scope, query, limits, trace) for provider in _providers(trace)}
     found = dict(zip(lanes, await _together(lanes.values()), strict=True))
     short, long = found.pop("short_term", []), found.pop("long_term", [])
     long = [*long, *(item for others in found.values() for item in others)][: max(0, left)]
     short, long = share(short, long)
-    frozen = [_frozen(snapshot, entry.number) for entry in snapshot.frozen.entries]
+    frozen = [_frozen(entry) for entry in snapshot.frozen.entries]
     blocks = ""
     with contained("blocks", trace):
         blocks = _blocks(short, long)
@@ -228,9 +225,7 @@ def _note(name: str, state: str, trace: dict[str, Any], **more: str) -> None:
     recall_lanes[name, state] += 1
 
 
-def _short_term(thread: ThreadView | None, query: str, limits: RecallSettings) -> list[Recalled]:
-    if thread is None:
-        return []
+def _short_term(thread: ThreadView, query: str, limits: RecallSettings) -> list[Recalled]:
     return [
         Recalled(
             lane="short_term",
@@ -268,10 +263,9 @@ def _long_term(
     ]
 
 
-def _frozen(snapshot: SessionSnapshot, number: int) -> Recalled:
-    entry = snapshot.view.by_number[number]
+def _frozen(entry: ViewEntry) -> Recalled:
     why = "Pinned, so it is in every answer." if entry.pinned else "In every answer of this session."
-    return Recalled(lane="frozen", why=why, text=entry.content, number=number, category=entry.category)
+    return Recalled(lane="frozen", why=why, text=entry.content, number=entry.number, category=entry.category)
 
 
 def _fill(items: Sequence[Recalled], limit: int) -> list[Recalled]:

@@ -131,8 +131,5 @@ def brief_client() -> Redis:
 
 def _client(seconds: float) -> Redis:
     return Redis.from_url(
-        settings.REDIS_URL,
-        socket_timeout=seconds,
-        socket_connect_timeout=ANSWER_SECONDS,
-        retry=Retry(NoBackoff(), 0),
+        settings.REDIS_URL, socket_timeout=seconds, socket_connect_timeout=ANSWER_SECONDS, retry=Retry(NoBackoff(), 0)
     )

@@ -1,5 +1,6 @@
 """Memories, read side: rows and values, always of one owner. Writers are in memories.services."""
 
+from datetime import datetime
 from uuid import UUID
 
 from django.db.models import F, Q, QuerySet
@@ -11,10 +12,20 @@ from memories.models import Book, Memory
 from memories.pagination import number as parse_number
 
 
+def undeleted(book: Book) -> QuerySet[Memory]:
+    """Return the memories of a book that are not deleted, expired and blocked ones too, in no order yet."""
+    return Memory.objects.filter(owner_id=book.owner_id, book_id=book.pk, deleted_at__isnull=True)
+
+
 def live_memories(owner_id: UUID, book_id: UUID) -> QuerySet[Memory]:
-    """Memories of a book that are neither deleted nor expired, in insertion order; blocked ones too."""
+    """Return the memories of a book that are neither deleted nor expired, in insertion order; blocked ones too."""
     rows = Memory.objects.filter(owner_id=owner_id, book_id=book_id, deleted_at__isnull=True)
-    return rows.filter(Q(expires_at__isnull=True) | Q(expires_at__gt=timezone.now())).order_by("number")
+    return rows.filter(unexpired(timezone.now())).order_by("number")
+
+
+def unexpired(now: datetime) -> Q:
+    """Return the condition of memories that have not expired."""
+    return Q(expires_at__isnull=True) | Q(expires_at__gt=now)
 
 
 def blocked_condition() -> Q:
@@ -30,6 +41,11 @@ def memory_get(owner_id: UUID, number: str | int, *, deleted: bool = False, limi
     if memory is None or (memory.deleted_at and not deleted):
         raise NotFound("There is no such memory. It may have been deleted.")
     return memory
+
+
+def categories_of(book: Book) -> list[str]:
+    """Return the categories of a book's memories, in their order."""
+    return list(undeleted(book).order_by("category").values_list("category", flat=True).distinct())
 
 
 def book_named(owner_id: UUID, name: str) -> Book | None:

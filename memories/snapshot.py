@@ -6,7 +6,6 @@ stale, in whichever process the write happened. Hints between processes are neve
 
 import threading
 import time
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -14,6 +13,7 @@ from django.conf import settings
 
 from memories.book_views import BookState, BookView, load_view
 from memories.frozen import FrozenBlock, freeze
+from memories.in_use import InUse
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.tokens import cut_to_tokens
 from prompts.consolidation import guidance
@@ -43,21 +43,15 @@ class SessionSnapshot:
 
     def is_of(self, state: BookState, version: tuple[int, ...]) -> bool:
         """Return True if nothing that may be injected has changed since."""
-        mine = self.view.state
-        return (mine.book_id, mine.generation, mine.epoch, self.version) == (
-            state.book_id,
-            state.generation,
-            state.epoch,
-            version,
-        )
+        return self.view.state == state and self.version == version
 
 
 @dataclass(slots=True)
 class Snapshots:
     """The process's snapshots: per session, and the views they share, both bounded. Thread-safe."""
 
-    _sessions: "OrderedDict[UUID, tuple[float, SessionSnapshot]]" = field(default_factory=OrderedDict)
-    _views: "OrderedDict[UUID, tuple[float, BookView]]" = field(default_factory=OrderedDict)
+    _sessions: InUse[UUID, SessionSnapshot] = field(default_factory=InUse)
+    _views: InUse[UUID, BookView] = field(default_factory=InUse)
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _forgettings: int = 0
     _weigh_at: float = 0.0  # in the clock of time.monotonic(); a new view is weighed at once
@@ -65,12 +59,10 @@ class Snapshots:
     def warm(self, session_id: UUID, state: BookState, version: tuple[int, ...]) -> SessionSnapshot | None:
         """Return the session's snapshot if it is of this state; no database query."""
         with self._lock:
-            found = self._sessions.get(session_id)
-            if found is None or not found[1].is_of(state, version):
+            found = self._sessions.look(session_id)
+            if found is None or not found.is_of(state, version):
                 return None
-            self._sessions[session_id] = (time.monotonic(), found[1])
-            self._sessions.move_to_end(session_id)
-            return found[1]
+            return self._sessions.keep(session_id, found)
 
     def build(
         self,
@@ -100,7 +92,7 @@ class Snapshots:
         """Make the snapshot of a session without Memory Guidance from a shared view that is fresh and has this block
         already: no database query, and next to no work. None where that takes more."""
         with self._lock:
-            view = self._present(state.book_id)
+            view = self._views.use(state.book_id)
             if view is None or not view.serves(state):
                 return None
             frozen = view.known_block(max_memories=max_memories, char_limit=char_limit)
@@ -111,15 +103,13 @@ class Snapshots:
             return snapshot
 
     def _keep(self, session_id: UUID, snapshot: SessionSnapshot) -> None:
-        self._sessions[session_id] = (time.monotonic(), snapshot)
-        self._sessions.move_to_end(session_id)
+        self._sessions.keep(session_id, snapshot)
         self._trim_to_size()
 
     def held(self, session_id: UUID) -> SessionSnapshot | None:
         """Return the session's snapshot as it lies here, fresh or not; looking at it does not keep it."""
         with self._lock:
-            found = self._sessions.get(session_id)
-            return found[1] if found else None
+            return self._sessions.look(session_id)
 
     def drop(self, session_id: UUID) -> None:
         """Forget the snapshot of a session that ended or was deleted."""
@@ -141,19 +131,14 @@ class Snapshots:
 
         with self._lock:
             self._forgettings += 1
-            for book in [book for book, (_, view) in self._views.items() if gone(view)]:
-                del self._views[book]
-            for session in [session for session, (_, kept) in self._sessions.items() if gone(kept.view)]:
-                del self._sessions[session]
+            self._views.drop(gone)
+            self._sessions.drop(lambda kept: gone(kept.view))
 
     def trim(self) -> None:
         """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
-        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
         with self._lock:
-            while self._sessions and next(iter(self._sessions.values()))[0] < stale:
-                self._sessions.popitem(last=False)
-            while self._views and next(iter(self._views.values()))[0] < stale:
-                self._views.popitem(last=False)
+            self._sessions.trim(settings.SNAPSHOT_IDLE_SECONDS)
+            self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -162,50 +147,32 @@ class Snapshots:
             self._sessions.clear()
             self._views.clear()
 
-    def __len__(self) -> int:
-        return len(self._sessions)
-
     def sizes(self) -> tuple[int, int, int]:
         """Sessions, book views, and what the views weigh in bytes."""
         with self._lock:
             sessions, views = len(self._sessions), [view for _, view in self._views.values()]
         return sessions, len(views), sum(view.nbytes for view in views)
 
-    def fresh_view(self, state: BookState) -> BookView:
-        """Return a view of the rows as this transaction sees them; not kept, since they may be rolled back."""
-        return load_view(state)
-
     def view(self, state: BookState) -> BookView:
         """Return the shared view of a book, not older than `state`."""
         with self._lock:
-            view = self._present(state.book_id)
+            view = self._views.use(state.book_id)
             if view is not None and view.serves(state):
                 return view
         watch()
         forgettings = self._forgettings
         view = load_view(state)
         with self._lock:
-            present = self._present(state.book_id)
+            present = self._views.use(state.book_id)
             newer = present is None or present.state.generation <= view.state.generation
             if newer and forgettings == self._forgettings:
-                self._views[state.book_id] = (time.monotonic(), view)
-                self._views.move_to_end(state.book_id)
+                self._views.keep(state.book_id, view)
                 self._weigh_at = 0.0
             return view
 
-    def _present(self, book_id: UUID) -> BookView | None:
-        """Return the view that is kept of a book, which is in use now."""
-        if book_id not in self._views:
-            return None
-        view = self._views[book_id][1]
-        self._views[book_id] = (time.monotonic(), view)
-        self._views.move_to_end(book_id)
-        return view
-
     def _trim_to_size(self) -> None:
-        self.trim()
-        while len(self._sessions) > settings.SNAPSHOT_SESSIONS:
-            self._sessions.popitem(last=False)
+        self._sessions.trim(settings.SNAPSHOT_IDLE_SECONDS, settings.SNAPSHOT_SESSIONS)
+        self._views.trim(settings.SNAPSHOT_IDLE_SECONDS)
         if time.monotonic() < self._weigh_at:
             return
         self._weigh_at = time.monotonic() + _WEIGHED_SECONDS

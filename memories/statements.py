@@ -17,7 +17,6 @@ M = TypeVar("M", bound=Model)
 _DEFAULT = "default"
 _KEPT_WITH = "_daybook_statements"
 _PLAIN = frozenset({"BooleanField", "CharField", "IntegerField", "PositiveIntegerField", "TextField"})
-_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 MOST_ROWS = 8
 """More rows than these are inserted by the ORM's own way: a statement for each number of rows would not be kept."""
 

@@ -1,15 +1,30 @@
-"""The sweep of memories in the worker: expiries, and the purge of old tombstones, notifications and counts."""
+"""The sweep of memories in the worker: expiries, the purge of old tombstones, notifications and counts, and verdicts of
+the scan that are older than its rules, a few hundred texts each time.
 
+Until it is renewed a text keeps the verdict that it has; what has none is scanned before it is used
+(memories.book_views). Where a verdict changes, the book's generation is raised, so that every process reads it anew."""
+
+import time
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 from django.conf import settings
+from django.db.models import Model
 from django.utils import timezone
 
-from memories.models import Book, ClearCode, Invalidation, Notification
-from memories.renewal import verdicts_renew
-from memories.services import book_expire, scan_days_purge, tombstones_purge
+import scanning
+from memories.models import Artifact, Book, ClearCode, Invalidation, Memory, Notification, ScanRenewal
+from memories.services import book_expire, scan_days_purge, tombstones_purge, verdicts_store
+from memories.verdicts import Judged, verdict_of, verdict_of_document
 
 _BATCH = 200
+SCAN_SECONDS = 1.0  # how long one sweep scans at most, roughly
+_ROWS = 50
+_JUDGES: dict[type[Model], Callable[[Any], Judged]] = {
+    Memory: lambda row: verdict_of(row.content, row.keywords, row.metadata),
+    Artifact: lambda row: verdict_of_document(row.content),
+}
 
 
 def memories_sweep() -> None:
@@ -24,3 +39,29 @@ def memories_sweep() -> None:
     Invalidation.objects.filter(created_at__lt=now - timedelta(days=1)).delete()
     scan_days_purge(now)
     verdicts_renew()
+
+
+def verdicts_renew() -> int:
+    """Scan some more texts, if any have not been looked at under these rules; return how many. Idempotent; several
+    workers at once do some of it twice."""
+    looked_at = 0
+    until = time.monotonic() + SCAN_SECONDS
+    for model in _JUDGES:
+        renewal, _ = ScanRenewal.objects.get_or_create(rules=scanning.RULES_VERSION, texts=model._meta.label_lower)
+        while not renewal.over and time.monotonic() < until:
+            looked_at += _renew_some(model, renewal)
+    if not ScanRenewal.objects.filter(rules=scanning.RULES_VERSION, over=False).exists():
+        ScanRenewal.objects.exclude(rules=scanning.RULES_VERSION).delete()
+    return looked_at
+
+
+def _renew_some(model: type[Model], renewal: ScanRenewal) -> int:
+    rows: list[Any] = list(model._default_manager.filter(pk__gt=renewal.reached).order_by("pk")[:_ROWS])
+    # Scanning is most of the work, and is done without a lock.
+    judged = [(row, _JUDGES[model](row)) for row in rows]
+    verdicts_store([(row, verdict) for row, verdict in judged if row.scan_hash != verdict.scan_hash])
+    reached = rows[-1].pk if rows else renewal.reached
+    renewal.over = len(rows) < _ROWS
+    ScanRenewal.objects.filter(pk=renewal.pk, reached=renewal.reached).update(reached=reached, over=renewal.over)
+    renewal.reached = reached
+    return len(rows)

@@ -4,8 +4,6 @@ Rows point at runs; the words stay where the gateway keeps them, which reads the
 when Django starts. The index lives in process beside the session's snapshot and grows when a run closes."""
 
 import threading
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -16,6 +14,7 @@ from uuid import UUID
 from django.conf import settings
 
 from memories.ids import uuid7
+from memories.in_use import InUse
 from memories.invalidation import Forgotten, Kind, register_cache, watch
 from memories.models import ThreadRecord
 from memories.statements import Insert
@@ -121,19 +120,18 @@ def _hit(turn: ThreadTurn, text: str) -> ThreadHit:
 
 class HeldThread(NamedTuple):
     """What the cache holds of a session: its turns, and the newest record that they were read with. The run of that
-    record may have been superseded and be missing among the turns. `used_at` is in the clock of time.monotonic()."""
+    record may have been superseded and be missing among the turns."""
 
     owner_id: UUID
     newest: UUID | None
     turns: tuple[ThreadTurn, ...]
-    used_at: float
 
 
 @dataclass(slots=True)
 class ThreadCache:
     """Recorded turns of sessions in use, by session, bounded. Thread-safe."""
 
-    _threads: "OrderedDict[UUID, HeldThread]" = field(default_factory=OrderedDict)
+    _threads: InUse[UUID, HeldThread] = field(default_factory=InUse)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _forgettings: int = 0
 
@@ -143,16 +141,15 @@ class ThreadCache:
         if newest is None:
             return ()
         with self._lock:
-            held = self._threads.get(session_id)
+            held = self._threads.look(session_id)
             if held is None or held.newest != newest:
                 return None
-            self._keep(session_id, held)
-            return held.turns
+            return self._threads.keep(session_id, held).turns
 
     def held(self, session_id: UUID) -> HeldThread | None:
         """Return what is held of a session, current or not; looking at it does not keep it."""
         with self._lock:
-            return self._threads.get(session_id)
+            return self._threads.look(session_id)
 
     def read(self, owner_id: UUID, session_id: UUID, newest: UUID | None = None) -> tuple[ThreadTurn, ...]:
         """All recorded turns, from their rows. `newest` is the session's newest record, also where its run was
@@ -164,18 +161,18 @@ class ThreadCache:
             newest = turns[-1].record_id
         with self._lock:
             if forgettings == self._forgettings:  # else what was read may be forgotten: it serves this turn only
-                self._keep(session_id, HeldThread(owner_id, newest, turns, 0.0))
+                self._keep(session_id, HeldThread(owner_id, newest, turns))
         return turns
 
     def append(self, owner_id: UUID, session_id: UUID, turn: ThreadTurn, *, after: UUID | None) -> None:
         """Add the turn that was just recorded, if what is kept was read with the record `after` (None: the session had
         no record). A turn that replaces an earlier one takes its place, and that of what followed it."""
         with self._lock:
-            held = self._threads.get(session_id) if after else HeldThread(owner_id, None, (), 0.0)
+            held = self._threads.look(session_id) if after else HeldThread(owner_id, None, ())
             if held is None or held.newest != after:
                 return
             turns = (*(known for known in held.turns if known.turn < turn.turn), turn)
-            self._keep(session_id, HeldThread(owner_id, turn.record_id, turns, 0.0))
+            self._keep(session_id, HeldThread(owner_id, turn.record_id, turns))
 
     def clear(self) -> None:
         """Forget everything."""
@@ -196,21 +193,16 @@ class ThreadCache:
         elif forgotten.kind == Kind.OWNER:
             with self._lock:
                 self._forgettings += 1
-                for session in [key for key, held in self._threads.items() if held.owner_id == forgotten.owner_id]:
-                    del self._threads[session]
+                self._threads.drop(lambda held: held.owner_id == forgotten.owner_id)
 
     def trim(self) -> None:
         """Drop what was not used for SNAPSHOT_IDLE_SECONDS."""
-        stale = time.monotonic() - settings.SNAPSHOT_IDLE_SECONDS
         with self._lock:
-            while self._threads and next(iter(self._threads.values())).used_at < stale:
-                self._threads.popitem(last=False)
+            self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS)
 
     def _keep(self, session_id: UUID, held: HeldThread) -> None:
-        self._threads[session_id] = held._replace(used_at=time.monotonic())
-        self._threads.move_to_end(session_id)
-        while len(self._threads) > settings.SNAPSHOT_SESSIONS:
-            self._threads.popitem(last=False)
+        self._threads.keep(session_id, held)
+        self._threads.trim(settings.SNAPSHOT_IDLE_SECONDS, settings.SNAPSHOT_SESSIONS)
 
 
 thread_cache = ThreadCache()

@@ -49,10 +49,7 @@ def vectors_counted(owner_id: UUID, books: Sequence[UUID]) -> dict[UUID, int]:
 
 def _usable(owner_id: UUID, books: Sequence[UUID]) -> "QuerySet[MemoryVector]":
     return MemoryVector.objects.filter(
-        owner_id=owner_id,
-        book__in=books,
-        memory__deleted_at__isnull=True,
-        content_key=F("memory__content_key"),
+        owner_id=owner_id, book__in=books, memory__deleted_at__isnull=True, content_key=F("memory__content_key")
     )
 
 
@@ -102,10 +99,7 @@ def vectors_store(book: Book, vectors: Mapping[UUID, bytes], keys: Mapping[UUID,
         for pk in present
     ]
     MemoryVector.objects.bulk_create(
-        rows,
-        update_conflicts=True,
-        unique_fields=["memory", "model"],
-        update_fields=["content_key", "values"],
+        rows, update_conflicts=True, unique_fields=["memory", "model"], update_fields=["content_key", "values"]
     )
     if rows and not missing_vectors().filter(owner_id=locked.owner_id, book=locked).exists():
         own = MemoryVector.objects.filter(owner_id=locked.owner_id, book=locked)

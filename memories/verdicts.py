@@ -17,8 +17,7 @@ from memories.metadata import metadata_words
 from memories.models import ScanRenewal
 from scanning import Finding
 
-SHORT = 500
-"""Characters that are scanned where they are written: a thread of their own would cost more than the scan."""
+SHORT = 500  # characters that are scanned where they are written: a thread of their own would cost more than the scan
 _MOST_KEPT = 20_000
 """About 8 MB. An import is looked at before it is written: the verdicts of the preview hold for what follows."""
 NO_METADATA: Mapping[str, str] = MappingProxyType({})

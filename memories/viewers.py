@@ -54,32 +54,6 @@ class Viewer:
 View = Callable[..., HttpResponse]
 
 
-def page_view(view: View) -> View:
-    """Return a view of a page for signed-in users; others are redirected to the sign-in page."""
-    return never_cache(require_GET(login_required(_for_viewer(view))))
-
-
-def form_view(view: View) -> View:
-    """Return a view that a form of a page is sent to."""
-    return never_cache(require_POST(login_required(_for_viewer(view))))
-
-
-def dialog_view(view: View) -> View:
-    """Return a view of a page whose form is sent back to it; users who are not signed in come back after that."""
-    return never_cache(require_http_methods(["GET", "POST"])(login_required(_for_viewer(view))))
-
-
-def fragment_view(view: View) -> View:
-    """Return a view of a part of a page. A user who was signed out gets status 401, since the sign-in page does not fit
-    into a part."""
-    return never_cache(require_GET(_for_viewer(view)))
-
-
-def action_view(view: View) -> View:
-    """Return a view of a write that a page's script asks for; others than signed-in users get status 401."""
-    return never_cache(require_POST(_for_viewer(view)))
-
-
 def zone_of(owner: Owner) -> ZoneInfo:
     """Return the owner's time zone; UTC when the stored name is unknown here."""
     try:
@@ -101,3 +75,22 @@ def _for_viewer(view: View) -> View:
             return view(request, Viewer(owner, zone), *args, **kwargs)
 
     return with_viewer
+
+
+def _view(*decorators: Callable[[View], View]) -> Callable[[View], View]:
+    """Return a decorator of views that are given their viewer; the first of `decorators` is the outermost."""
+
+    def decorate(view: View) -> View:
+        for decorator in (_for_viewer, *reversed(decorators)):
+            view = decorator(view)
+        return never_cache(view)
+
+    return decorate
+
+
+page_view = _view(require_GET, login_required)  # of a page; who is not signed in is redirected to sign in
+form_view = _view(require_POST, login_required)  # that a form of a page is sent to
+dialog_view = _view(require_http_methods(["GET", "POST"]), login_required)  # of a page whose form is sent back to it
+# Of a part of a page, and of a write that a page's script asks for. Who was signed out gets status 401, since the
+# sign-in page does not fit into a part.
+fragment_view, action_view = _view(require_GET), _view(require_POST)

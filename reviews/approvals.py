@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from memories.batches import Slices
 from memories.errors import BlockedByScan, Conflict, DomainError, InvalidRequest, TooLarge
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
@@ -71,6 +72,19 @@ def expire_approvals(now: datetime) -> int:
     before = now - timedelta(days=settings.APPROVAL_DAYS)
     late = ReviewRun.objects.filter(state=State.AWAITING_APPROVAL, finished_at__lt=before).values_list("pk", flat=True)
     return sum(_expire(pk) for pk in list(late[:_BATCH]))
+
+
+def imported_withdraw(owner_id: UUID, change_set: UUID) -> Slices[int]:
+    """Drop what still waits of an import that was undone, unless something else wants it too, some reviews in each
+    slice. Returns how many writes it was."""
+    rows = ReviewRun.objects.filter(owner_id=owner_id, trigger=ReviewRun.Trigger.IMPORT, state=State.AWAITING_APPROVAL)
+    keys = list(rows.order_by("pk").values_list("pk", flat=True))
+    withdrawn = 0
+    for start in range(0, len(keys), _BATCH):
+        yield
+        with transaction.atomic():
+            withdrawn += sum(_withdraw(pk, str(change_set)) for pk in keys[start : start + _BATCH])
+    return withdrawn
 
 
 def purge_proposals(now: datetime) -> int:
@@ -202,6 +216,19 @@ def _expire(review_id: UUID) -> bool:
     message = f"Nobody decided about it within {settings.APPROVAL_DAYS} days."
     _settle(run, {"code": "expired", "message": message})
     return True
+
+
+def _withdraw(review_id: UUID, change_set: str) -> int:
+    run = _locked(review_id)
+    wanted = [write for write in run.writes if write.waiting and change_set in write.imports]
+    if not wanted or run.state != State.AWAITING_APPROVAL:
+        return 0
+    for write in wanted:
+        write.imports.remove(change_set)
+    gone = [write for write in wanted if not write.imports]
+    run.writes = [write for write in run.writes if write not in gone]
+    _settle(run, {"code": "cancelled", "message": "Its import was undone."})
+    return len(gone)
 
 
 @transaction.atomic

@@ -10,11 +10,12 @@ class ReviewsConfig(AppConfig):
         from gateway.chat.held_notes import register_held
         from gateway.hooks import on_session_forgotten, on_turn_completed
         from memories.changes import UndoListener, on_undone
-        from memories.evidence import register_keeper
+        from memories.evidence import Keeper, register_keeper
         from memories.forgetting import Eraser, register_eraser
         from memories.health import on_health
         from memories.portability import register_exporter
         from memories.provenance import register_reviewed
+        from reviews.approvals import imported_withdraw
         from reviews.consolidation.hooks import consolidation_connect
         from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
         from reviews.health import review_facts
@@ -28,7 +29,7 @@ class ReviewsConfig(AppConfig):
         consolidation_connect()
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
         on_health(review_facts)
-        register_keeper(proposals_keep)
+        register_keeper(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
         register_held(held_of_session, held_of_review)
         register_reviewed(turns_of)
         on_session_forgotten(session_was_forgotten)

@@ -1,7 +1,7 @@
 """Writes that wait for a person, one by one: those of reviews, and those of turns and apps, which are kept as reviews
 that nobody executed. Deciding about them is reviews.approvals. Lock order: session → run, not under a book's lock."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -88,7 +88,8 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
     if not Book.objects.select_for_update().filter(pk=book.pk, epoch=book.epoch).exists():
         return {}
     now = timezone.now()
-    writes = [_write(index, proposal) for index, proposal in enumerate(step.proposals)]
+    imports = [str(step.imported)] if step.imported else []
+    writes = [_write(index, proposal, imports) for index, proposal in enumerate(step.proposals)]
     joined = repeats_join(book, step.session_id, writes)
     writes = [write for write in writes if write.waiting]
     if not writes:
@@ -169,7 +170,7 @@ def _parsed(given: str) -> tuple[UUID | None, int]:
     return (parse_uuid(review), int(index)) if known else (None, -1)
 
 
-def _write(index: int, proposal: Proposal) -> ReviewWrite:
+def _write(index: int, proposal: Proposal, imports: Sequence[str]) -> ReviewWrite:
     write = ReviewWrite(
         index=index,
         action=proposal.action,
@@ -182,6 +183,7 @@ def _write(index: int, proposal: Proposal) -> ReviewWrite:
         before=proposal.before,
         after=proposal.after,
         more=proposal.more,
+        imports=list(imports),
         evidence=proposal.evidence,
     )
     write.wait(proposal.reason, proposal.rule)

@@ -27,8 +27,8 @@ class WriteState(models.TextChoices):
 
 PENDING = frozenset({WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED})
 """A person can still save these."""
-_INTERNAL = {"key", "version", "left_version", "edited_by", "proposed", "more"}
-_LEFT_OUT_WHEN_EMPTY = {"left_version", "edited", "edited_by", "rule", "proposed", "evidence", "times", "more"}
+_INTERNAL = {"key", "version", "left_version", "edited_by", "proposed", "more", "imports"}
+_LEFT_OUT_WHEN_EMPTY = _INTERNAL - {"key", "version"} | {"edited", "rule", "evidence", "times"}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,6 +48,7 @@ class ReviewWrite:
     before: str | None = None
     after: str | None = None
     more: Mapping[str, Any] = field(default_factory=dict)  # metadata, pinned, expires_at, where an import sets them
+    imports: list[str] = field(default_factory=list)  # change sets of the imports that want it, if nothing else does
     state: WriteState = WriteState.STAGED
     reason: str = ""
     left_version: int | None = None
@@ -87,6 +88,7 @@ class ReviewWrite:
         """The same is wanted again: it waits for the newest reason, rests on the newest words, and changes the memory
         as it is now."""
         self.times += 1
+        self.imports = [*self.imports, *write.imports] if self.imports and write.imports else []
         self.version, self.before = write.version, write.before
         self.reason, self.rule, self.evidence = write.reason, write.rule, write.evidence
 

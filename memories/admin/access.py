@@ -1,5 +1,6 @@
 """What the admin adds to the audit log: whose memories and conversations were opened, and what was done to them."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -21,10 +22,7 @@ def opening_record(request: HttpRequest, shown: Model) -> None:
 
 def listing_record(request: HttpRequest, model: type[Model], rows: Sequence[Any]) -> None:
     """Record that a page of rows was listed: an entry for each owner, with the number of their rows."""
-    counts: dict[Owner, int] = {}
-    for row in rows:
-        if not _is_own(request, row.owner):
-            counts[row.owner] = counts.get(row.owner, 0) + 1
+    counts = Counter(row.owner for row in rows if not _is_own(request, row.owner))
     actor, kind = actor_of(request.user), kind_of(model)
     audit_record_each(
         [

@@ -11,10 +11,7 @@ from memories.models import WriteOrigin
 from memories.provenance import key_names
 
 # Who the model of a write worked for, by the write's origin.
-_MODELS = {
-    WriteOrigin.BACKGROUND_REVIEW: "A review",
-    WriteOrigin.CONSOLIDATION: "Consolidation",
-}
+_MODELS = {WriteOrigin.BACKGROUND_REVIEW: "A review", WriteOrigin.CONSOLIDATION: "Consolidation"}
 
 
 def actor_names(actors: Iterable[str]) -> dict[str, str]:

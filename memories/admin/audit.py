@@ -6,7 +6,7 @@ from django.http import HttpRequest, StreamingHttpResponse
 from unfold.decorators import action
 
 from memories.admin.badges import moment
-from memories.admin.base import ReadOnlyAdmin
+from memories.admin.base import ReadOnlyAdmin, column
 from memories.admin.filters import DayFilter, ExactTextFilter, choice_filter
 from memories.api.audit import audit_lines
 from memories.audit import KIND, Action, actor_of, audit_entries, audit_record, audit_sentence
@@ -40,13 +40,8 @@ class AuditEntryAdmin(ReadOnlyAdmin):
     )
     readonly_fields = ("when", "sentence")
 
-    @admin.display(description="When", ordering="pk")
-    def when(self, entry: AuditEntry) -> str:
-        return moment(entry.at)
-
-    @admin.display(description="What")
-    def sentence(self, entry: AuditEntry) -> str:
-        return audit_sentence(entry)
+    when = column("When", lambda entry: moment(entry.at), ordering="pk")
+    sentence = column("What", audit_sentence)
 
     @action(description="Export (JSON Lines)", url_path="export")  # type: ignore[untyped-decorator]  # the theme's
     def export_lines(self, request: HttpRequest) -> StreamingHttpResponse:

@@ -3,13 +3,14 @@
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.models import Memory, Target, WriteOrigin
+from memories.selectors import blocked_condition, unexpired
 
 # "You" of a person's own pages is somebody else here.
 ORIGINS: dict[str, tuple[str, str]] = {
@@ -71,11 +72,11 @@ def state_badge(row: Any) -> SafeString:
     return badge(row.get_state_display(), *LOOK_OF[row.state])
 
 
-def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
+def memory_state_name(memory: Memory) -> str:
     """Return the one state to show for a memory: deleted, expired, blocked, pinned or live; the first that holds."""
     if memory.deleted_at:
         return "deleted"
-    if memory.expires_at and memory.expires_at <= (now or timezone.now()):
+    if memory.expires_at and memory.expires_at <= timezone.now():
         return "expired"
     if memory.blocked:
         return "blocked"
@@ -85,13 +86,12 @@ def memory_state_name(memory: Memory, now: datetime | None = None) -> str:
 def memory_state_query(name: str, now: datetime | None = None) -> Q:
     """Return the condition for a state, for filters. Memories that may be injected are live, pinned ones included."""
     now = now or timezone.now()
-    kept = Q(deleted_at__isnull=True)
-    unexpired = Q(expires_at__isnull=True) | Q(expires_at__gt=now)
-    blocked = ~Q(scan_rule="") & ~Q(allowed_hash=F("scan_hash"))
+    kept, blocked = Q(deleted_at__isnull=True), blocked_condition()
+    present = kept & unexpired(now)
     return {
-        "live": kept & unexpired & ~blocked,
-        "pinned": kept & unexpired & ~blocked & Q(pinned=True),
-        "blocked": kept & unexpired & blocked,
+        "live": present & ~blocked,
+        "pinned": present & ~blocked & Q(pinned=True),
+        "blocked": present & blocked,
         "expired": kept & Q(expires_at__lte=now),
         "deleted": Q(deleted_at__isnull=False),
     }[name]

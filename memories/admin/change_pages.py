@@ -12,7 +12,7 @@ from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from memories.admin.access import action_record
 from memories.admin.actors import actors_add
 from memories.admin.badges import moment, origin_badge
-from memories.admin.base import ReadOnlyAdmin, staff_actor
+from memories.admin.base import ReadOnlyAdmin, column, staff_actor
 from memories.admin.change_words import sentences_add, shown_change_sets
 from memories.admin.diffs import field_changes, revision_diff
 from memories.admin.filters import (
@@ -34,6 +34,25 @@ from memories.services import Source
 
 ActionFilter = choice_filter("action", Revision.Action)
 ChangeSetKindFilter = choice_filter("kind", ChangeSet.Kind)
+
+
+def _words(revision: Revision) -> SafeString:
+    return format_html('<span class="db-words">{}</span>', revision_diff(revision.before, revision.after))
+
+
+def _other_changes(revision: Revision) -> str:
+    changes = field_changes(revision.before, revision.after)
+    return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
+
+
+def _memory_link(revision: Revision) -> SafeString:
+    link = reverse("admin:memories_memory_change", args=[revision.memory_id])
+    return format_html('<a class="db-link" href="{}">{}</a>', link, revision.memory.number)
+
+
+def _rests_on(revision: Revision) -> str:
+    evidence = revision.evidence
+    return f"{evidence.kind.label}: “{evidence.quote}”" if evidence.quote else str(evidence.kind.label)
 
 
 @admin.register(Revision)
@@ -58,14 +77,8 @@ class RevisionAdmin(ReadOnlyAdmin):
     search_help_text = "Words of the memory as it reads now, or its number"
     searched_number = "memory__number"
     fields = (
-        "change",
-        "other_changes",
-        ("memory_link", "version"),
-        ("who", "what"),
-        ("origin", "when"),
-        "rests_on",
-        "set_link",
-        "owner",
+        *("change", "other_changes", ("memory_link", "version"), ("who", "what"), ("origin", "when")),
+        *("rests_on", "set_link", "owner"),
     )
     readonly_fields = (
         "change", "other_changes", "memory_link", "who", "what", "when", "origin", "rests_on", "set_link",
@@ -74,35 +87,13 @@ class RevisionAdmin(ReadOnlyAdmin):
     def rows_read(self, rows: list[Any]) -> None:
         actors_add(rows)
 
-    @admin.display(description="Change")
-    def change(self, revision: Revision) -> SafeString:
-        return format_html('<span class="db-words">{}</span>', revision_diff(revision.before, revision.after))
-
-    @admin.display(description="Besides")
-    def other_changes(self, revision: Revision) -> str:
-        changes = field_changes(revision.before, revision.after)
-        return "; ".join(f"{change.name}: {change.before} → {change.after}" for change in changes) or "–"
-
-    @admin.display(description="Memory")
-    def memory_link(self, revision: Revision) -> SafeString:
-        return format_html(
-            '<a class="db-link" href="{}">{}</a>',
-            reverse("admin:memories_memory_change", args=[revision.memory_id]),
-            revision.memory.number,
-        )
-
-    @admin.display(description="What")
-    def what(self, revision: Revision) -> str:
-        return action_words(revision.action)
-
-    @admin.display(description="Origin")
-    def origin(self, revision: Revision) -> SafeString:
-        return origin_badge(revision.write_origin)
-
-    @admin.display(description="Evidence")
-    def rests_on(self, revision: Revision) -> str:
-        evidence = revision.evidence
-        return f"{evidence.kind.label}: “{evidence.quote}”" if evidence.quote else str(evidence.kind.label)
+    change = column("Change", _words)
+    other_changes = column("Besides", _other_changes)
+    memory_link = column("Memory", _memory_link)
+    what = column("What", lambda revision: action_words(revision.action))
+    origin = column("Origin", lambda row: origin_badge(row.write_origin))
+    rests_on = column("Evidence", _rests_on)
+    when = column("When", lambda row: moment(row.created_at), ordering="pk")
 
     @admin.display(description="Who")
     def who(self, revision: Revision) -> str:
@@ -114,10 +105,6 @@ class RevisionAdmin(ReadOnlyAdmin):
     def set_link(self, revision: Revision) -> SafeString:
         sentences_add([revision.change_set])
         return _set_link(revision.change_set)
-
-    @admin.display(description="When", ordering="pk")
-    def when(self, revision: Revision) -> str:
-        return moment(revision.created_at)
 
 
 @admin.register(ChangeSet)
@@ -139,6 +126,8 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         ("created_at", MadeDayFilter),
     )
     change_form_template = "admin/memories/changeset/change_form.html"
+    origin = column("Origin", lambda row: origin_badge(row.write_origin))
+    when = column("When", lambda row: moment(row.created_at), ordering="pk")
     fields = (("owner", "book"), ("kind", "origin"), "where_from", "undone_set", "changes", "documents", "when")
     readonly_fields = ("origin", "where_from", "undone_set", "changes", "documents", "when")
 
@@ -178,15 +167,11 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         sentences_add([change_set.undoes])
         return _set_link(change_set.undoes)
 
-    @admin.display(description="Origin")
-    def origin(self, change_set: ChangeSet) -> SafeString:
-        return origin_badge(change_set.write_origin)
-
     def fits(self, row: ChangeSet, verb: str) -> bool:
         return True
 
     def do(self, request: HttpRequest, row: ChangeSet, verb: str) -> None:
-        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO, undoes=row.pk)
+        source = Source(actor=staff_actor(request), origin=WriteOrigin.ADMIN, kind=ChangeSet.Kind.UNDO)
         say_undone(self, request, in_turns(undo_slices(row, source)))
         action_record(request, ChangeSet, "", [row], Action.UNDO)
 
@@ -201,10 +186,6 @@ class ChangeSetAdmin(ObjectActionAdmin, ReadOnlyAdmin):
         rows = {revision.artifact_id: revision.artifact.path for revision in written}
         links = ((reverse("admin:memories_artifact_change", args=[pk]), path) for pk, path in rows.items())
         return format_html_join(", ", '<a class="db-link" href="{}">{}</a>', links) or "–"
-
-    @admin.display(description="When", ordering="pk")
-    def when(self, change_set: ChangeSet) -> str:
-        return moment(change_set.created_at)
 
 
 def _set_link(change_set: ChangeSet) -> SafeString:

@@ -14,8 +14,7 @@ from memories.admin.actors import actor_names, actor_words
 from memories.admin.diffs import revision_diff
 from memories.models import ArtifactRevision, ChangeSet, Revision
 
-COUNTED = 200
-"""So many changes of a set are counted; of one with more it is said that there are more."""
+COUNTED = 200  # so many changes of a set are counted; of one with more it is said that there are more
 LINES = 50
 _VERBS = {
     Revision.Action.ADD: "added",
@@ -91,7 +90,11 @@ def shown_change_sets(owner_id: UUID, change_sets: Sequence[ChangeSet]) -> list[
 
 def sentence_of(change_set: ChangeSet, who: str, counts: Mapping[str, int]) -> str:
     """Return a sentence without its full stop; `counts` are changes by action, and `documents`."""
-    parts = [f"{verb} {_memories(counts[action])}" for action, verb in _VERBS.items() if counts.get(action)]
+    parts = [
+        f"{verb} {_number(counts[action], 'memory', 'memories')}"
+        for action, verb in _VERBS.items()
+        if counts.get(action)
+    ]
     if sum(counts.get(action, 0) for action in _VERBS) > COUNTED:  # which of them were counted is left to the database
         parts = [f"made more than {COUNTED} changes to memories"]
     if counts.get("documents"):
@@ -133,10 +136,6 @@ def _line(revision: Revision) -> ChangeLine:
         url=reverse("admin:memories_memory_change", args=[revision.memory_id]),
         diff=revision_diff(revision.before, revision.after),
     )
-
-
-def _memories(number: int) -> str:
-    return _number(number, "memory", "memories")
 
 
 def _number(number: int, one: str, many: str) -> str:

@@ -12,7 +12,6 @@ from memories.history import FieldChange, ShownRevision, Viewpoint, pieces_of, s
 from memories.history import field_changes as changes_of
 from memories.models import Memory
 from memories.word_diff import Piece
-from memories.word_diff import word_diff as pieces_between
 
 SHOWN = 50
 _VIEW = Viewpoint(targets=TARGETS, day=day)
@@ -23,11 +22,6 @@ def history_rows(memory: Memory) -> list[dict[str, Any]]:
     steps = steps_of(memory, _VIEW, most=SHOWN)
     actors_add(step.revision for step in steps)
     return [_row(step) for step in steps]
-
-
-def word_diff(before: str, after: str) -> SafeString:
-    """HTML of `after` with what went (`del`) and what came (`ins`); everything escaped."""
-    return pieces_html(pieces_between(before, after))
 
 
 def pieces_html(pieces: Iterable[Piece]) -> SafeString:

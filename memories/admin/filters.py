@@ -27,23 +27,18 @@ class ChoiceFilter(DropdownFilter):
         return queryset.filter(**{self.parameter_name: value}) if value in self.words else queryset
 
 
+def words_filter(title: str, column: str, words: dict[str, str]) -> type[ChoiceFilter]:
+    """Return a filter class over the values of a column."""
+    return type(f"{title.title()}Filter", (ChoiceFilter,), {"title": title, "parameter_name": column, "words": words})
+
+
 def choice_filter(column: str, choices: type[TextChoices]) -> type[ChoiceFilter]:
-    """Return a filter class over the choices of a column."""
-    words = {str(value): str(label) for value, label in choices.choices}
-    about = {"title": column, "parameter_name": column, "words": words}
-    return type(f"{choices.__name__}Filter", (ChoiceFilter,), about)
+    """Return a filter class over the choices of a column, by their labels."""
+    return words_filter(column, column, {str(value): str(label) for value, label in choices.choices})
 
 
-class OriginFilter(ChoiceFilter):
-    title = "origin"
-    parameter_name = "write_origin"
-    words = {origin: word for origin, (_, word) in ORIGINS.items()}
-
-
-class TargetFilter(ChoiceFilter):
-    title = "target"
-    parameter_name = "target"
-    words = TARGETS
+OriginFilter = words_filter("origin", "write_origin", {origin: word for origin, (_, word) in ORIGINS.items()})
+TargetFilter = words_filter("target", "target", TARGETS)
 
 
 class MemoryStateFilter(ChoiceFilter):
@@ -96,16 +91,17 @@ class ExactTextFilter(TextFilter):
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = (self.value() or "").strip()
-        return queryset.filter(**{self.column: value}) if value else queryset
+        return self.matching(queryset, value) if value else queryset
+
+    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        """Return the rows that a typed value finds."""
+        return queryset.filter(**{self.column: value})
 
 
 class IdFilter(ExactTextFilter):
     """A filter by id; text that is not an id finds nothing."""
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = (self.value() or "").strip()
-        if not value:
-            return queryset
+    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
         found = parse_uuid(value)
         return queryset.filter(**{self.column: found}) if found else queryset.none()
 
@@ -121,11 +117,9 @@ class ActorFilter(ExactTextFilter):
 
     title = "account's name, model or system"
     parameter_name = "actor"
-    column = "actor"
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        value = (self.value() or "").strip()
-        return queryset.filter(actor__in=actors_named(value)) if value else queryset
+    def matching(self, queryset: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return queryset.filter(actor__in=actors_named(value))
 
 
 class ChangeSetFilter(IdFilter):

@@ -16,20 +16,14 @@ from memories.metadata import clean_metadata
 from memories.models import Memory
 from memories.services import MemoryFields
 
-_METADATA_TEXT = 20_000
-"""Characters of metadata as JSON, however much of it is escaped."""
-
-
-def _as_json(metadata: dict[str, str]) -> str:
-    return json.dumps(metadata, ensure_ascii=False) if metadata else ""
+_METADATA_TEXT = 20_000  # characters of metadata as JSON, however much of it is escaped
 
 
 class MemoryForm(RefusableForm):
     """Content, target, category, keywords, metadata, pin and expiry; `version` guards against lost updates."""
 
     content = forms.CharField(
-        widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}),
-        help_text="The old words stay in the history.",
+        widget=UnfoldAdminExpandableTextareaWidget(attrs={"rows": 3}), help_text="The old words stay in the history."
     )
     target = forms.ChoiceField(label="About", choices=list(TARGETS.items()), widget=UnfoldAdminSelectWidget)
     keywords = forms.CharField(
@@ -54,14 +48,10 @@ class MemoryForm(RefusableForm):
         memory: Memory | None = kwargs.get("instance")
         initial = kwargs.setdefault("initial", {})
         if memory is not None and memory.pk and memory.number:
-            initial.update(
-                keywords=", ".join(memory.keywords), metadata=_as_json(memory.metadata), version=memory.version
-            )
-        if (
-            data is not None
-            and isinstance(self.refusal, BlockedByScan)
-            and self.refusal.details.get("kind") == "secret"
-        ):
+            metadata = json.dumps(memory.metadata, ensure_ascii=False) if memory.metadata else ""
+            initial.update(keywords=", ".join(memory.keywords), metadata=metadata, version=memory.version)
+        secret = isinstance(self.refusal, BlockedByScan) and self.refusal.details.get("kind") == "secret"
+        if data is not None and secret:
             data = data.copy()
             data["content"] = memory.content if memory is not None else ""
             for name in ("keywords", "metadata"):

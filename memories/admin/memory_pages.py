@@ -32,8 +32,12 @@ from memories.changes import memory_restore
 from memories.models import Memory, Revision
 from memories.services import book_writing
 
-# What the audit log calls that which was done.
-_ACTIONS = {"Allowed": Action.ALLOW, "Deleted": Action.DELETE}
+# What is done to memories, by verb: how, what is said of it, and how the audit log calls it.
+_WRITES: dict[str, tuple[Write, str, Action]] = {
+    "delete": (delete_one, "Deleted", Action.DELETE),
+    "restore": (restore_one, "Restored", Action.CHANGE),
+    "allow": (allow_one, "Allowed", Action.ALLOW),
+}
 
 
 @admin.register(Memory)
@@ -69,35 +73,16 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     actions = ("delete_memories", "restore_memories", "allow_memories", "export_memories")
     change_form_template = "admin/memories/memory/change_form.html"
     readonly_fields = (
-        "number",
-        "owner",
-        "origin",
-        "state",
-        "where_from",
-        "used",
-        "created",
-        "changed",
-        "about",
-        "keyword_words",
+        "number", "owner", "origin", "state", "where_from", "used", "created", "changed", "about", "keyword_words",
         "metadata_words",
-    )
+    )  # fmt: skip
     _WORDS = ("content", ("target", "category"), "keywords", "metadata", "pinned", "expires_at", "version")
     _READ_ONLY_WORDS = ("content", ("about", "category"), "keyword_words", "metadata_words", "pinned", "expires_at")
+    _FACTS = (("number", "state"), ("owner", "book"), ("origin", "where_from"), ("used", "created"), "changed")
     add_fieldsets = ((None, {"fields": ("book", *_WORDS)}),)
     fieldsets = (
         (None, {"fields": _WORDS}),
-        (
-            "Facts",
-            {
-                "fields": (
-                    ("number", "state"),
-                    ("owner", "book"),
-                    ("origin", "where_from"),
-                    ("used", "created"),
-                    "changed",
-                )
-            },
-        ),
+        ("Facts", {"fields": _FACTS}),
     )
 
     # -- who may
@@ -119,15 +104,15 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     # -- actions on several
     @admin.action(description="Delete", permissions=["remove"])
     def delete_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), delete_one, "Deleted")
+        self._write(request, list(self._with_books(queryset)), "delete")
 
     @admin.action(description="Restore what was deleted", permissions=["remove"])
     def restore_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), restore_one, "Restored")
+        self._write(request, list(self._with_books(queryset)), "restore")
 
     @admin.action(description="Allow what the scan blocks", permissions=["edit"])
     def allow_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> None:
-        self._write(request, list(self._with_books(queryset)), allow_one, "Allowed")
+        self._write(request, list(self._with_books(queryset)), "allow")
 
     @admin.action(description="Export (JSON Lines)", permissions=["view"])
     def export_memories(self, request: HttpRequest, queryset: QuerySet[Memory]) -> HttpResponse:
@@ -143,12 +128,13 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
     def _with_books(queryset: QuerySet[Memory]) -> QuerySet[Memory]:
         return queryset.select_related("owner__user", "book")
 
-    def _write(self, request: HttpRequest, memories: Sequence[Memory], write: Write, done: str) -> None:
+    def _write(self, request: HttpRequest, memories: Sequence[Memory], verb: str) -> None:
+        write, done, action = _WRITES[verb]
         outcome = memories_write(memories, write, actor=staff_actor(request))
         if outcome.done:
             count = "1 memory" if outcome.done == 1 else f"{outcome.done} memories"
             self.message_user(request, f"{done} {count}.", messages.SUCCESS)
-            action_record(request, Memory, f"{done}.", memories, _ACTIONS.get(done, Action.CHANGE))
+            action_record(request, Memory, f"{done}.", memories, action)
         for reason in outcome.left:
             self.message_user(request, f"Left alone: memory {reason}", messages.WARNING)
 
@@ -164,12 +150,7 @@ class MemoryAdmin(MemoryColumns, ObjectActionAdmin, ServiceAdmin):
         if verb == "put_back":
             self._put_back(request, row, request.POST.get("revision", ""))
             return
-        write, done = {
-            "delete": (delete_one, "Deleted"),
-            "restore": (restore_one, "Restored"),
-            "allow": (allow_one, "Allowed"),
-        }[verb]
-        self._write(request, [row], write, done)
+        self._write(request, [row], verb)
 
     def _put_back(self, request: HttpRequest, memory: Memory, revision_id: str) -> None:
         revision = row_by_id(Revision.objects.filter(memory=memory, owner_id=memory.owner_id), revision_id)

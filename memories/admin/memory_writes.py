@@ -5,7 +5,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
@@ -62,7 +61,8 @@ def allow_one(writer: BookWriter, memory: Memory) -> WriteResult:
 def memory_lines(memories: Iterable[Memory]) -> Iterator[str]:
     """JSON Lines: one memory a line."""
     for memory in memories:
-        yield json.dumps(_exported(memory), ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
+        exported = {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}
+        yield json.dumps(exported, ensure_ascii=False, cls=DjangoJSONEncoder) + "\n"
 
 
 def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: BulkWriteResult) -> None:
@@ -75,7 +75,3 @@ def _write_one(writer: BookWriter, memory: Memory, write: Write, outcome: BulkWr
         outcome.done += 1
     else:
         outcome.left.append(f"{memory.number}: it is like that already.")
-
-
-def _exported(memory: Memory) -> dict[str, Any]:
-    return {**memory_json(memory), "owner": str(memory.owner), "deleted_at": memory.deleted_at}

@@ -10,8 +10,7 @@ from unfold.views import ChangeList
 
 # Django asks how many rows there are, to decide whether to cut the list and which pages exist.
 _MANY = 2**31 - 1
-COUNTED = 1000
-"""Rows of a list are counted up to this number."""
+COUNTED = 1000  # rows of a list are counted up to this number
 
 
 class LookAheadPage(Page):  # type: ignore[type-arg]  # not generic at run time

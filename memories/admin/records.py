@@ -1,7 +1,5 @@
 """Read-only pages of owners, books and notifications."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -11,18 +9,16 @@ from django.utils.safestring import SafeString
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 
 from memories.admin.badges import moment
-from memories.admin.base import ReadOnlyAdmin
-from memories.admin.filters import (
-    ChoiceFilter,
-    DayFilter,
-)
+from memories.admin.base import ReadOnlyAdmin, column
+from memories.admin.filters import DayFilter, words_filter
 from memories.models import Book, BookLimits, Notification, Owner
 
+NotificationKindFilter = words_filter("kind", "kind", {str(kind): str(kind) for kind in Notification.Kind.values})
 
-class NotificationKindFilter(ChoiceFilter):
-    title = "kind"
-    parameter_name = "kind"
-    words = {str(kind): str(kind) for kind in Notification.Kind.values}
+
+def _memories_link(book: Book) -> SafeString:
+    link = f"{reverse('admin:memories_memory_changelist')}?book__id__exact={book.pk}"
+    return format_html('<a class="db-link" href="{}">the memories of this book</a>', link)
 
 
 @admin.register(Owner)
@@ -32,24 +28,10 @@ class OwnerAdmin(ReadOnlyAdmin):
     list_display = ("name", "user", "parent", "namespace", "memory_seq", "time_zone", "since")
     search_fields = ("user__username", "external_id")
     search_help_text = "User name, or the id an application gave"
-    fields = (
-        "user",
-        "parent",
-        "namespace",
-        "external_id",
-        "memory_seq",
-        "notification_seq",
-        "time_zone",
-        "created_at",
-    )
+    fields = ("user", "parent", "namespace", "external_id", "memory_seq", "notification_seq", "time_zone", "created_at")
 
-    @admin.display(description="Owner")
-    def name(self, owner: Owner) -> str:
-        return str(owner)
-
-    @admin.display(description="Since")
-    def since(self, owner: Owner) -> str:
-        return moment(owner.created_at)
+    name = column("Owner", str)
+    since = column("Since", lambda owner: moment(owner.created_at))
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Owner]:
         queryset: QuerySet[Owner] = super().get_queryset(request)
@@ -65,26 +47,11 @@ class BookAdmin(ReadOnlyAdmin):
     list_filter = (("owner", AutocompleteSelectFilter),)
     search_fields = ("name", "owner__user__username", "owner__external_id")
     search_help_text = "Book or owner"
-    fields = (
-        "name",
-        "owner",
-        "generation",
-        "epoch",
-        "next_expiry_at",
-        "last_write_at",
-        "memories_link",
-        "created_at",
-    )
+    fields = ("name", "owner", "generation", "epoch", "next_expiry_at", "last_write_at", "memories_link", "created_at")
     readonly_fields = ("memories_link",)
 
-    @admin.display(description="Last write")
-    def last_write(self, book: Book) -> str:
-        return moment(book.last_write_at)
-
-    @admin.display(description="Memories")
-    def memories_link(self, book: Book) -> SafeString:
-        link = f"{reverse('admin:memories_memory_changelist')}?book__id__exact={book.pk}"
-        return format_html('<a class="db-link" href="{}">the memories of this book</a>', link)
+    last_write = column("Last write", lambda book: moment(book.last_write_at))
+    memories_link = column("Memories", _memories_link)
 
 
 @admin.register(BookLimits)
@@ -102,6 +69,4 @@ class NotificationAdmin(ReadOnlyAdmin):
     list_select_related = ("owner__user",)
     list_filter = (("owner", AutocompleteSelectFilter), NotificationKindFilter, ("created_at", DayFilter))
 
-    @admin.display(description="When")
-    def when(self, notification: Notification) -> Any:
-        return moment(notification.created_at)
+    when = column("When", lambda notification: moment(notification.created_at))

@@ -11,26 +11,12 @@ Id = Annotated[str, Field(description="A UUID.")]
 MemoryId = Annotated[str, Field(description="The memory's number, as text.", examples=["42"])]
 Moment = Annotated[datetime, Field(description="A time in UTC.", examples=["2026-11-22T09:30:00Z"])]
 _MEMORY: dict[str, Any] = {
-    "id": "42",
-    "object": "memory",
-    "book": "main",
-    "target": "user",
-    "category": "food",
-    "content": "Is vegetarian.",
-    "keywords": ["diet", "cooking"],
-    "metadata": {"source": "crm"},
-    "write_origin": "agent",
-    "pinned": False,
-    "blocked": False,
-    "usage_count": 3,
-    "last_used_at": "2026-11-22T09:30:00Z",
-    "expires_at": None,
-    "version": 1,
-    "session_id": "01a20650-d0a0-7484-b03a-04197972ff6f",
-    "review_id": None,
-    "created_at": "2026-11-20T18:00:00Z",
+    "id": "42", "object": "memory", "book": "main", "target": "user", "category": "food", "content": "Is vegetarian.",
+    "keywords": ["diet", "cooking"], "metadata": {"source": "crm"}, "write_origin": "agent", "pinned": False,
+    "blocked": False, "usage_count": 3, "last_used_at": "2026-11-22T09:30:00Z", "expires_at": None, "version": 1,
+    "session_id": "01a20650-d0a0-7484-b03a-04197972ff6f", "review_id": None, "created_at": "2026-11-20T18:00:00Z",
     "updated_at": "2026-11-20T18:00:00Z",
-}
+}  # fmt: skip
 
 
 class Evidence(TypedDict):
@@ -311,5 +297,4 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 """An example of each body, by the name of its schema."""
 ETAGS = frozenset({"memory_add", "memory_read", "memory_patch", "artifact_read", "artifact_write"})
 """Operations whose answers carry an ETag."""
-IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})
-"""Operations that look at If-Match."""
+IF_MATCH = frozenset({"memory_patch", "memory_delete", "artifact_write"})  # operations that look at If-Match

@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 
 from django.http import HttpResponse
-from ninja import Router, Schema
-from pydantic import ConfigDict, Field
+from ninja import Router
+from pydantic import Field
 
+from memories.api.bodies import Body
 from memories.api.forms import artifact_json
-from memories.api.memories import edit_source, etag, if_match
+from memories.api.memories import edit_source, if_match, tagged
 from memories.artifacts import artifact_get, artifact_put, clean_document, live_artifacts
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
@@ -22,8 +23,7 @@ from memories.verdicts import scan_document_ahead
 router = Router()
 
 
-class ArtifactIn(Schema):
-    model_config = ConfigDict(extra="forbid")
+class ArtifactIn(Body):
     # What is longer is answered 413, so the bound is only documented here.
     content: Annotated[str, Field(json_schema_extra={"maxLength": MAX_DOCUMENT})]
 
@@ -37,9 +37,7 @@ async def artifact_list(request: ApiRequest, name: str) -> dict[str, Any]:
 @router.get("/books/{name}/artifacts/{path:path}")
 async def artifact_read(request: ApiRequest, name: str, path: str, response: HttpResponse) -> dict[str, Any]:
     """One document, with its ETag."""
-    found = await in_read_thread(_get, request.auth, name, path)
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, await in_read_thread(_get, request.auth, name, path))
 
 
 @router.put("/books/{name}/artifacts/{path:path}")
@@ -48,9 +46,7 @@ async def artifact_write(
 ) -> dict[str, Any]:
     """Edit a document, or write a new one; empty content removes it. With If-Match only the version that was read."""
     await scan_document_ahead(clean_document(body.content))
-    found = await in_thread(_put, request.auth, name, path, body.content, if_match(request))
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, await in_thread(_put, request.auth, name, path, body.content, if_match(request)))
 
 
 def _book(caller: Caller, name: str) -> Book:

@@ -21,6 +21,9 @@ from memories.portability import CONTENT_TYPE, download, paged
 
 router = Router()
 PERMISSION = "memories.view_auditentry"
+_SHOWN = (
+    "actor", "actor_id", "action", "kind", "object_id", "owner", "owner_id", "note", "address", "request_id",
+)  # fmt: skip
 _AS_LINES: dict[str, Any] = {"responses": {200: {"content": {CONTENT_TYPE: {"schema": {"type": "string"}}}}}}
 
 
@@ -53,22 +56,8 @@ def require_right(caller: Caller) -> None:
 
 def audit_json(entry: AuditEntry) -> dict[str, Any]:
     """Return an entry as API and export show it."""
-    return {
-        "id": str(entry.pk),
-        "object": "audit_entry",
-        "at": entry.at,
-        "actor": entry.actor or None,
-        "actor_id": entry.actor_id or None,
-        "action": entry.action,
-        "kind": entry.kind or None,
-        "object_id": entry.object_id or None,
-        "owner": entry.owner or None,
-        "owner_id": entry.owner_id or None,
-        "count": entry.count,
-        "note": entry.note or None,
-        "address": entry.address or None,
-        "request_id": entry.request_id or None,
-    }
+    shown = {name: getattr(entry, name) or None for name in _SHOWN}
+    return {"id": str(entry.pk), "object": "audit_entry", "at": entry.at, **shown, "count": entry.count}
 
 
 def audit_lines(entries: "QuerySet[AuditEntry]") -> Iterator[str]:

@@ -3,7 +3,6 @@ The search is in memories.api.search."""
 
 from datetime import datetime
 from typing import Annotated, Any
-from uuid import UUID
 
 from django.conf import settings
 from django.db.models import Q
@@ -17,7 +16,7 @@ from memories.batches import in_slices
 from memories.caller import ALL_BOOKS, ApiRequest, Caller
 from memories.changes import change_set_get, memory_restore, undo_slices
 from memories.database import in_read_thread, in_thread
-from memories.entry_rules import clean_category, clean_content, clean_expiry, clean_keywords, clean_target
+from memories.entry_rules import clean_content, clean_keywords
 from memories.errors import Forbidden, InvalidRequest, NotFound
 from memories.filters import MemoryFilters, metadata_asked
 from memories.health import health_of_books
@@ -28,7 +27,7 @@ from memories.models import ChangeSet, Memory, Revision, WriteOrigin
 from memories.outbox import notifications_after
 from memories.pagination import DEFAULT_LIMIT, list_json, number, page_json
 from memories.selectors import memory_get
-from memories.services import MemoryFields, Source, book_get_or_create, book_writing, memory_changes
+from memories.services import MemoryFields, Source, book_get_or_create, book_writing, fields_given, memory_changes
 from memories.verdicts import SHORT, scan_ahead, verdict_of
 
 router = Router()
@@ -67,11 +66,10 @@ class RestoreIn(Body):
 async def memory_add(request: ApiRequest, body: MemoryIn, response: HttpResponse) -> Status[Any]:
     """Remember something. A repetition answers 200 with the memory that is there already."""
     fields = MemoryFields(**body.dict(exclude={"book"}))
-    _check(fields)
+    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     await scan_ahead(clean_content(body.content), clean_keywords(body.keywords), body.metadata)
     status, found = await in_thread(_add, request.auth, body.book, fields)
-    response["ETag"] = etag(found["version"])
-    return Status(status, found)
+    return Status(status, tagged(response, found))
 
 
 @router.get("/memories", openapi_extra={"parameters": [METADATA_QUERY]})
@@ -106,9 +104,7 @@ async def memory_health(request: ApiRequest) -> dict[str, Any]:
 @router.get("/memories/{memory_id}")
 async def memory_read(request: ApiRequest, memory_id: str, response: HttpResponse) -> dict[str, Any]:
     """One memory, with its ETag."""
-    found = memory_json(await in_read_thread(_get, request.auth, memory_id))
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, memory_json(await in_read_thread(_get, request.auth, memory_id)))
 
 
 @router.patch("/memories/{memory_id}")
@@ -118,12 +114,10 @@ async def memory_patch(
     """Change a memory; with If-Match only the version that was read."""
     given = body.dict(exclude_unset=True)
     fields = MemoryFields(**given, clear_expiry="expires_at" in given and given["expires_at"] is None)
-    _check(fields)
+    fields_given(fields)  # what is refused is refused before a thread and a lock are taken for it
     if len(fields.content or "") > SHORT or fields.metadata is not None:
         await in_read_thread(_scan_patch, request.auth, memory_id, fields)
-    found = await in_thread(_patch, request.auth, memory_id, fields, if_match(request))
-    response["ETag"] = etag(found["version"])
-    return found
+    return tagged(response, await in_thread(_patch, request.auth, memory_id, fields, if_match(request)))
 
 
 @router.delete("/memories/{memory_id}", response={204: None})
@@ -151,7 +145,7 @@ async def memory_put_back(request: ApiRequest, memory_id: str, body: RestoreIn) 
 async def change_undo(request: ApiRequest, change_set: str) -> dict[str, Any]:
     """Take back any group of writes; undoing an undo puts things back."""
     found = await in_read_thread(_change_set, request.auth, change_set)
-    source = edit_source(request.auth, ChangeSet.Kind.UNDO, undoes=found.pk)
+    source = edit_source(request.auth, ChangeSet.Kind.UNDO)
     return (await in_slices(undo_slices(found, source))).as_json()
 
 
@@ -163,9 +157,10 @@ async def notification_list(request: ApiRequest, after: AfterNumber = 0) -> dict
     )
 
 
-def etag(version: int) -> str:
-    """Return the ETag of a memory's version."""
-    return f'"{version}"'
+def tagged(response: HttpResponse, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what is answered, whose version becomes the ETag of the response."""
+    response["ETag"] = f'"{found["version"]}"'
+    return found
 
 
 def if_match(request: ApiRequest) -> int | None:
@@ -179,20 +174,9 @@ def if_match(request: ApiRequest) -> int | None:
     return version
 
 
-def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT, *, undoes: UUID | None = None) -> Source:
+def edit_source(caller: Caller, kind: ChangeSet.Kind = ChangeSet.Kind.EDIT) -> Source:
     """Return the source of the owner's own writes, by page or API."""
-    return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind, undoes=undoes)
-
-
-def _check(fields: MemoryFields) -> None:
-    """Raise what the service would raise for these fields, before a thread and a lock are taken for them."""
-    if fields.content is not None:
-        clean_content(fields.content)
-    if fields.category is not None:
-        clean_category(fields.category)
-    if fields.target is not None:
-        clean_target(fields.target)
-    clean_expiry(fields.expires_at)
+    return Source(actor=caller.actor, origin=WriteOrigin.USER, kind=kind)
 
 
 def _add(caller: Caller, book_name: str | None, fields: MemoryFields) -> tuple[int, dict[str, Any]]:

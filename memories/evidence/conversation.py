@@ -21,17 +21,13 @@ from memories.evidence.support import (
 from memories.models import Evidence, EvidenceKind
 from search.vectors import Floats
 
-MOST_CHARACTERS = 200_000
-"""Of a longer conversation the newest part is looked at."""
-LONGEST_KEPT = 300
-"""Characters of a quote that are stored."""
+MOST_CHARACTERS = 200_000  # of a longer conversation the newest part is looked at
+LONGEST_KEPT = 300  # characters of a quote that are stored
 FOREIGN_SHARE = 0.3
 """Share of a memory that text from elsewhere says and the person does not, from which on it is taken to come from
 there."""
-OWN_SHARE = 0.34
-"""Share of a memory that the person's words say, below which meaning is compared too."""
-CLOSE = 0.4
-"""Cosine from which on a sentence means something like a memory; below it static vectors tell nothing."""
+OWN_SHARE = 0.34  # share of a memory that the person's words say, below which meaning is compared too
+CLOSE = 0.4  # cosine from which on a sentence means something like a memory; below it static vectors tell nothing
 
 
 class Speaker(StrEnum):

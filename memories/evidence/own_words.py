@@ -6,16 +6,11 @@ from collections.abc import Iterator, Sequence
 
 Span = tuple[int, int]
 
-LONGEST_LEAD = 200
-"""Characters of an order that stands before or behind a text: "summarise this:"."""
-SHORTEST_TEXT = 120
-"""Characters of a text that stands under an order which need not be about one: "here is how:"."""
-SHORTEST_SUBJECT = 12
-"""Characters of a text under an order that is always about one: "summarise this:"."""
-LONGEST_SPEECH = 2000
-"""Characters beyond which a message without "I" and "my" is taken for a text from elsewhere."""
-LONGEST_CITED = 80
-"""Characters between quotation marks that are still taken for the person's own wording."""
+LONGEST_LEAD = 200  # characters of an order that stands before or behind a text: "summarise this:"
+SHORTEST_TEXT = 120  # characters of a text that stands under an order which need not be about one: "here is how:"
+SHORTEST_SUBJECT = 12  # characters of a text under an order that is always about one: "summarise this:"
+LONGEST_SPEECH = 2000  # characters beyond which a message without "I" and "my" is taken for a text from elsewhere
+LONGEST_CITED = 80  # characters between quotation marks that are still taken for the person's own wording
 
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})", re.MULTILINE)
 _LINES = (

@@ -1,10 +1,12 @@
-"""Writes that wait for a person without a review: the app above that keeps reviews keeps them too, in one queue."""
+"""Writes that wait for a person without a review: the app above that keeps reviews keeps them too, in one queue, and
+registers here how they are kept and withdrawn."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+from memories.batches import Slices
 from memories.ids import uuid7
 from memories.models import Book, Evidence
 
@@ -30,11 +32,11 @@ class Proposal:
 @dataclass(slots=True, kw_only=True)
 class HeldStep:
     """The held writes of one step, which are decided about together. Without a session, of a client of /mcp or of an
-    import."""
+    import, whose change set `imported` is."""
 
     session_id: UUID | None
     agent: str
-    imported: bool = False
+    imported: UUID | None = None
     id: UUID = field(default_factory=uuid7)
     proposals: list[Proposal] = field(default_factory=list)
 
@@ -53,19 +55,29 @@ class Kept:
     turned_down: bool = False
 
 
-Keeper = Callable[[Book, HeldStep], Mapping[str, Kept]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeper:
+    """What the app above does with held writes. `keep` keeps those of a step, in a transaction of its own; the book is
+    as it was when they were decided about. It returns what became of those that were asked about before, by the id
+    that they were added with. `withdraw` drops those of an owner's import, named by its change set, that still wait
+    and that nothing else asked for; it returns how many they were."""
+
+    keep: Callable[[Book, HeldStep], Mapping[str, Kept]]
+    withdraw: Callable[[UUID, UUID], Slices[int]]
+
+
 _keepers: list[Keeper] = []
 
 
 def register_keeper(keeper: Keeper) -> None:
-    """Let an app above keep held writes; called from its AppConfig's ready()."""
+    """Register how held writes are kept; called from an AppConfig's ready()."""
     _keepers[:] = [keeper]
 
 
-def keep(book: Book, step: HeldStep) -> dict[str, Kept]:
-    """Keep the held writes of a step, in a transaction of its own. `book` is as it was when they were decided about.
-    Returns what became of those that were asked about before, by the id that they were added with."""
-    return {given: kept for keeper in _keepers for given, kept in keeper(book, step).items()}
+def held_keeper() -> Keeper:
+    """Return how held writes are kept."""
+    (keeper,) = _keepers
+    return keeper
 
 
 def proposal_id(step_id: UUID, index: int) -> str:

@@ -4,8 +4,7 @@ leave something out where it says so with an ellipsis."""
 import re
 import unicodedata
 
-SHORTEST_QUOTE = 3
-"""Letters and digits of a quote; what is shorter stands everywhere."""
+SHORTEST_QUOTE = 3  # letters and digits of a quote; what is shorter stands everywhere
 _NO_WORD = re.compile(r"[\W_]+")
 _LEFT_OUT = re.compile(r"[\[(]?(?:…|\.{3,})[\])]?")
 

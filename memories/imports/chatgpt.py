@@ -14,8 +14,7 @@ from typing import Any
 
 from memories.batches import Slices
 from memories.imports.found import Found, Said, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item
-from memories.imports.values import moment, object_of, objects_of, text_of
+from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
 
 SOURCE = "chatgpt"
 _SAID = ("text", "multimodal_text")
@@ -91,14 +90,7 @@ def _line(data: dict[str, Any]) -> list[dict[str, Any]]:
     at = data.get("current_node")
     if not isinstance(at, str) or at not in nodes:
         at = next(reversed(nodes), None)
-    found: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    while isinstance(at, str) and at in nodes and at not in seen:
-        seen.add(at)
-        node = object_of(nodes[at])
-        found.append(object_of(node.get("message")))
-        at = node.get("parent")
-    return found[::-1]
+    return [object_of(node.get("message")) for node in line_to(at, nodes, "parent")]
 
 
 def _role(message: dict[str, Any], content: dict[str, Any]) -> str:

@@ -2,7 +2,7 @@
 stored and removed."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from memories.batches import Slices
@@ -55,12 +55,13 @@ def in_parts(conversation: Conversation) -> list[Conversation]:
     return [_part(conversation, number, messages) for number, messages in enumerate(parts, start=1)]
 
 
-def _part(conversation: Conversation, number: int, messages: Sequence[Said]) -> Conversation:
+def _part(whole: Conversation, number: int, messages: Sequence[Said]) -> Conversation:
     if number == 1:
-        title, key = conversation.title, conversation.key
-    else:
-        title, key = f"{conversation.title} ({number})".strip(), f"{conversation.key}-{number}"
-    began = conversation.began_at if number == 1 else next((said.at for said in messages if said.at), None)
-    return Conversation(
-        line=conversation.line, place=conversation.place, key=key, title=title, began_at=began, messages=messages
+        return replace(whole, messages=messages)
+    return replace(
+        whole,
+        key=f"{whole.key}-{number}",
+        title=f"{whole.title} ({number})".strip(),
+        began_at=next((said.at for said in messages if said.at), None),
+        messages=messages,
     )

@@ -11,13 +11,7 @@ from typing import BinaryIO
 
 from memories.batches import Slices
 from memories.errors import DomainError, InvalidRequest, TooLarge
-from memories.limits import (
-    IMPORT_BYTES,
-    IMPORT_DIRECTORY_BYTES,
-    IMPORT_FILE_BYTES,
-    IMPORT_FILES,
-    IMPORT_RATIO,
-)
+from memories.limits import IMPORT_BYTES, IMPORT_DIRECTORY_BYTES, IMPORT_FILE_BYTES, IMPORT_FILES, IMPORT_RATIO
 
 READ_FIRST = ("projects", "memories", "memory", "conversations")
 """Names of the JSON files of an archive that are read, in this order: what names a thing comes before what uses it.

@@ -24,8 +24,7 @@ IMPORT_TYPES = (
     "text/plain",
 )  # fmt: skip
 """Content types of an import beside that of JSON Lines."""
-_LOOKED_AT = 20
-"""Members of a file that recognise its format."""
+_LOOKED_AT = 20  # members of a file that recognise its format
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

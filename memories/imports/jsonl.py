@@ -47,15 +47,13 @@ def read_jsonl(file: SourceFile, found: Found) -> Slices[None]:
 
 def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
     if len(raw) > IMPORT_LINE_LENGTH:
-        raise InvalidRequest(
-            f"Line {number} has more than {IMPORT_LINE_LENGTH} characters. Nothing was imported.", line=number
-        )
+        raise _refusal(number, f"Line {number} has more than {IMPORT_LINE_LENGTH} characters.")
     try:
         data = read_json(raw, what=f"Line {number}", repair=True)
     except InvalidRequest as error:
-        raise InvalidRequest(f"{error} Nothing was imported.", line=number) from None
+        raise _refusal(number, str(error)) from None
     if not isinstance(data, dict):
-        raise InvalidRequest(f"Line {number} is no JSON object. Nothing was imported.", line=number)
+        raise _refusal(number, f"Line {number} is no JSON object.")
     if data.get("type", "memory") != "memory" or data.get("deleted_at"):
         return None
     return _parse_memory(number, data, default_book)
@@ -64,10 +62,10 @@ def _parse_line(number: int, raw: str, default_book: str) -> Entry | None:
 def _parse_memory(line: int, data: dict[str, Any], default_book: str) -> Entry:
     content = next((data[key] for key in TEXT_KEYS if isinstance(data.get(key), str)), None)
     if content is None:
-        raise InvalidRequest(f"Line {line} has no text as “content”. Nothing was imported.", line=line)
+        raise _refusal(line, f"Line {line} has no text as “content”.")
     keywords = data.get("keywords") or ()
     if not isinstance(keywords, list | tuple):
-        raise InvalidRequest(f"Line {line}: keywords is a list. Nothing was imported.", line=line)
+        raise _refusal(line, f"Line {line}: keywords is a list.")
     return Entry(
         line=line,
         place=f"Line {line}",
@@ -105,7 +103,9 @@ def _time(line: int, value: Any) -> datetime | None:
     except ValueError:  # it looks like a time, of a day that is in no calendar
         parsed = None
     if parsed is None or parsed.tzinfo is None:
-        raise InvalidRequest(
-            f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z. Nothing was imported.", line=line
-        )
+        raise _refusal(line, f"Line {line}: expires_at is a time such as 2027-01-31T00:00:00Z.")
     return parsed
+
+
+def _refusal(line: int, why: str) -> InvalidRequest:
+    return InvalidRequest(f"{why} Nothing was imported.", line=line)

@@ -13,8 +13,7 @@ from memories.batches import Slices
 from memories.errors import InvalidRequest
 from memories.imports.found import Found, Said, memory_fields
 from memories.imports.prose import markdown_passages
-from memories.imports.reading import Item, JsonFile, each_item
-from memories.imports.values import moment, object_of, objects_of, text_of
+from memories.imports.reading import Item, JsonFile, each_item, moment, object_of, objects_of, text_of
 from memories.json_input import read_json
 
 SOURCE = "letta"

@@ -8,8 +8,7 @@ The form was read from mem0's documentation (docs.mem0.ai: get memories, exporti
 
 from memories.batches import Slices
 from memories.imports.found import Found, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item
-from memories.imports.values import future, object_of, text_of, texts_of
+from memories.imports.reading import Item, JsonFile, each_item, future, object_of, text_of, texts_of
 
 _LISTS = ("", "results", "memories")
 _GONE = ("deleted", "archived")

@@ -12,8 +12,7 @@ from typing import Any
 
 from memories.batches import Slices
 from memories.imports.found import Found, Said, memory_fields
-from memories.imports.reading import Item, JsonFile, each_item
-from memories.imports.values import moment, object_of, objects_of, text_of
+from memories.imports.reading import Item, JsonFile, each_item, line_to, moment, object_of, objects_of, text_of
 
 SOURCE = "openwebui"
 _ROLES = ("user", "assistant")
@@ -61,15 +60,8 @@ def _chat(place: str, data: dict[str, Any], found: Found) -> None:
 
 def _line(chat: dict[str, Any]) -> list[dict[str, Any]]:
     history = object_of(chat.get("history"))
-    nodes, at = object_of(history.get("messages")), history.get("currentId")
-    found: list[dict[str, Any]] = []
-    seen: set[str] = set()
-    while isinstance(at, str) and at in nodes and at not in seen:
-        seen.add(at)
-        node = object_of(nodes[at])
-        found.append(node)
-        at = node.get("parentId")
-    return found[::-1] or objects_of(chat.get("messages"))
+    found = line_to(history.get("currentId"), object_of(history.get("messages")), "parentId")
+    return found or objects_of(chat.get("messages"))
 
 
 def _words(message: dict[str, Any]) -> str:

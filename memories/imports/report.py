@@ -10,12 +10,9 @@ from memories.imports.found import Conversation, Entry
 from memories.models import Memory
 from memories.services import MemoryFields
 
-MOST_PROBLEMS = 1_000
-"""Problems that a report lists; all are counted."""
-MOST_SHOWN = 50
-"""New memories that a preview shows."""
-MOST_TITLES = 100
-"""New conversations that a report names."""
+MOST_PROBLEMS = 1_000  # problems that a report lists; all are counted
+MOST_SHOWN = 50  # new memories that a preview shows
+MOST_TITLES = 100  # new conversations that a report names
 _COUNTS = ("new", "known", "changed", "blocked", "refused", "held")
 
 

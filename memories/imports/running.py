@@ -3,8 +3,8 @@ scanned, and a preview only reads. It works in slices: entries are read, checked
 in short transactions, so that what was written when something fails or a client goes away stays, can be undone, and is
 told. Called by the API, the memories page and the command."""
 
-import time
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
@@ -15,14 +15,14 @@ from django.db import Error as DatabaseError
 from memories.batches import BatchSize, Slices
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import Overloaded
+from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.imports.conversations import conversation_store, in_parts
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, found_in
 from memories.imports.found import Conversation, Entry, Found
-from memories.imports.proposing import AT_ONCE, propose
-from memories.imports.report import ImportReport
+from memories.imports.report import HeldEntry, ImportReport
 from memories.imports.standing import Checked, Standing, checked
-from memories.models import Book, ChangeSet, WriteOrigin
+from memories.models import Book, ChangeSet, Evidence, EvidenceKind, WriteOrigin
 from memories.services import (
     BookWriter,
     BulkWriter,
@@ -33,10 +33,9 @@ from memories.services import (
     check_new_books,
 )
 
-_SLICES = 2
-"""Slices that one transaction of an import takes."""
-_LOOKED_UP = 500
-"""Conversations that are looked up at once."""
+_SLICES = 2  # slices that one transaction of an import takes
+_DECIDED_TOGETHER = 10  # entries that wait: saving them takes one transaction
+_LOOKED_UP = 500  # conversations that are looked up at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,16 +89,16 @@ class _Preview:
     def memories(self, name: str, entries: Sequence[Entry]) -> Slices[None]:
         book = Book.objects.filter(owner_id=self.owner_id, name=name).first()
         standing = yield from Standing.load(book, name)
-        for batch in _batches(entries, BatchSize()):
+        for batch in BatchSize().parts(entries):
             for row in (yield from checked(book, batch, standing, self.report)):
                 before = self.report.new
                 standing.take(row, self.report, None)
                 if self.report.new > before:
-                    self.report.show(row.entry, row.memory.fields)
+                    self.report.show(row.entry, row.fields)
             yield
 
     def conversations(self, found: Found) -> Slices[None]:
-        for batch in _parts(found):
+        for batch in _parts(found, BatchSize(first=100)):
             for conversation in _new_ones(self.owner_id, batch, self.report):
                 self.report.conversation(conversation)
             yield
@@ -123,30 +122,28 @@ class _Writing:
         size = BatchSize(slices=_SLICES)
         standing: Standing | None = None
         try:
-            for batch in _batches(entries, size):
+            for batch in size.parts(entries):
                 if standing is None:
                     standing = yield from Standing.load(book, name)
                 # Scanning is most of the work, and is done without the lock.
                 rows = yield from checked(book, batch, standing, self.report)
-                began = time.monotonic()
                 done = ImportReport()
-                with book_writing(book, self._source, change_set=self._change_sets.get(name), silent=True) as writer:
+                with size.measured(), self._writing(book) as writer:
                     if writer.book.generation != standing.generation:  # somebody else wrote to the book
                         standing = Standing.of(writer.book, rows)
                     _write(writer, rows, standing, done)
-                size.took(time.monotonic() - began)
                 standing = standing.after(writer.book)
                 self._keep(writer)
                 numbers += writer.numbers
                 self.report.add(done)
-                while len(self.report.to_propose) >= AT_ONCE:
-                    propose(book, self.report)
+                while len(self.report.to_propose) >= _DECIDED_TOGETHER:
+                    self._propose(book)
                 yield
-            propose(book, self.report)
+            self._propose(book)
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
         except GeneratorExit:  # the client went away
-            propose(book, self.report)
+            self._propose(book)
             raise
         finally:
             if numbers:
@@ -156,13 +153,11 @@ class _Writing:
         """Store the conversations that are not there yet. They are looked up again under the book's lock: the same file
         may come twice at once."""
         book = book_get_or_create(self.owner_id, found.book)
+        size = BatchSize(first=100)
         try:
-            for batch in _parts(found):
-                began = time.monotonic()
+            for batch in _parts(found, size):
                 done = ImportReport()
-                with book_writing(
-                    book, self._source, change_set=self._change_sets.get(book.name), silent=True
-                ) as writer:
+                with size.measured(), self._writing(book) as writer:
                     if new := _new_ones(self.owner_id, batch, done):
                         store = conversation_store()
                         store.add(self.owner_id, book.name, self.limits, writer.changes().pk, new)
@@ -170,14 +165,30 @@ class _Writing:
                 self.report.conversations_known += done.conversations_known
                 for conversation in new:
                     self.report.conversation(conversation)
-                batch.took(time.monotonic() - began)
                 yield
         except DatabaseError as error:
             raise self._failed(batch[0].place, batch[0].line) from error
 
+    def _writing(self, book: Book) -> AbstractContextManager[BookWriter]:
+        return book_writing(book, self._source, change_set=self._change_sets.get(book.name), silent=True)
+
     @property
     def _source(self) -> Source:
         return Source(actor=self.actor, origin=WriteOrigin.IMPORT, kind=ChangeSet.Kind.IMPORT)
+
+    def _propose(self, book: Book) -> None:
+        """Hand on the first entries that wait to the queue of writes that wait for a person. They go with the change
+        set of their import when that is undone."""
+        report = self.report
+        held, report.to_propose = report.to_propose[:_DECIDED_TOGETHER], report.to_propose[_DECIDED_TOGETHER:]
+        if not held:
+            return
+        step = HeldStep(session_id=None, agent="", imported=self._change_sets[book.name].pk)
+        added = {step.add(_proposal(one)): one for one in held}
+        book.refresh_from_db(fields=["epoch"])
+        for given, kept in held_keeper().keep(book, step).items():
+            if kept.turned_down:
+                report.turned_down(added[given].entry)
 
     def _keep(self, writer: BookWriter) -> None:
         if writer.change_set is not None and writer.book.name not in self._change_sets:
@@ -195,49 +206,27 @@ class _Writing:
         )
 
 
-def _batches(entries: Sequence[Entry], size: BatchSize) -> Iterator[Sequence[Entry]]:
-    start = 0
-    while start < len(entries):
-        end = start + size.rows
-        yield entries[start:end]
-        start = end
-
-
 def _write(writer: BookWriter, rows: Sequence[Checked], standing: Standing, report: ImportReport) -> None:
     """Write a batch to the open book, whose standing is that of now."""
     bulk = BulkWriter(writer)
     for row in rows:
         standing.take(row, report, bulk)
     bulk.store()
+    if report.held:
+        writer.changes()  # an undo takes back what waits, too
 
 
-class _Batch(list[Conversation]):
-    """Conversations that one transaction stores."""
-
-    def __init__(self, size: BatchSize) -> None:
-        super().__init__()
-        self._size = size
-
-    @property
-    def messages(self) -> int:
-        return sum(len(conversation.messages) for conversation in self)
-
-    def took(self, seconds: float) -> None:
-        """Adapt the next batches to the time that this one took."""
-        self._size.took(seconds)
-
-
-def _parts(found: Found) -> Iterator[_Batch]:
+def _parts(found: Found, size: BatchSize) -> Iterator[list[Conversation]]:
     """Return the conversations as they are stored, in batches of a few messages and of no more than are looked up at
-    once."""
-    size = BatchSize(first=100, most=500)
-    batch = _Batch(size)
-    for conversation in found.conversations:
-        for part in in_parts(conversation):
-            if batch and (batch.messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
-                yield batch
-                batch = _Batch(size)
-            batch.append(part)
+    once. `size` counts messages."""
+    batch: list[Conversation] = []
+    messages = 0
+    for part in (part for conversation in found.conversations for part in in_parts(conversation)):
+        if batch and (messages + len(part.messages) > size.rows or len(batch) == _LOOKED_UP):
+            yield batch
+            batch, messages = [], 0
+        batch.append(part)
+        messages += len(part.messages)
     if batch:
         yield batch
 
@@ -252,3 +241,26 @@ def _new_ones(owner_id: UUID, batch: Sequence[Conversation], report: ImportRepor
         else:
             new[conversation.key] = conversation
     return list(new.values())
+
+
+def _proposal(held: HeldEntry) -> Proposal:
+    fields, memory = held.fields, held.changes
+    more: dict[str, Any] = {"target": str(fields.target), "metadata": dict(fields.metadata or {})}
+    if fields.pinned is not None:
+        more["pinned"] = fields.pinned
+    if fields.expires_at is not None:
+        more["expires_at"] = fields.expires_at.isoformat()
+    return Proposal(
+        action="update" if memory else "add",
+        number=memory.number if memory else None,
+        version=memory.version if memory else None,
+        target=str(fields.target),
+        category=str(fields.category),
+        keywords=list(fields.keywords or ()),
+        before=memory.content if memory else None,
+        after=str(fields.content),
+        more=more,
+        evidence=fields.evidence or Evidence(kind=EvidenceKind.HAND),
+        rule=held.doubt.rule,
+        reason=held.doubt.reason,
+    )

@@ -18,7 +18,6 @@ from memories.models import Book, Memory
 from memories.services import (
     Budgets,
     BulkWriter,
-    CheckedMemory,
     MemoryFields,
     fields_cleaned,
     known_keys,
@@ -27,16 +26,17 @@ from memories.services import (
     refusals_stored,
 )
 
-_ONE_BATCH = -1
-"""The generation of a standing that was read under the lock, for one batch only."""
+_ONE_BATCH = -1  # the generation of a standing that was read under the lock, for one batch only
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """An entry whose fields can be stored; with a `doubt` not before a person has decided about it."""
+    """An entry whose fields are cleaned and scanned; with a `doubt` it waits for a person. `key`: of its content."""
 
     entry: Entry
-    memory: CheckedMemory
+    fields: MemoryFields
+    key: str
+    scan_hash: str
     doubt: Decision | None = None
 
 
@@ -65,7 +65,7 @@ class Standing:
     @classmethod
     def of(cls, book: Book, rows: Sequence[Checked]) -> "Standing":
         """Return what a batch meets in a locked book."""
-        keys = known_keys(book, [row.memory.content_key for row in rows], timezone.now())
+        keys = known_keys(book, [row.key for row in rows], timezone.now())
         standing = cls(Budgets.of(book, book.name), _ONE_BATCH, keys=keys)
         standing.look(book, [row.entry for row in rows])
         return standing
@@ -90,7 +90,7 @@ class Standing:
 
     def take(self, row: Checked, report: ImportReport, bulk: BulkWriter | None) -> None:
         """Count an entry, and note what it makes of the book; it is given to `bulk` if there is one."""
-        fields, key = row.memory.fields, row.memory.content_key
+        fields, key = row.fields, row.key
         target, length = fields.target or "", len(fields.content or "")
         try:
             same = self.changed_by(row.entry, key)
@@ -100,7 +100,7 @@ class Standing:
                 self.budgets.take(target, length, freed=len(same.content), freed_of=same.target)
                 self.keys.discard(same.content_key)
                 if bulk is not None:
-                    bulk.update(same, row.memory)
+                    bulk.update(same, fields, scan_hash=row.scan_hash)
                 else:
                     same.content, same.content_key, same.target = fields.content or "", key, target
                 report.changed += 1
@@ -109,7 +109,7 @@ class Standing:
             else:
                 self.budgets.take(target, length)
                 if bulk is not None:
-                    bulk.add(row.memory)
+                    bulk.add(fields, scan_hash=row.scan_hash)
                 report.new += 1
         except OverBudget as error:
             report.refuse(row.entry.line, row.entry.place, error)
@@ -138,8 +138,7 @@ def checked(
         try:
             with refusals_stored():
                 verdict = check_scan(fields.content or "", list(fields.keywords or ()), fields.metadata or {})
-            memory = CheckedMemory(fields=fields, content_key=key, scan_hash=verdict.scan_hash)
-            found.append(Checked(entry, memory, doubt_of(verdict)))
+            found.append(Checked(entry, fields, key, verdict.scan_hash, doubt_of(verdict)))
         except BlockedByScan as error:
             report.block(entry, error)
         if time.monotonic() - began > SLICE_SECONDS:

@@ -5,37 +5,14 @@ no look-up needs a join to be safe."""
 from memories.models.audit import AppendOnlyError, AuditEntry
 from memories.models.documents import Artifact, ArtifactRevision, ArtifactUsage, ClearCode, Lease
 from memories.models.entries import ChangeSet, Memory, MemoryVector, Revision, Target, WriteOrigin
-from memories.models.erasures import Erasure
-from memories.models.evidence import EVIDENCE_COLUMNS, Evidence, Evidenced, EvidenceKind
-from memories.models.invalidations import Invalidation
+from memories.models.erasures import Erasure, Invalidation
+from memories.models.evidence import EVIDENCE_COLUMNS, Evidence, EvidenceKind
 from memories.models.owners import Book, BookLimits, Owner
 from memories.models.records import Notification, ScanDay, ScanRenewal, ThreadRecord
 
 __all__ = [
-    "EVIDENCE_COLUMNS",
-    "AppendOnlyError",
-    "Artifact",
-    "ArtifactRevision",
-    "ArtifactUsage",
-    "AuditEntry",
-    "Book",
-    "BookLimits",
-    "ChangeSet",
-    "ClearCode",
-    "Erasure",
-    "Evidence",
-    "EvidenceKind",
-    "Evidenced",
-    "Invalidation",
-    "Lease",
-    "Memory",
-    "MemoryVector",
-    "Notification",
-    "Owner",
-    "Revision",
-    "ScanDay",
-    "ScanRenewal",
-    "Target",
-    "ThreadRecord",
-    "WriteOrigin",
-]
+    "EVIDENCE_COLUMNS", "AppendOnlyError", "Artifact", "ArtifactRevision", "ArtifactUsage", "AuditEntry", "Book",
+    "BookLimits", "ChangeSet", "ClearCode", "Erasure", "Evidence", "EvidenceKind", "Invalidation",
+    "Lease", "Memory", "MemoryVector", "Notification", "Owner", "Revision", "ScanDay", "ScanRenewal", "Target",
+    "ThreadRecord", "WriteOrigin",
+]  # fmt: skip

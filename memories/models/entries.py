@@ -24,7 +24,8 @@ class WriteOrigin(models.TextChoices):
     SYSTEM = "system", "System"
 
 
-_LIVE = Q(deleted_at__isnull=True)
+_LIVE, _DELETED = Q(deleted_at__isnull=True), Q(deleted_at__isnull=False)
+_QUOTED = Q(evidence_session_id__isnull=False)
 
 
 def text_order() -> Func:
@@ -69,16 +70,12 @@ class Memory(Evidenced):
         verbose_name_plural = "memories"
         constraints = [models.UniqueConstraint(fields=["owner", "number"], name="memory_number_once_per_owner")]
         indexes = [
-            models.Index(fields=["owner", "book", "number"], condition=Q(deleted_at__isnull=True), name="memory_live"),
+            models.Index(fields=["owner", "book", "number"], condition=_LIVE, name="memory_live"),
             models.Index(fields=["book", "content_key"], name="memory_same_content"),
             models.Index(fields=["owner", "session_id"], name="memory_of_session"),
-            models.Index(
-                fields=["owner", "evidence_session_id"],
-                condition=Q(evidence_session_id__isnull=False),
-                name="memory_evidence",
-            ),
+            models.Index(fields=["owner", "evidence_session_id"], condition=_QUOTED, name="memory_evidence"),
             models.Index(fields=["book", "expires_at"], condition=Q(expires_at__isnull=False), name="memory_expiry"),
-            models.Index(fields=["deleted_at"], condition=Q(deleted_at__isnull=False), name="memory_tombstone"),
+            models.Index(fields=["deleted_at"], condition=_DELETED, name="memory_tombstone"),
             # The admin's filters, newest first: also over a million rows of all owners.
             models.Index(fields=["-id"], condition=Q(pinned=True), name="memory_pinned"),
             models.Index(fields=["-id"], condition=~Q(scan_rule=""), name="memory_scanned_out"),
@@ -96,9 +93,7 @@ class Memory(Evidenced):
             ),
             models.Index(F("owner"), F("book"), text_order(), F("number"), condition=_LIVE, name="memory_by_text"),
             models.Index(
-                fields=["owner", "book", "-deleted_at", "-number"],
-                condition=Q(deleted_at__isnull=False),
-                name="memory_last_deleted",
+                fields=["owner", "book", "-deleted_at", "-number"], condition=_DELETED, name="memory_last_deleted"
             ),
         ]
 
@@ -175,11 +170,7 @@ class Revision(Evidenced):
         constraints = [models.UniqueConstraint(fields=["memory", "version"], name="revision_once_per_version")]
         indexes = [
             models.Index(fields=["owner", "change_set"], name="revision_of_change_set"),
-            models.Index(
-                fields=["owner", "evidence_session_id"],
-                condition=Q(evidence_session_id__isnull=False),
-                name="revision_evidence",
-            ),
+            models.Index(fields=["owner", "evidence_session_id"], condition=_QUOTED, name="revision_evidence"),
             # The admin's filters, newest first.
             models.Index(fields=["action", "-id"], name="revision_by_action"),
             models.Index(fields=["write_origin", "-id"], name="revision_by_origin"),

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlencode
 
 from django.db.models import Func, QuerySet
@@ -17,31 +18,27 @@ from memories.selectors import blocked_condition
 STRETCH = 50
 MOST_ROWS = 1000
 DEFAULT_BOOK = "main"
-SORTS = {
-    "": "Newest first",
-    "changed": "Last changed",
-    "recalled": "Most recalled",
-    "oldest": "Oldest first",
-    "text": "Text, A to Z",
+
+
+class Order(NamedTuple):
+    """An order of the list: its name in the choice, how the headline says it, and its columns, which have an index."""
+
+    label: str
+    words: str
+    columns: tuple[str | Func, ...]
+
+
+ORDERS = {
+    "": Order("Newest first", "newest first", ("-number",)),
+    "changed": Order("Last changed", "last changed first", ("-updated_at", "-number")),
+    "recalled": Order("Most recalled", "most recalled first", ("-usage_count", "-number")),
+    "oldest": Order("Oldest first", "oldest first", ("number",)),
+    "text": Order("Text, A to Z", "A to Z", (text_order(), "number")),
 }
-"""The orders of the list by their name in the address. Each has an index."""
-ORDER_WORDS = {
-    "": "newest first",
-    "changed": "last changed first",
-    "recalled": "most recalled first",
-    "oldest": "oldest first",
-    "text": "A to Z",
-}
+"""The orders by their name in the address."""
 _MAX_QUERY = 400
 _MAX_SKIP = 1_000_000
 _NUMBER = re.compile(r"#(\d{1,19})")
-_ORDERS: dict[str, tuple[str | Func, ...]] = {
-    "": ("-number",),
-    "changed": ("-updated_at", "-number"),
-    "recalled": ("-usage_count", "-number"),
-    "oldest": ("number",),
-    "text": (text_order(), "number"),
-}
 _CHIPS = ("pinned", "expiring", "blocked", "deleted")
 
 
@@ -106,7 +103,11 @@ class Filters:
         """Return the memories in the order that is chosen; deleted ones by the time of their deletion unless another
         is."""
         by_deletion = self.deleted and not self.sort
-        return memories.order_by("-deleted_at", "-number") if by_deletion else memories.order_by(*_ORDERS[self.sort])
+        return (
+            memories.order_by("-deleted_at", "-number")
+            if by_deletion
+            else memories.order_by(*ORDERS[self.sort].columns)
+        )
 
 
 def filters_of(query: QueryDict) -> Filters:
@@ -123,7 +124,7 @@ def filters_of(query: QueryDict) -> Filters:
         category=query.get("category", "")[:40],
         origin=origin if origin in WriteOrigin.values else "",
         **{chip: query.get(chip) == "1" for chip in _CHIPS},
-        sort=sort if sort in SORTS else "",
+        sort=sort if sort in ORDERS else "",
         shown=min(max(_whole(query.get("n", "")), STRETCH), MOST_ROWS),
         skip=min(_whole(query.get("skip", "")), _MAX_SKIP),
     )

@@ -9,9 +9,9 @@ from django.db.models import QuerySet
 
 from memories.book_views import BookState
 from memories.models import Book, Memory
-from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDER_WORDS, Filters
+from memories.page.filters import DEFAULT_BOOK, MOST_ROWS, ORDERS, Filters
 from memories.page.rows import Row, rows_of, with_changes
-from memories.selectors import blocked_condition
+from memories.selectors import blocked_condition, categories_of, undeleted
 from memories.snapshot import snapshots
 from memories.viewers import Viewer
 from search import Hit, extract_keywords
@@ -32,13 +32,12 @@ class BookCounts:
     @classmethod
     def of(cls, book: Book) -> "BookCounts":
         """Return what a book holds; four queries."""
-        mine = Memory.objects.filter(owner_id=book.owner_id, book=book)
-        live = mine.filter(deleted_at__isnull=True)
+        live = undeleted(book)
         return cls(
             live=live.count(),
             blocked=live.filter(blocked_condition()).count(),
-            deleted=mine.filter(deleted_at__isnull=False).count(),
-            categories=list(live.order_by("category").values_list("category", flat=True).distinct()),
+            deleted=Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=False).count(),
+            categories=categories_of(book),
         )
 
 
@@ -89,7 +88,7 @@ class Listed:
         filters = self.filters
         if filters.query and not (filters.deleted or filters.blocked):
             return "best first"
-        return "last deleted first" if filters.deleted and not filters.sort else ORDER_WORDS[filters.sort]
+        return "last deleted first" if filters.deleted and not filters.sort else ORDERS[filters.sort].words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -154,8 +154,7 @@ def used_words(count: int, last: datetime | None, viewer: Viewer) -> str:
     """`Recalled 12 times, last today`."""
     if not count:
         return "Not recalled yet"
-    times = {1: "once", 2: "twice"}.get(count, f"{count} times")
-    return f"Recalled {times}" + (f", last {viewer.near_day(last)}" if last else "")
+    return f"Recalled {_times(count)}" + (f", last {viewer.near_day(last)}" if last else "")
 
 
 def ordinal(place: int) -> str:
@@ -176,10 +175,11 @@ def _forms(word: str) -> Iterator[str]:
 
 def _why(hit: Hit, memory: Memory) -> str:
     words = hit.why.replace("of the message", "of your question").replace("the message", "your question")
-    times = {0: "", 1: " Recalled once.", 2: " Recalled twice."}.get(
-        memory.usage_count, f" Recalled {memory.usage_count} times."
-    )
-    return words + times
+    return words + (f" Recalled {_times(memory.usage_count)}." if memory.usage_count else "")
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _soon(memory: Memory) -> bool:

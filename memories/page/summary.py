@@ -1,16 +1,19 @@
-"""The head of the memories page: the health line and how full the budgets are, for one book."""
+"""The head of the memories page for one book: the health line, how full the budgets are, and the last `/memory clear`
+while it can be undone."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
-from django.db.models import Count
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef
 from django.utils import timezone
 
 from memories.health import ago, book_health
-from memories.models import Artifact, Book, Memory, Target
-from memories.page.cleared import Cleared, last_clear
-from memories.selectors import book_named
+from memories.models import Artifact, Book, ChangeSet, Revision, Target
+from memories.selectors import book_named, undeleted
 from memories.services import book_limits
 from memories.viewers import Viewer
 
@@ -41,6 +44,22 @@ class Progress:
     done: int
     total: int
     fill: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """A clear that was not undone: how many memories it deleted, when, and until which day they can be restored."""
+
+    change_set: UUID
+    memories: int
+    when: str
+    until: str
+
+    @property
+    def words(self) -> str:
+        """`27 memories were deleted by /memory clear on 22 Nov, 14:03.`"""
+        were = "memory was" if self.memories == 1 else "memories were"
+        return f"{self.memories:,} {were} deleted by /memory clear on {self.when}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +143,25 @@ def meter(target: Target, number: int, used: int, limit: int) -> Meter:
     return Meter(label=target.label, words=words, used=used, limit=limit, look=look, fill=fill, hint=hint)
 
 
+def last_clear(book: Book, viewer: Viewer) -> Cleared | None:
+    """Return the newest clear of the book that is not undone and not too old for it, or None; two queries."""
+    days = timedelta(days=settings.UNDO_DAYS)
+    recent = ChangeSet.objects.filter(
+        owner_id=book.owner_id, book=book, kind=ChangeSet.Kind.CLEAR, created_at__gt=timezone.now() - days
+    )
+    undos = ChangeSet.objects.filter(undoes=OuterRef("pk"))
+    # An undo that was undone itself leaves the clear as it was.
+    clear = recent.filter(~Exists(undos.filter(~Exists(undos)))).order_by("-created_at").first()
+    if clear is None:
+        return None
+    return Cleared(
+        change_set=clear.pk,
+        memories=Revision.objects.filter(owner_id=book.owner_id, change_set=clear).count(),
+        when=viewer.minute(clear.created_at),
+        until=viewer.day(clear.created_at + days),
+    )
+
+
 def _numbers(book: Book) -> dict[str, int]:
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-    return {row["target"]: row["number"] for row in rows.values("target").annotate(number=Count("pk")).order_by()}
+    rows = undeleted(book).values("target").annotate(number=Count("pk")).order_by()
+    return {row["target"]: row["number"] for row in rows}

@@ -10,13 +10,13 @@ from memories.errors import DomainError, NotFound
 from memories.imports.files import Upload
 from memories.imports.formats import FORMATS
 from memories.models import Memory, Target, WriteOrigin
-from memories.page.filters import SORTS, filters_of
+from memories.page.filters import ORDERS, filters_of
 from memories.page.history import history_of
 from memories.page.importing import rewordings
 from memories.page.listing import Listed, listed
 from memories.page.rows import TARGET_WORDS, origin_label, rows_of, short_name, with_changes
 from memories.page.summary import summary_of
-from memories.selectors import memory_get
+from memories.selectors import categories_of, memory_get
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 
 
@@ -58,16 +58,10 @@ def edit_fragment(request: HttpRequest, viewer: Viewer, number: int) -> HttpResp
     memory = _memory(viewer, number)
     if memory is None:
         return HttpResponse(status=404)
-    categories = (
-        Memory.objects.filter(owner_id=viewer.owner.pk, book=memory.book, deleted_at__isnull=True)
-        .order_by("category")
-        .values_list("category", flat=True)
-        .distinct()
-    )
     context: dict[str, Any] = {
         "memory": memory,
         "name": short_name(memory),
-        "categories": categories,
+        "categories": categories_of(memory.book),
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
         "keywords": ", ".join(memory.keywords),
         "expires": viewer.local(memory.expires_at).date().isoformat() if memory.expires_at else "",
@@ -107,7 +101,7 @@ def _list_context(viewer: Viewer, found: Listed) -> dict[str, Any]:
         "listed": found,
         "filters": found.filters,
         "targets": [(str(target), words) for target, words in TARGET_WORDS.items()],
-        "sorts": SORTS.items(),
+        "sorts": [(name, order.label) for name, order in ORDERS.items()],
         "origins": [(str(origin), origin.label) for origin in WriteOrigin],
         "default_target": str(Target.USER),
         "zone": viewer.zone.key,

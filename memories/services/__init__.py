@@ -3,16 +3,16 @@ memories.tools, api, views, admin and changes, and by the apps above; memories.s
 
 from memories.services.annotations import keywords_claim, keywords_release, usage_add, verdicts_store
 from memories.services.books import (
-    DEFAULT_LIMITS,
     book_get_or_create,
     book_limits,
     book_limits_set,
+    books_lock,
     check_new_books,
+    generations_raise,
     limits_of_books,
 )
-from memories.services.bulk import Budgets, BulkWriter, CheckedMemory, known_keys, live_keys, live_rows
+from memories.services.bulk import Budgets, BulkWriter, known_keys, live_keys, live_rows
 from memories.services.erasing import tombstones_purge
-from memories.services.generations import books_lock, generations_raise
 from memories.services.owners import (
     FirstSight,
     is_only_administrator,
@@ -22,7 +22,7 @@ from memories.services.owners import (
     owner_time_zone_set,
 )
 from memories.services.refusals import refusals_stored, scan_days_purge
-from memories.services.rows import fields_cleaned, memory_changes, memory_state, over_budget, stored_state
+from memories.services.rows import fields_cleaned, fields_given, memory_changes, memory_state, over_budget, stored_state
 from memories.services.values import MemoryFields, Source, WriteResult
 from memories.services.writing import (
     BookWriter,
@@ -35,46 +35,11 @@ from memories.services.writing import (
 )
 
 __all__ = [
-    "DEFAULT_LIMITS",
-    "BookWriter",
-    "Budgets",
-    "BulkWriter",
-    "CheckedMemory",
-    "FirstSight",
-    "MemoryFields",
-    "Source",
-    "WriteResult",
-    "book_changed",
-    "book_expire",
-    "book_get_or_create",
-    "book_limits",
-    "book_limits_set",
-    "book_touch",
-    "book_writing",
-    "books_lock",
-    "characters_used",
-    "check_new_books",
-    "fields_cleaned",
-    "generations_raise",
-    "is_only_administrator",
-    "keywords_claim",
-    "keywords_release",
-    "known_keys",
-    "limits_of_books",
-    "live_keys",
-    "live_rows",
-    "memory_changes",
-    "memory_state",
-    "over_budget",
-    "owner_delete",
-    "owner_for_end_user",
-    "owner_for_user",
-    "owner_time_zone_set",
-    "refusals_stored",
-    "scan_days_purge",
-    "session_unlink",
-    "stored_state",
-    "tombstones_purge",
-    "usage_add",
-    "verdicts_store",
-]
+    "BookWriter", "Budgets", "BulkWriter", "FirstSight", "MemoryFields", "Source", "WriteResult",
+    "book_changed", "book_expire", "book_get_or_create", "book_limits", "book_limits_set", "book_touch",
+    "book_writing", "books_lock", "characters_used", "check_new_books", "fields_cleaned", "fields_given",
+    "generations_raise", "is_only_administrator", "keywords_claim", "keywords_release", "known_keys",
+    "limits_of_books", "live_keys", "live_rows", "memory_changes", "memory_state", "over_budget", "owner_delete",
+    "owner_for_end_user", "owner_for_user", "owner_time_zone_set", "refusals_stored", "scan_days_purge",
+    "session_unlink", "stored_state", "tombstones_purge", "usage_add", "verdicts_store",
+]  # fmt: skip

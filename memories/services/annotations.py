@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 
 from memories.models import Artifact, Memory
-from memories.services.generations import books_lock, generations_raise
+from memories.services.books import books_lock, generations_raise
 from memories.verdicts import Judged
 
 

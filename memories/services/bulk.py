@@ -13,6 +13,7 @@ from django.utils import timezone
 
 from memories.models import EVIDENCE_COLUMNS, Book, Memory, Revision, Target
 from memories.outbox import next_numbers
+from memories.selectors import undeleted
 from memories.services.books import book_limits
 from memories.services.rows import (
     evidence_of,
@@ -35,15 +36,6 @@ _CHANGING = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckedMemory:
-    """The fields of a memory as they are stored, already cleaned and scanned."""
-
-    fields: MemoryFields
-    content_key: str
-    scan_hash: str = ""
-
-
 @dataclass(slots=True)
 class Budgets:
     """Characters that live memories of a book take, by target, kept up to date while memories come and go."""
@@ -57,8 +49,7 @@ class Budgets:
         limits = book_limits(name)
         used: dict[str, int] = {}
         if book is not None and any(limits.values()):
-            rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
-            sums = rows.values("target").annotate(sum=Sum(Length("content"))).order_by()
+            sums = undeleted(book).values("target").annotate(sum=Sum(Length("content"))).order_by()
             used = {row["target"]: int(row["sum"]) for row in sums}
         return cls(limits, used)
 
@@ -82,19 +73,19 @@ class BulkWriter:
     _changed: dict[UUID, Memory] = field(default_factory=dict)  # one may be changed twice
     _revisions: list[Revision] = field(default_factory=list)
 
-    def add(self, checked: CheckedMemory) -> None:
-        """Add a memory. The caller has looked for a repetition and at the budget."""
-        memory = memory_new(self.writer.book, self.writer.source, checked.fields, scan_hash=checked.scan_hash)
+    def add(self, fields: MemoryFields, *, scan_hash: str) -> None:
+        """Add a memory of cleaned and scanned fields. The caller has looked for a repetition and at the budget."""
+        memory = memory_new(self.writer.book, self.writer.source, fields, scan_hash=scan_hash)
         self._added.append(memory)
         self._revise(memory, Revision.Action.ADD, None)
 
-    def update(self, memory: Memory, checked: CheckedMemory) -> bool:
-        """Change a memory of the book, read under its lock. Returns False if nothing is different."""
-        before, changes = memory_state(memory), memory_changes(memory, checked.fields)
+    def update(self, memory: Memory, fields: MemoryFields, *, scan_hash: str = "") -> bool:
+        """Change a memory of the book, read under its lock; words were scanned. Returns False if nothing is
+        different."""
+        before, changes = memory_state(memory), memory_changes(memory, fields)
         if not changes:
             return False
-        evidence = evidence_of(self.writer.source, checked.fields)
-        memory_change(memory, changes, scan_hash=checked.scan_hash, evidence=evidence)
+        memory_change(memory, changes, scan_hash=scan_hash, evidence=evidence_of(self.writer.source, fields))
         self._change(memory, Revision.Action.UPDATE, before)
         return True
 
@@ -133,19 +124,18 @@ class BulkWriter:
 
 def live_rows(book: Book, *, numbers: Sequence[int]) -> dict[int, Memory]:
     """Live memories of a book by number."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, number__in=numbers)
-    return {memory.number: memory for memory in rows}
+    return {memory.number: memory for memory in undeleted(book).filter(number__in=numbers)}
 
 
 def known_keys(book: Book, keys: Sequence[str], now: datetime) -> set[str]:
     """Those of the content keys that a live memory of the book has which has not expired."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, content_key__in=keys)
+    rows = undeleted(book).filter(content_key__in=keys)
     return set(rows.exclude(expires_at__lte=now).values_list("content_key", flat=True))
 
 
 def live_keys(book: Book, now: datetime) -> Iterator[set[str]]:
     """Return the content keys of all live memories of a book that have not expired, a page at a time."""
-    rows = Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).order_by("number")
+    rows = undeleted(book).order_by("number")
     page = list(_keys(rows, now))
     while page:
         yield {key for _, key in page}

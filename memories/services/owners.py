@@ -30,10 +30,7 @@ def is_only_administrator(user: AbstractBaseUser) -> bool:
 
 def owner_delete(owner: Owner) -> dict[str, int]:
     """Delete an owner with what still hangs off it. Returns how many rows of what, by the lower-case model name."""
-    deleted: dict[str, int] = {}
-    for label, count in owner.delete()[1].items():
-        deleted[label.rpartition(".")[2].lower()] = count
-    return deleted
+    return {label.rpartition(".")[2].lower(): count for label, count in owner.delete()[1].items()}
 
 
 def owner_for_end_user(*, parent: Owner, namespace: str, external_id: str, write: bool = True) -> Owner:

@@ -1,6 +1,6 @@
 """What the rows of a write hold, whether one is written or many. Nothing here asks the database."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from django.utils import timezone
@@ -14,6 +14,14 @@ from memories.services.values import MemoryFields, Source
 _STATE = (
     "target", "category", "content", "keywords", "metadata", "pinned", "expires_at", "allowed_hash", "deleted_at",
 )  # fmt: skip
+_CLEAN: dict[str, Callable[[Any], Any]] = {
+    "content": clean_content,
+    "target": clean_target,
+    "category": clean_category,
+    "keywords": clean_keywords,
+    "metadata": clean_metadata,
+    "pinned": bool,
+}
 _LATER: dict[str, Any] = {"metadata": {}}  # what the states of older revisions lack, as it was then
 
 
@@ -98,24 +106,18 @@ def stored_state(state: Mapping[str, Any]) -> dict[str, Any]:
     return {**_LATER, **state}
 
 
-def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
-    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
-    wanted: dict[str, Any] = {}
-    if fields.content is not None:
-        wanted["content"] = clean_content(fields.content)
-    if fields.target is not None:
-        wanted["target"] = clean_target(fields.target)
-    if fields.category is not None:
-        wanted["category"] = clean_category(fields.category)
-    if fields.keywords is not None:
-        wanted["keywords"] = clean_keywords(fields.keywords)
-    if fields.metadata is not None:
-        wanted["metadata"] = clean_metadata(fields.metadata)
-    if fields.pinned is not None:
-        wanted["pinned"] = fields.pinned
+def fields_given(fields: MemoryFields) -> dict[str, Any]:
+    """Return those of the fields that are given, cleaned. Raises InvalidRequest, TooLarge."""
+    given = {name: getattr(fields, name) for name in _CLEAN}
+    wanted = {name: _CLEAN[name](value) for name, value in given.items() if value is not None}
     if fields.expires_at is not None or fields.clear_expiry:
         wanted["expires_at"] = clean_expiry(fields.expires_at)
-    return {name: value for name, value in wanted.items() if getattr(memory, name) != value}
+    return wanted
+
+
+def memory_changes(memory: Memory, fields: MemoryFields) -> dict[str, Any]:
+    """Return what of the fields is different from the memory, cleaned. Raises InvalidRequest, TooLarge."""
+    return {name: value for name, value in fields_given(fields).items() if getattr(memory, name) != value}
 
 
 def words_change(changes: dict[str, Any]) -> bool:

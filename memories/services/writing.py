@@ -11,7 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet, Sum
+from django.db.models import F, Sum
 from django.db.models.functions import Length
 from django.utils import timezone
 
@@ -20,6 +20,7 @@ from memories.entry_rules import check_hold, check_scan, content_key, store_verd
 from memories.errors import Conflict, NotFound
 from memories.models import EVIDENCE_COLUMNS, Book, ChangeSet, Evidence, Memory, Notification, Revision, Target
 from memories.outbox import next_number, notify
+from memories.selectors import undeleted
 from memories.services.books import book_limits
 from memories.services.refusals import refusals_stored
 from memories.services.rows import (
@@ -37,8 +38,7 @@ from memories.services.rows import (
 )
 from memories.services.values import MemoryFields, Source, WriteResult
 
-MOST_NAMED = 500
-"""Memories that one notification names."""
+MOST_NAMED = 500  # memories that one notification names
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class BookWriter:
         Raises InvalidRequest, TooLarge, BlockedByScan, Held, OverBudget."""
         cleaned = fields_cleaned(fields)
         content = str(cleaned.content)
-        same = self._live().filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
+        same = undeleted(self.book).filter(content_key=content_key(content)).exclude(expires_at__lte=timezone.now())
         known = next(iter(same.order_by()[:1]), None)
         if known:
             return WriteResult(known, None, changed=False)
@@ -122,7 +122,7 @@ class BookWriter:
 
     def memory(self, number: int) -> Memory:
         """Return the live memory of this book with that number, or NotFound."""
-        memory = self._live().filter(number=number).first()
+        memory = undeleted(self.book).filter(number=number).first()
         if memory is None:
             raise NotFound(f"There is no memory {number} in this book. It may have been deleted.")
         return memory
@@ -134,10 +134,6 @@ class BookWriter:
             raise Conflict(text, version=memory.version)
         return memory
 
-    def used(self, target: str, *, without: Memory | None = None) -> int:
-        """Characters that live memories of this target take."""
-        return characters_used(self.book, target, without=without)
-
     def changes(self) -> ChangeSet:
         """Return the change set of this writing, opened at the first change; documents of the book are written to it
         too."""
@@ -145,14 +141,11 @@ class BookWriter:
             self.change_set = _change_set_open(self.book, self.source)
         return self.change_set
 
-    def _live(self) -> "QuerySet[Memory]":
-        return _live(self.book)
-
     def _check_budget(self, target: str, *, needed: int, without: Memory | None = None) -> None:
         limit = book_limits(self.book.name)[Target(target)]
         if not limit:
             return
-        used = self.used(target, without=without)
+        used = characters_used(self.book, target, without=without)
         if used + needed > limit:
             raise over_budget(target, used=used, limit=limit, needed=needed)
 
@@ -180,14 +173,10 @@ def _evidence_then(memory: Memory) -> Evidence:
 
 def characters_used(book: Book, target: str, *, without: Memory | None = None) -> int:
     """Characters that the live memories of a book with this target take."""
-    rows = _live(book).filter(target=target)
+    rows = undeleted(book).filter(target=target)
     if without is not None:
         rows = rows.exclude(pk=without.pk)
     return int(rows.aggregate(sum=Sum(Length("content")))["sum"] or 0)
-
-
-def _live(book: Book) -> "QuerySet[Memory]":
-    return Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True)
 
 
 @contextmanager
@@ -227,10 +216,7 @@ def book_touch(book: Book, *, written: bool = True) -> None:
     """Raise the generation of a locked book: every snapshot made from an older one is rebuilt."""
     now = timezone.now()
     next_expiry = (
-        Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True, expires_at__gt=now)
-        .order_by("expires_at")
-        .values_list("expires_at", flat=True)
-        .first()
+        undeleted(book).filter(expires_at__gt=now).order_by("expires_at").values_list("expires_at", flat=True).first()
     )
     last_write_at = now if written else book.last_write_at
     Book.objects.filter(pk=book.pk).update(

@@ -3,31 +3,12 @@ their calls (`calls`). Called by gateway.turns, gateway.mcp and reviews.staged."
 
 from memories.tools.calls import any_writes, in_lane_of, parse_arguments, run_calls, unknown_tool
 from memories.tools.documents import READ, free_read_name
-from memories.tools.output import output_schema
 from memories.tools.table import TOOLS, definitions, tools_at, tools_of_turn
-from memories.tools.tool import Stage, Tool, ToolCall, ToolResults, ToolScope, failure
+from memories.tools.tool import Stage, Tool, ToolCall, ToolScope, failure, output_schema
 from memories.tools.writing import change_json, changes_of_run, memory_number
 
 __all__ = [
-    "READ",
-    "TOOLS",
-    "Stage",
-    "Tool",
-    "ToolCall",
-    "ToolResults",
-    "ToolScope",
-    "any_writes",
-    "change_json",
-    "changes_of_run",
-    "definitions",
-    "failure",
-    "free_read_name",
-    "in_lane_of",
-    "memory_number",
-    "output_schema",
-    "parse_arguments",
-    "run_calls",
-    "tools_at",
-    "tools_of_turn",
-    "unknown_tool",
-]
+    "READ", "TOOLS", "Stage", "Tool", "ToolCall", "ToolScope", "any_writes", "change_json",
+    "changes_of_run", "definitions", "failure", "free_read_name", "in_lane_of", "memory_number", "output_schema",
+    "parse_arguments", "run_calls", "tools_at", "tools_of_turn", "unknown_tool",
+]  # fmt: skip

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from memories.database import in_read_thread, in_thread
 from memories.errors import DomainError
-from memories.evidence import HeldStep, keep
+from memories.evidence import HeldStep, held_keeper
 from memories.json_input import read_json
 from memories.limits import TOOL_ARGUMENTS
 from memories.models import Book, ChangeSet, WriteOrigin
@@ -57,8 +57,7 @@ def parse_arguments(tool: Tool, call: ToolCall) -> Arguments | dict[str, Any]:
         first = error.errors(include_input=False, include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"]) or "arguments"
         return failure(
-            "invalid_arguments",
-            f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema.",
+            "invalid_arguments", f"{where}: {first['msg']}. Call {call.name} again with the arguments of its schema."
         )
 
 
@@ -101,7 +100,7 @@ def _write(checked: Sequence[tuple[ToolCall, Arguments | dict[str, Any]]], scope
         change["change_set"] = str(writer.change_set.pk) if writer.change_set else None
     if held.proposals:
         # Not under the book's lock: they are kept with the session's.
-        asked_before = keep(writer.book, held)
+        asked_before = held_keeper().keep(writer.book, held)
         for result in results.values():
             if earlier := asked_before.get(result.get("proposal_id", "")):
                 result |= {"proposal_id": earlier.id} | ({"message": TURNED_DOWN} if earlier.turned_down else {})

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict
 
-from memories.book_views import BookState
+from memories.book_views import BookState, load_view
 from memories.limits import LISTED_CHARACTERS, LISTED_MEMORIES
 from memories.models import Book, Memory
 from memories.selectors import live_memories
@@ -57,10 +57,11 @@ class Listed(TypedDict):
 
 def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
     book = run.book
-    # What this step wrote so far has no generation yet: such a search reads its own view of the rows.
+    # What this step wrote so far has no generation yet: such a search reads its own view of the rows, which is not
+    # kept, since they may be rolled back.
     state = BookState.of(book)
     wrote = run.writer is not None and run.writer.change_set is not None
-    view = snapshots.fresh_view(state) if wrote else snapshots.view(state)
+    view = load_view(state) if wrote else snapshots.view(state)
     hits = view.index.search(
         arguments.query,
         limit=SEARCH_LIMIT,
@@ -69,10 +70,7 @@ def _search(run: ToolRun, arguments: SearchMemories) -> dict[str, Any]:
         category=arguments.category,
     )
     found = (view.by_number[hit.number] for hit in hits)
-    return {
-        "ok": True,
-        "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found],
-    }
+    return {"ok": True, "memories": [{"id": e.number, "category": e.category, "content": e.content} for e in found]}
 
 
 def _list(run: ToolRun, _: GetMemories) -> dict[str, Any]:

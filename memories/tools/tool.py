@@ -1,4 +1,5 @@
-"""The type of a tool: its name and texts, its arguments, where it is offered, and its handler."""
+"""The type of a tool: its name and texts, its arguments and results with their JSON Schemas, where it is offered, and
+its handler."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -7,7 +8,7 @@ from functools import cache
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
 
 from memories.book_views import BookState
 from memories.evidence import Conversation, HeldStep, Hold
@@ -16,10 +17,13 @@ from memories.models import Book
 from memories.services import BookWriter
 
 
-def _check_query(query: str) -> str:
-    if len(query) > QUERY_LENGTH:
-        raise ValueError(f"a query has at most {QUERY_LENGTH} characters")
-    return query
+def _at_most(most: int, refusal: str) -> AfterValidator:
+    def check(text: str) -> str:
+        if len(text) > most:
+            raise ValueError(refusal)
+        return text
+
+    return AfterValidator(check)
 
 
 def _check_keywords(keywords: list[str]) -> list[str]:
@@ -28,16 +32,19 @@ def _check_keywords(keywords: list[str]) -> list[str]:
     return keywords
 
 
-def _check_quote(quote: str) -> str:
-    if len(quote) > QUOTE_LENGTH:
-        raise ValueError(f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
-    return quote
-
-
 # Checked, but not part of the schema that models get: some servers turn a `maxLength` into a grammar that they refuse.
-BoundedQuery = Annotated[str, AfterValidator(_check_query)]
-BoundedQuote = Annotated[str, AfterValidator(_check_quote)]
+BoundedQuery = Annotated[str, _at_most(QUERY_LENGTH, f"a query has at most {QUERY_LENGTH} characters")]
+BoundedQuote = Annotated[
+    str, _at_most(QUOTE_LENGTH, f"a quote has at most {QUOTE_LENGTH} characters: the few words that say it")
+]
 BoundedKeywords = Annotated[list[str], AfterValidator(_check_keywords)]
+
+
+_OK = {"type": "boolean", "description": "Whether the call did what it was asked to."}
+_REFUSAL = {
+    "error": {"type": "string", "description": "With ok: false. What is wrong, for programs."},
+    "message": {"type": "string", "description": "With ok: false. What is wrong and what to do about it."},
+}
 
 
 class Arguments(BaseModel):
@@ -167,6 +174,37 @@ def schema(arguments: type[Arguments]) -> dict[str, Any]:
     for value in found.get("properties", {}).values():
         value.pop("title", None)
     return found
+
+
+def output_schema(result: type) -> dict[str, Any]:
+    """Return the schema of a tool's results: `result`, a TypedDict, where `ok` is true, else a refusal, which may carry
+    further details. The root is an object with properties, as clients of every version of MCP want it."""
+    schema = TypeAdapter(result).json_schema()
+    types = schema.pop("$defs", {})
+    properties = {name: _plain(value, types) for name, value in schema["properties"].items()}
+    return {
+        "type": "object",
+        "properties": {"ok": _OK, **{k: v for k, v in properties.items() if k != "ok"}, **_REFUSAL},
+        "required": ["ok"],
+        "anyOf": [
+            {"properties": {"ok": {"const": True}}, "required": schema["required"]},
+            {"properties": {"ok": {"const": False}}, "required": ["ok", *_REFUSAL]},
+        ],
+    }
+
+
+def _plain(schema: Any, types: dict[str, Any]) -> Any:
+    """Return a schema without references and without the titles that pydantic makes of names."""
+    if isinstance(schema, list):
+        return [_plain(part, types) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _plain(types[schema["$ref"].rpartition("/")[2]], types)
+    named = {"properties": {name: _plain(part, types) for name, part in schema.get("properties", {}).items()}}
+    rest = {key: _plain(part, types) for key, part in schema.items() if key not in {"title", "description"}}
+    described = {"description": schema["description"]} if isinstance(schema.get("description"), str) else {}
+    return {**described, **rest, **(named if "properties" in schema else {})}
 
 
 def failure(code: str, message: str, **details: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from memories.limits import LARGEST_NUMBER
 from memories.models import ChangeSet, Evidence, Memory, Revision, Target
 from memories.pagination import number as parse_number
 from memories.selectors import live_memories
-from memories.services import BookWriter, MemoryFields, WriteResult, book_limits
+from memories.services import BookWriter, MemoryFields, WriteResult, book_limits, characters_used
 from memories.tools.tool import Arguments, BoundedKeywords, BoundedQuote, Stage, Tool, ToolRun, Words, failure
 from memories.verdicts import verdict_of
 
@@ -98,10 +98,7 @@ def _scan(arguments: "AddMemory | UpdateMemory") -> None:
 
 def _add(run: ToolRun, arguments: AddMemory) -> dict[str, Any]:
     fields = MemoryFields(
-        content=arguments.content,
-        target=arguments.target,
-        category=arguments.category,
-        keywords=arguments.keywords,
+        content=arguments.content, target=arguments.target, category=arguments.category, keywords=arguments.keywords
     )
 
     def write() -> WriteResult:
@@ -172,7 +169,7 @@ def _success(written: WriteResult, writer: BookWriter) -> dict[str, Any]:
         result["note"] = "Already known; nothing was stored twice."
     target = written.memory.target
     limit = book_limits(writer.book.name)[Target(target)]
-    return result | (fullness(target, limit=limit, used=writer.used(target)) if limit else {})
+    return result | (fullness(target, limit=limit, used=characters_used(writer.book, target)) if limit else {})
 
 
 def fullness(target: str, *, limit: int, used: int) -> dict[str, str]:
@@ -209,7 +206,7 @@ ADD_MEMORY = Tool(
 UPDATE_MEMORY = Tool(
     name="update_memory",
     title="Correct a memory",
-    description=("Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary."),
+    description="Correct or complete a memory; prefer this to adding one that says nearly the same or the contrary.",
     arguments=UpdateMemory,
     handler=_update,
     result=Written,

@@ -2,6 +2,7 @@
 
 import json
 import urllib.request
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ from tests.clients.obedient_model import ASK, LOOP, REMEMBER, REMEMBERED, SHELL,
 from tests.clients.programs import CLIENTS, SHELL_CLIENTS, TOOL_ANSWERS, Client, Place, Said, install
 from tests.e2e.running import RunningDaybook
 
+Outcome = tuple[Any, Any]
+"""What was found, and what should have been."""
 CASES = [pytest.param(client, column, id=f"{client.name}: {column}") for client in CLIENTS for column in client.columns]
 
 
@@ -46,54 +49,58 @@ class Talking:
             return json.load(response)
 
 
-@pytest.mark.parametrize(("client", "column"), CASES)
-def test_client(daybook: RunningDaybook, tmp_path: Path, client: Client, column: str) -> None:
-    if reason := install(client):
-        pytest.skip(reason)
-    globals()[f"_{column}"](Talking(daybook, client, tmp_path / "client"))
-
-
-def _remembered(talking: Talking, *, stream: bool = False) -> None:
+def _remembered(talking: Talking, *, stream: bool = False) -> Outcome:
     """Told in one session, used in the next; two turns of one conversation are two turns of one session."""
     first = talking.hold(Said(text=REMEMBER, stream=stream), Said(text=THANKS, stream=stream))
     second = talking.hold(Said(text=ASK, stream=stream))
     if talking.client.api == "MCP":
-        assert "Biscuit" in second[0]
-        return
-    assert first == ["Noted.", "You are welcome."]
-    assert second == [REMEMBERED]
-    assert talking.turns() == [2, 1]
+        return "Biscuit" in second[0], True
+    return (first, second, talking.turns()), (["Noted.", "You are welcome."], [REMEMBERED], [2, 1])
 
 
-def _streamed(talking: Talking) -> None:
-    _remembered(talking, stream=True)
+def _streamed(talking: Talking) -> Outcome:
+    return _remembered(talking, stream=True)
 
 
-def _tools(talking: Talking) -> None:
+def _tools(talking: Talking) -> Outcome:
     """The client's tool runs with the model's arguments, and its result comes back, in one turn."""
     text = SHELL if talking.client.name in SHELL_CLIENTS else TOOL
     (answer,) = talking.hold(Said(text=text, tools=True))
-    assert TOOL_ANSWERS[text] in answer
-    assert talking.turns() == [1]
+    return (TOOL_ANSWERS[text] in answer, talking.turns()), (True, [1])
 
 
-def _loop(talking: Talking) -> None:
+def _loop(talking: Talking) -> Outcome:
     """Two steps with tools are one turn; so is the next, with all of that in its history."""
     answers = talking.hold(Said(text=LOOP, tools=True, stream=True), Said(text=THANKS, tools=True, stream=True))
-    assert answers == [TOOL_ANSWERS[LOOP], "You are welcome."]
-    assert talking.turns() == [2]
+    return (answers, talking.turns()), ([TOOL_ANSWERS[LOOP], "You are welcome."], [2])
 
 
-def _regenerated(talking: Talking) -> None:
+def _regenerated(talking: Talking) -> Outcome:
     """The same turn again is no other turn."""
     answers = talking.hold(Said(text=REMEMBER), Said(text=THANKS), Said(text=THANKS, after=1))
-    assert answers[1:] == ["You are welcome."] * 2
-    assert talking.turns() == [2]
+    return (answers[1:], talking.turns()), (["You are welcome."] * 2, [2])
 
 
-def _forked(talking: Talking) -> None:
+def _forked(talking: Talking) -> Outcome:
     """Another turn in the place of an earlier one leaves what was said there as it is."""
     answers = talking.hold(Said(text=REMEMBER), Said(text=THANKS), Said(text=ASK, after=1), Said(text=THANKS))
-    assert answers == ["Noted.", "You are welcome.", REMEMBERED, "You are welcome."]
-    assert talking.turns()[0] == 2
-    assert len(talking.turns()) == 2
+    found = answers, talking.turns()[0], len(talking.turns())
+    return found, (["Noted.", "You are welcome.", REMEMBERED, "You are welcome."], 2, 2)
+
+
+CHECKS: dict[str, Callable[[Talking], Outcome]] = {
+    "remembered": _remembered,
+    "streamed": _streamed,
+    "tools": _tools,
+    "loop": _loop,
+    "regenerated": _regenerated,
+    "forked": _forked,
+}
+
+
+@pytest.mark.parametrize(("client", "column"), CASES)
+def test_client(daybook: RunningDaybook, tmp_path: Path, client: Client, column: str) -> None:
+    if reason := install(client):
+        pytest.skip(reason)
+    found, wanted = CHECKS[column](Talking(daybook, client, tmp_path / "client"))
+    assert found == wanted

@@ -32,6 +32,7 @@ from tests.properties import BOUNDED, odd_json, odd_object, odd_text
 from tests.upstream_server import UpstreamServer, serving_upstream
 
 MOST_OF_A_NAME = 200
+MOST_BYTES = 10_000
 
 function = odd_object(name=st.just("add_memory"), arguments=st.just('{"content": "Likes tea."}'))
 calls = st.lists(odd_object(index=st.integers(0, 2), id=odd_text, function=function) | odd_json, max_size=3)
@@ -79,7 +80,7 @@ def wire(served: UpstreamServer, settings: Any) -> Iterator[tuple[UpstreamServer
 async def taken(*, stream: bool) -> ModelStepResult:
     """A step of an answer, taken in as a turn does."""
     request = ModelRequest(upstream="default", model="m", messages=({"role": "user", "content": "Hi"},))
-    step = ModelStep(deadline=asyncio.get_running_loop().time() + 10, bytes_left=10_000)
+    step = ModelStep(deadline=asyncio.get_running_loop().time() + 10, bytes_left=MOST_BYTES)
     async for _ in (stream_step if stream else complete_step)(request, step):
         pass
     return step.result()
@@ -120,6 +121,7 @@ def test_an_answer_of_a_model_server_is_a_step_or_an_expected_error(
     except DomainError:
         return
     check_storable(step)
+    assert len(step.text.encode()) <= MOST_BYTES
 
 
 @BOUNDED

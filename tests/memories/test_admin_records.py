@@ -10,9 +10,10 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from memories.admin.diffs import field_changes, revision_diff, word_diff
+from memories.admin.diffs import field_changes, pieces_html, revision_diff
 from memories.models import ChangeSet, Memory, Owner, Revision, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing
+from memories.word_diff import word_diff
 from tests.admin_pages import counts_a_table
 from tests.admin_rows import agent_make, memory_make, owner_make, session_make, staff_client
 
@@ -113,12 +114,16 @@ def test_users_are_made_in_the_admin_and_find_an_empty_book(root: Client) -> Non
     assert not Memory.objects.filter(owner__user=dora).exists()
 
 
+def html_diff(before: str, after: str) -> str:
+    return pieces_html(word_diff(before, after))
+
+
 def test_a_word_diff_strikes_what_went_and_underlines_what_came() -> None:
-    assert word_diff("at 02:30 daily", "at 03:15 daily") == "at <del>02:30</del><ins>03:15</ins> daily"
-    assert word_diff("same", "same") == "same"
-    assert word_diff("", "new") == "<ins>new</ins>"
-    assert word_diff("<i>", "<b>") == "&lt;<del>i</del><ins>b</ins>&gt;"
-    assert word_diff("old " * 3000, "new").startswith("<del>old old")
+    assert html_diff("at 02:30 daily", "at 03:15 daily") == "at <del>02:30</del><ins>03:15</ins> daily"
+    assert html_diff("same", "same") == "same"
+    assert html_diff("", "new") == "<ins>new</ins>"
+    assert html_diff("<i>", "<b>") == "&lt;<del>i</del><ins>b</ins>&gt;"
+    assert html_diff("old " * 3000, "new").startswith("<del>old old")
 
 
 def test_a_revision_that_deletes_strikes_everything() -> None:

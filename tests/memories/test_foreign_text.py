@@ -46,7 +46,9 @@ def check_storable(value: Any) -> None:
 @example(b"\xef\xbb\xbf{}", True)
 def test_json_is_a_value_that_can_be_stored_or_is_refused(raw: bytes | str, repair: bool) -> None:
     with suppress(InvalidRequest):
-        check_storable(read_json(raw, repair=repair))
+        value = read_json(raw, repair=repair)
+        check_storable(value)
+        assert read_json(json.dumps(value)) == value
 
 
 imported = odd_object(

@@ -21,7 +21,6 @@ def entry(
         keywords=("hidden",),
         pinned=pinned,
         content_changed_at=START + timedelta(days=day),
-        session_id=None,
     )
 
 

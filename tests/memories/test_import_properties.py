@@ -11,6 +11,7 @@ from memories.batches import finish
 from memories.errors import InvalidRequest, TooLarge
 from memories.imports.files import Upload
 from memories.imports.formats import AUTO, FORMATS, found_in
+from memories.imports.found import Found
 from memories.imports.json_members import members_of
 from memories.services import fields_cleaned
 from tests.memories.import_samples import (
@@ -67,12 +68,13 @@ def spoiled(draw: st.DrawFn) -> str:
     return json.dumps(data)
 
 
-def check(data: bytes, format: str) -> None:
-    """What is found can be stored or is refused by name; only the documented errors come."""
+def checked(data: bytes, format: str) -> Found:
+    """Return what is found, nothing in a file that is refused. It can be stored or is refused by name; only the
+    documented errors come."""
     try:
         found = finish(found_in(Upload.of(data), format=format, book="main"))
     except (InvalidRequest, TooLarge):
-        return
+        return Found(book="main")
     for entry in found.entries:
         assert entry.place
         try:
@@ -90,35 +92,44 @@ def check(data: bytes, format: str) -> None:
         assert conversation.title.encode() is not None
     lines = [entry.line for entry in found.entries] + [row.line for row in found.refused]
     assert all(line > 0 for line in lines)
+    assert found.formats.keys() <= (FORMATS.keys() if format == AUTO else {format})
+    return found
+
+
+def size(found: Found) -> int:
+    """Return how many characters memories and messages have."""
+    contents = [entry.fields.content or "" for entry in found.entries]
+    return sum(map(len, [*contents, *(said.text for one in found.conversations for said in one.messages)]))
 
 
 @BOUNDED
 @given(spoiled(), formats)
 def test_an_export_in_which_values_are_something_else(text: str, format: str) -> None:
-    check(text.encode(errors="surrogatepass"), format)
+    assert size(checked(text.encode(errors="surrogatepass"), format)) <= len(text)
 
 
 @BOUNDED
 @given(st.sampled_from(SAMPLES).map(json.dumps), st.integers(0, 4_000), st.text('[]{}",:\\ax', max_size=4), formats)
 def test_an_export_that_is_cut_or_scratched(text: str, at: int, scratch: str, format: str) -> None:
-    check((text[:at] + scratch).encode(), format)
-    check((text[:at] + scratch + text[at + 1 :]).encode(), format)
+    for broken in (text[:at] + scratch, text[:at] + scratch + text[at + 1 :]):
+        assert size(checked(broken.encode(), format)) <= len(broken)
 
 
 @BOUNDED
 @given(st.lists(odd_text | st.sampled_from(MARKDOWN.splitlines()), max_size=8).map("\n".join), formats)
 @example("**" * 50 + "\n- \n#\n1.\n---", "markdown")
 def test_any_text(text: str, format: str) -> None:
-    check(text.encode(errors="surrogatepass"), format)
+    assert size(checked(text.encode(errors="surrogatepass"), format)) <= len(text)
 
 
 @BOUNDED
 @given(st.binary(max_size=200), st.integers(0, 2_000), formats)
 def test_any_bytes_and_an_archive_with_other_bytes(data: bytes, at: int, format: str) -> None:
-    check(data, format)
+    assert size(checked(data, format)) <= len(data)
     archive = packed({"conversations.json": SAMPLES[0], "memories.json": CLAUDE_MEMORIES})
-    check(archive[:at] + data + archive[at + len(data) :], format)
-    check(archive[:at] + data, format)
+    whole = size(checked(archive, format))
+    assert size(checked(archive[:at] + data + archive[at + len(data) :], format)) <= whole
+    assert size(checked(archive[:at] + data, format)) <= whole
 
 
 @BOUNDED

@@ -15,8 +15,8 @@ from memories.errors import BlockedByScan, InvalidRequest
 from memories.metadata import clean_metadata
 from memories.models import Memory, Owner, Revision, WriteOrigin
 from memories.portability import export_lines
-from memories.renewal import verdicts_renew
 from memories.services import MemoryFields, Source, book_writing
+from memories.sweep import verdicts_renew
 from memories.verdicts import hash_of
 from tests.conftest import Api
 from tests.factories import memory_make

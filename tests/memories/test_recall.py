@@ -38,7 +38,6 @@ def snapshot_of(*contents: str, frozen_chars: int = 0, most: int = 20) -> Sessio
             keywords=(),
             pinned=False,
             content_changed_at=NOW,
-            session_id=None,
         )
         for n, content in enumerate(contents, start=1)
     )

@@ -13,9 +13,9 @@ from django.utils import timezone
 from memories.book_views import load_view
 from memories.books import book_state
 from memories.models import Book, Memory, Owner, WriteOrigin
-from memories.renewal import verdicts_renew
 from memories.services import MemoryFields, Source, book_get_or_create, book_writing
 from memories.snapshot import SessionSnapshot, Snapshots
+from memories.sweep import verdicts_renew
 from tests.factories import memory_make, owner_make
 
 BY_ALICE = Source(actor="user:1", origin=WriteOrigin.USER)
@@ -127,7 +127,7 @@ def test_memory_is_bounded(alice: Owner, settings) -> None:  # type: ignore[no-u
     snapshots = Snapshots()
     for _ in range(10):
         build(snapshots, alice)
-    assert len(snapshots) == 3
+    assert snapshots.sizes()[0] == 3
 
 
 @pytest.mark.django_db(transaction=True)

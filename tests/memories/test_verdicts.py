@@ -10,9 +10,8 @@ from memories.book_views import load_view
 from memories.books import book_state
 from memories.entry_rules import check_scan
 from memories.models import Artifact, Book, Memory, Owner, ScanRenewal, WriteOrigin
-from memories.renewal import verdicts_renew
 from memories.services import Source
-from memories.sweep import memories_sweep
+from memories.sweep import memories_sweep, verdicts_renew
 from memories.verdicts import scan_ahead
 from tests.factories import memory_make
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from gateway.models import Agent, Session
 from gateway.services import session_delete
 from memories.database import in_thread
-from memories.evidence import HeldStep, Proposal, keep
+from memories.evidence import HeldStep, Proposal, held_keeper
 from memories.models import Book, Evidence, EvidenceKind, Memory, Notification, Owner
 from memories.services import book_get_or_create
 from reviews.approvals import review_approve, review_reject
@@ -62,7 +62,7 @@ def held(book: Book, session: Session | None, content: str = PLANTED, **fields: 
             rule="evidence_pasted", reason="This comes from text that you pasted.",
         )
     )  # fmt: skip
-    return dict(keep(book, step))
+    return dict(held_keeper().keep(book, step))
 
 
 async def test_a_turn_that_repeats_it_makes_no_second_proposal(
@@ -148,7 +148,7 @@ def test_other_books_owners_and_actions_do_not_join(alice: Owner, charlie: Owner
     step.add(
         Proposal(action="update", number=1, version=1, before="x", evidence=Evidence(), rule="r", reason="r", **values)
     )
-    assert keep(book, step) == {}
+    assert held_keeper().keep(book, step) == {}
     assert len(waiting()) == 4
 
 

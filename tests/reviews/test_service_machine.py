@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 import time_machine
 from django.db import transaction
-from django.db.models import Max
+from django.db.models import F, Max
 from django.utils import timezone
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -366,3 +366,6 @@ def test_the_record_of_changes_explains_the_table_whatever_happens() -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
+    # Each example has an owner of its own: what one did is in nobody else's record.
+    assert Revision.objects.filter(owner=F("memory__owner"), change_set__owner=F("owner")).exists()
+    assert not Revision.objects.exclude(owner=F("memory__owner"), change_set__owner=F("owner")).exists()
