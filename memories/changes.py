@@ -50,6 +50,7 @@ class Undone:
             "documents": list(self.documents),
             "documents_left_alone": list(self.documents_skipped),
             "conversations": self.conversations,
+            "proposals": self.proposals,
         }
 
 

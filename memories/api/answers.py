@@ -1,5 +1,4 @@
-"""What the operations of this app answer, for the OpenAPI document: the functions that make these answers are named
-`…_json`. A test compares real answers with them."""
+"""What the operations of this app answer, for the OpenAPI document. A test compares real answers with it."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal, NotRequired
@@ -130,6 +129,7 @@ class Undone(TypedDict):
     documents: list[str]
     documents_left_alone: list[str]
     conversations: Annotated[int, Field(description="Conversations of an import that were removed, for good.")]
+    proposals: Annotated[int, Field(description="Lines of an import that waited for a decision and were withdrawn.")]
 
 
 class BulkEdited(TypedDict):

@@ -101,12 +101,15 @@ export function installImport(dialog, list) {
       undo.hidden = true;
       let memories = 0;
       let removed = 0;
+      let withdrawn = 0;
       for (const set of sets) {
         const undone = await call("POST", `/api/changes/${set}/undo`, {});
         memories += undone.undone.length;
         removed += undone.conversations;
+        withdrawn += undone.proposals;
       }
-      const also = removed ? ` ${some(removed, "conversation was", "conversations were")} removed.` : "";
+      const also = (removed ? ` ${some(removed, "conversation was", "conversations were")} removed.` : "")
+        + (withdrawn ? ` ${some(withdrawn, "line", "lines")} no longer wait${withdrawn === 1 ? "s" : ""} for your decision.` : "");
       dialog.querySelector("[data-report]").replaceChildren(paragraph(`Undone. ${some(memories, "memory was", "memories were")} ${changed ? "removed or changed back" : "removed"}.${also}`));
       dialog.querySelector("[data-done]").focus();
       await list.refresh();

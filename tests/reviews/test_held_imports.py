@@ -131,7 +131,7 @@ def test_an_undo_of_the_import_withdraws_them(alice: Owner) -> None:
     report = imported(alice, lines(*doubtful(11), PLAIN, doubtful(12)[11]))
     assert len(still_waiting()) == 12
     undone = undo_import(alice, report)
-    assert (len(undone.undone), undone.proposals) == (1, 12)
+    assert (len(undone.undone), undone.as_json()["proposals"]) == (1, 12)
     assert (still_waiting(), contents()) == ([], [])
     assert {(run.state, len(run.writes), (run.error or {})["message"]) for run in queue()} == {
         ("cancelled", 0, "Its import was undone.")
