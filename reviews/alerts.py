@@ -38,10 +38,8 @@ _ENDED_REVIEWS = (
     ReviewRun.State.SAVED,
     ReviewRun.State.NOTHING_TO_SAVE,
     ReviewRun.State.AWAITING_APPROVAL,
-    ReviewRun.State.FAILED,
-    ReviewRun.State.TIMED_OUT,
+    *ReviewRun.FAILED,
 )
-_FAILED_REVIEWS = {ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,7 @@ def _turns(now: datetime) -> Iterator[Fact]:
 def _reviews(now: datetime) -> Iterator[Fact]:
     ended = ReviewRun.objects.filter(pk__gte=first_id(now - EVERY), state__in=_ENDED_REVIEWS)
     newest = list(ended.order_by("-pk").values_list("state", flat=True)[:IN_A_ROW])
-    if len(newest) == IN_A_ROW and _FAILED_REVIEWS.issuperset(newest):
+    if len(newest) == IN_A_ROW and set(ReviewRun.FAILED).issuperset(newest):
         yield Fact(
             "reviews_failing", f"The last {IN_A_ROW} reviews failed. Nothing is remembered of conversations.", IN_A_ROW
         )

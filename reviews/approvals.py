@@ -83,10 +83,8 @@ def purge_proposals(now: datetime) -> int:
 
 def forget_orphans() -> int:
     """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
-    open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
-    orphans = ReviewRun.objects.filter(session=None, state__in=open_states).exclude(
-        trigger__in=ReviewRun.WITHOUT_SESSION
-    )
+    orphans = ReviewRun.objects.filter(session=None, state__in=ReviewRun.UNDECIDED)
+    orphans = orphans.exclude(trigger__in=ReviewRun.WITHOUT_SESSION)
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
 
 
@@ -133,7 +131,7 @@ def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
             raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
     for write in chosen:
         write.proposed = True  # rows of earlier versions do not say so
-    if not chosen or run.state in {State.SCHEDULED, State.RUNNING}:
+    if not chosen or run.state in ReviewRun.OPEN:
         raise Conflict("No write of this review waits for a decision.")
     return chosen
 

@@ -15,8 +15,6 @@ from memories.services.erasing import ErasureStep, each_page, updating
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 
-State = ReviewRun.State
-_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 # What a review wrote, proposed, or stumbled over may repeat somebody's words.
 _FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
@@ -25,7 +23,7 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     """End the reviews of a forgotten session that are under way or wait for a decision, and erase what the others quote
     of it, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
-    reviews_cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.", **_FORGOTTEN)
+    reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_FORGOTTEN)
     for run in runs.filter(~Q(writes=[])).select_for_update(of=("self",)).order_by("pk"):
         for write in run.writes:
             write.evidence = write.evidence.without_words()
@@ -57,7 +55,7 @@ def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
     before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
     return [
         ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),
-        ErasureStep("", each_page(before.filter(state__in=_OPEN), _end_forgotten)),
+        ErasureStep("", each_page(before.filter(state__in=ReviewRun.UNDECIDED), _end_forgotten)),
         ErasureStep("", updating(before.exclude(change_set=None, frozen_hash="", rejected_at=None), **_FORGOTTEN)),
     ]
 

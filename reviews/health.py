@@ -17,9 +17,7 @@ from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
 
 State = ReviewRun.State
-_OPEN = (State.SCHEDULED, State.RUNNING)
-_FAILED = (State.FAILED, State.TIMED_OUT)
-_LEFT_OUT = (*_OPEN, State.CANCELLED)
+_LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
 
 
 def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
@@ -91,7 +89,7 @@ def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:
     if last is None or last.finished_at is None:
         return "No review yet." if on else "Reviews are off for every agent of this book."
     when = ago(last.finished_at, now)
-    if last.state in _FAILED:
+    if last.state in ReviewRun.FAILED:
         what = "failed" if last.state == State.FAILED else "ran out of time"
         return f"The last review {what} {when}; the next one reads those turns too."
     return f"Last review {when}: {_result(last)}."

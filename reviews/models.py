@@ -36,6 +36,9 @@ class ReviewRun(models.Model):
         IMPORT = "import", "Held from an import"
 
     WITHOUT_SESSION = (Trigger.APP, Trigger.IMPORT)
+    OPEN = (State.SCHEDULED, State.RUNNING)
+    UNDECIDED = (*OPEN, State.AWAITING_APPROVAL)
+    FAILED = (State.FAILED, State.TIMED_OUT)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="review_runs")

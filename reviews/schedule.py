@@ -136,7 +136,7 @@ def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger)
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
     last_seq = said_through(owner_id, session_id)
-    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=[State.SCHEDULED, State.RUNNING])
+    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=ReviewRun.OPEN)
     covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
     if last_seq <= covered or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")

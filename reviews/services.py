@@ -192,7 +192,7 @@ def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> b
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
-    mine = ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING])
+    mine = ReviewRun.objects.filter(pk=review.pk, state__in=ReviewRun.OPEN)
     return reviews_cancel(mine, reason) == 1
 
 

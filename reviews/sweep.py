@@ -64,6 +64,6 @@ def review_idle_sessions() -> int:
 
 def _looked_at() -> "QuerySet[ReviewRun]":
     """Reviews that make an idle one needless: still to come, or made for this very pause."""
-    still_open = Q(state__in=[State.SCHEDULED, State.RUNNING])
+    still_open = Q(state__in=ReviewRun.OPEN)
     this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
     return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

@@ -40,9 +40,7 @@ from reviews.services import review_cancel, review_undo_slices
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
-# One that waits for a person is rejected instead.
-_CANCELLABLE = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING)
-_FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
+_FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 StateFilter = choice_filter("state", ReviewRun.State)
@@ -164,7 +162,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in _CANCELLABLE,
+            "cancel": row.state in ReviewRun.OPEN,  # one that waits for a person is rejected instead
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 

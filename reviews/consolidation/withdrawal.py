@@ -15,7 +15,6 @@ from reviews.models import ClearedReview, Extraction, ReviewRun
 
 State = ReviewRun.State
 REASON = "The book was cleared."
-_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 _BATCH = 500
 
 ReviewPositions = Mapping[UUID, tuple[int, int]]
@@ -24,7 +23,7 @@ ReviewPositions = Mapping[UUID, tuple[int, int]]
 
 def reviews_withdraw(book: Book) -> list[ClearedReview]:
     """End the book's open reviews. Returns what waited for a person, to be stored with the clear's change set."""
-    rows = ReviewRun.objects.select_for_update().filter(book=book, state__in=_OPEN).order_by("pk")
+    rows = ReviewRun.objects.select_for_update().filter(book=book, state__in=ReviewRun.UNDECIDED).order_by("pk")
     waiting = [
         ClearedReview(review=run, owner_id=run.owner_id, writes=run.writes, waits_since=run.finished_at)
         for run in rows

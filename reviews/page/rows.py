@@ -150,8 +150,8 @@ def _row(
         restorable=restorable,
         undone=undone_words(newest, viewer) if restorable and newest else "",
         later=[c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
-        again=session is not None and state in {State.FAILED, State.TIMED_OUT},
-        open=state in {State.SCHEDULED, State.RUNNING},
+        again=session is not None and state in ReviewRun.FAILED,
+        open=state in ReviewRun.OPEN,
     )
 
 
@@ -234,7 +234,7 @@ def _span(review: ReviewRun, turns: int) -> str:
 def _outcome(review: ReviewRun, viewer: Viewer) -> str:
     """Return why it came to nothing, or when it goes on; "" where its state and its changes say all."""
     reason = reason_words(review, own=True)
-    if review.state in {State.TIMED_OUT, State.FAILED}:
+    if review.state in ReviewRun.FAILED:
         return f"{reason or 'It could not be finished.'} {_AGAIN}"
     if review.state == State.CANCELLED:
         return f"{reason} Nothing was saved.".strip()

@@ -83,7 +83,7 @@ def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Http
         review = review_get(viewer.owner.pk, review_id)
     except NotFound:
         return HttpResponse(status=404)
-    if review.state in {ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING}:
+    if review.state in ReviewRun.OPEN:
         services.review_cancel(review, "You cancelled it.")
     return HttpResponse(status=204)
 
