@@ -12,7 +12,7 @@ from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from reviews.frozen import unreviewed
-from reviews.labels import applied, counts
+from reviews.labels import applied, counted, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
 
@@ -61,7 +61,7 @@ def _book_facts(
 ) -> Facts:
     sentences = [(LAST_REVIEW, _last_words(last, on, now))]
     if on and total:
-        sentences.append((COVERAGE, f"Covers {covered} of {total} session{'' if total == 1 else 's'}."))
+        sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
         sentences.append((WARNING, f"{'1 review waits' if waiting == 1 else f'{waiting} reviews wait'} for you."))
     if day.reached:

@@ -1,5 +1,6 @@
 """/api/consolidations: what consolidation does; asking for a run, looking first, stopping; forgetting a session."""
 
+from dataclasses import asdict
 from typing import Any
 
 from ninja import Router, Schema, Status
@@ -96,10 +97,9 @@ def run_json(run: ConsolidationRun) -> dict[str, Any]:
 def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     if body.dry_run:
-        preview = consolidation_preview(book, force=body.force)
-        return preview.as_json() | {"text": preview.text}
+        return consolidation_preview(book, force=body.force).as_json()
     run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor=caller.actor, force=body.force)
-    return run_json(run) | {"standing": standing_of(book, force=run.force).as_json()}
+    return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 
 def _run(caller: Caller, run_id: str) -> ConsolidationRun:

@@ -27,6 +27,7 @@ from memories.services.erasing import each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
+from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.consolidation.withdrawal import (
     REASON,
     ReviewPositions,
@@ -78,12 +79,11 @@ class Cleared:
 
 def contents_of(book: Book) -> Contents:
     """Return what a clear would take away."""
-    notes = _extractions(book).filter(cleared_at=None).exclude(Q(raw_memory="") & Q(synopsis=""))
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
         memories=Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
-        sessions=len({*notes.values_list("session_id", flat=True), *records}),
+        sessions=len({*notes_in(book).values_list("session_id", flat=True), *records}),
         proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
     )
 
@@ -124,7 +124,7 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
 def _conversations_clear(book: Book, change_set: UUID) -> Slices[None]:
     """Take the records of the book's sessions out of recall, and pass over what was said in them so far."""
     records = updating(_records(book).filter(cleared_at=None), cleared_at=timezone.now(), cleared_by=change_set)
-    sessions = each_page(_sessions(book), lambda page: _pass_over(book, change_set, page))
+    sessions = each_page(sessions_in(book), lambda page: _pass_over(book, change_set, page))
     for work in (records, sessions):
         size = BatchSize()
         count = 1
@@ -143,7 +143,7 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
     cancel_all(Q(book=book), REASON)
     # What began, or was noted in the background, since the conversations were passed over.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    _pass_over(book, change_set.pk, _sessions(book).exclude(pk__in=passed))
+    _pass_over(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
     with book_writing(book, source, change_set=change_set) as writer:
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
@@ -215,7 +215,7 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     if row is None:
         return
     had_words = bool(row.raw_memory or row.synopsis)
-    _empty(Extraction.objects.filter(pk=row.pk))
+    Extraction.objects.filter(pk=row.pk).update(**EMPTY)
     if had_words and row.cleared_at is None:
         note_change(row.owner_id, row.book_id, forgotten=True)
 
@@ -224,7 +224,7 @@ def purge_cleared(before: datetime) -> int:
     """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
     notes."""
     ClearedReview.objects.filter(cleared_at__lt=before).delete()
-    return _empty(Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis=""))
+    return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**EMPTY)
 
 
 def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
@@ -243,7 +243,7 @@ def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> N
     """These sessions of the book count as dealt with up to their present end, and nothing before that is read again."""
     positions = sessions_pass_over(sessions)
     ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
-    rows = list(_extractions(book).filter(session__in=ends))
+    rows = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=ends))
     known = {row.session_id for row in rows}
     made = [
         Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
@@ -275,22 +275,8 @@ def _mark(row: Extraction, session: Session) -> None:
     row.through_seq = row.floor_seq = session.message_seq
 
 
-def _empty(rows: "QuerySet[Extraction]") -> int:
-    """Take the words out of extractions for good; their sessions count as dealt with."""
-    return rows.update(**EMPTY)
-
-
-def _sessions(book: Book) -> "QuerySet[Session]":
-    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
-
-
 def _records(book: Book) -> "QuerySet[ThreadRecord]":
-    sessions = _sessions(book).values("pk")
-    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions)
-
-
-def _extractions(book: Book) -> "QuerySet[Extraction]":
-    return Extraction.objects.filter(owner_id=book.owner_id, book=book)
+    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions_in(book).values("pk"))
 
 
 def _hash(code: str) -> str:

@@ -13,6 +13,7 @@ from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.portability import paged
+from reviews.labels import counted
 from reviews.models import ConsolidationRun, Extraction
 
 
@@ -57,10 +58,9 @@ def obstacle_of(book: Book) -> str:
 
 def finished_text(run: ConsolidationRun) -> str:
     """Return the sentence of a finished run."""
-    read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
-    count = len(run.written)
-    if count:
-        return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
+    read = f"read {counted(run.sessions_done, 'session')}"
+    if run.written:
+        return f"Consolidation {read} and wrote {counted(len(run.written), 'document')}."
     return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 

@@ -14,6 +14,7 @@ from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
+from reviews.frozen import STANDING
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
 FLOOR = Coalesce(F("extraction__floor_seq"), 0)
@@ -43,6 +44,11 @@ def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
     )
 
 
+def sessions_in(book: Book) -> "QuerySet[Session]":
+    """Sessions whose memories go to the book; temporary ones give none."""
+    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
+
+
 def sessions_of(
     book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
 ) -> list[Session]:
@@ -58,6 +64,12 @@ def sessions_of(
         if session.has_words:
             found.append(session)
     return found
+
+
+def notes_in(book: Book) -> "QuerySet[Extraction]":
+    """What was noted of the book's sessions and is still read: no empty notes, none that were cleared."""
+    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
+    return rows.exclude(raw_memory="", synopsis="")
 
 
 def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
@@ -109,10 +121,8 @@ def current_versions(book: Book) -> dict[str, int]:
 
 
 def said_in(session: OuterRef) -> "QuerySet[Message]":
-    """Messages of a session that count, as in reviews.frozen: of completed turns that stand, and history. Commands do
-    not."""
-    standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
-    return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
+    """Messages of a session that count, as for a review (reviews.frozen.reviewable)."""
+    return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
 
 
 def said_by_person() -> Exists:

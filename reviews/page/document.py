@@ -11,6 +11,7 @@ from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.page.rows import IconLabel, origin_label
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
+from reviews.labels import counted
 from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30
@@ -90,8 +91,7 @@ def _about(artifact: Artifact, viewer: Viewer) -> str:
     if artifact.write_origin == WriteOrigin.ADMIN:
         return f"Changed by an administrator on {day}. The next consolidation keeps what they changed."
     if mine:
-        lines = f"{mine} line{'' if mine == 1 else 's'}"
-        return f"Last changed on {day}. You changed {lines}; the next consolidation keeps them."
+        return f"Last changed on {day}. You changed {counted(mine, 'line')}; the next consolidation keeps them."
     writer = "consolidation" if artifact.write_origin == WriteOrigin.CONSOLIDATION else "you"
     return f"Written by {writer} on {day}."
 

@@ -17,6 +17,7 @@ from memories.models import Target
 from memories.page.rows import IconLabel
 from memories.provenance import Turns
 from memories.viewers import Viewer
+from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.undo import Steps, steps_of, undone_words
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
@@ -221,7 +222,7 @@ def _span(review: ReviewRun, turns: int) -> str:
     if review.state == State.RUNNING and review.started_at:
         seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
         most = review.settings.get("memory_review_timeout", 30)
-        reading = f"Reading {turns} turn{'' if turns == 1 else 's'} · " if turns else ""
+        reading = f"Reading {counted(turns, 'turn')} · " if turns else ""
         return f"{reading}{min(seconds, most)} of at most {most} seconds"
     parts = [review.model] if review.model else []
     if tokens := review.usage.get("total_tokens"):
