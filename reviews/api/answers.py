@@ -1,4 +1,5 @@
-"""What the operations of this app answer, for the OpenAPI document: see memories/api/answers.py."""
+"""What the operations of this app answer: for the OpenAPI document (see memories/api/answers.py), and for those who show a
+row so."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -6,6 +7,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memories.api.answers import Evidence, Id, MemoryId, Moment, Page, Undone
+
+
+def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
+    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names."""
+    return {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
 
 
 class Write(TypedDict):

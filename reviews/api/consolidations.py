@@ -13,6 +13,7 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
+from reviews.api.answers import Consolidation, as_shape
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
 from reviews.consolidation.standing import standing_of
@@ -65,33 +66,9 @@ async def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]
 
 def run_json(run: ConsolidationRun) -> dict[str, Any]:
     """Return a run as the API shows it. The row comes with its book."""
-    return {
-        "id": str(run.pk),
-        "object": "consolidation",
-        "book": run.book.name,
-        "state": run.state,
-        "phase": run.phase,
-        "trigger": run.trigger,
-        "force": run.force,
-        "sessions_total": run.sessions_total,
-        "sessions_done": run.sessions_done,
-        "sessions_empty": run.sessions_empty,
-        "sessions_failed": run.sessions_failed,
-        "requests": run.requests,
-        "tokens": run.tokens,
-        "redacted": run.redacted,
-        "dropped": run.dropped,
-        "ceiling": run.ceiling or None,
-        "written": run.written,
-        "removed": run.removed,
-        "kept": run.kept,
-        "change_set": str(run.change_set) if run.change_set else None,
-        "error": run.error,
-        "not_before": run.not_before,
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-    }
+    change_set = str(run.change_set) if run.change_set else None
+    values = {"id": str(run.pk), "object": "consolidation", "book": run.book.name}
+    return as_shape(Consolidation, run, **values, ceiling=run.ceiling or None, change_set=change_set)
 
 
 def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:

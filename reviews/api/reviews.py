@@ -17,6 +17,7 @@ from memories.limits import WRITES, PageSize, ShortText
 from memories.models import Owner, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
 from reviews import approvals, services
+from reviews.api.answers import Review, as_shape
 from reviews.models import ReviewRun
 from reviews.schedule import review_request
 from reviews.selectors import review_get, review_model
@@ -81,23 +82,16 @@ async def review_reject(request: ApiRequest, review_id: str, body: WritesIn | No
 
 def review_json(review: ReviewRun) -> dict[str, Any]:
     """Return a review as the API shows it."""
-    return {
-        "id": str(review.pk),
-        "object": "review",
-        "session_id": str(review.session_id) if review.session_id else None,
-        "state": review.state,
-        "trigger": review.trigger,
-        "attempts": review.attempts,
-        "model": review.model or review_model(review),
-        "created_at": review.created_at,
-        "started_at": review.started_at,
-        "finished_at": review.finished_at,
-        "usage": review.usage,
-        "error": review.error,
-        "dropped_calls": review.dropped_calls,
-        "change_set": str(review.change_set) if review.change_set else None,
-        "writes": [write.to_json(public=True) for write in review.writes],
-    }
+    return as_shape(
+        Review,
+        review,
+        id=str(review.pk),
+        object="review",
+        session_id=str(review.session_id) if review.session_id else None,
+        model=review.model or review_model(review),
+        change_set=str(review.change_set) if review.change_set else None,
+        writes=[write.to_json(public=True) for write in review.writes],
+    )
 
 
 def _request(caller: Caller, session_id: str) -> dict[str, Any]:
