@@ -23,7 +23,8 @@ from memories.models import Memory
 from memories.services import book_limits, refusals_stored
 from prompts.review import ReviewPrompt
 from reviews import services
-from reviews.errors import ReviewBroke
+from reviews.claiming import ReviewClaim, review_claim
+from reviews.errors import WorkBroke
 from reviews.existing import choose_existing
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
@@ -64,7 +65,7 @@ class Reflection:
 def execute(run_id: UUID, run_async: RunAsync) -> None:
     """Execute one scheduled review, if it is still to be done. `run_async` runs a coroutine in the process's event
     loop, which keeps the upstream's client."""
-    claim = services.review_claim(run_id)
+    claim = review_claim(run_id)
     if claim is None:
         return
     try:
@@ -74,7 +75,7 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
         enqueue_next(claim.review.session_id)
 
 
-def _attempt(claim: services.ReviewClaim, run_async: RunAsync) -> None:
+def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
         reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
@@ -88,7 +89,7 @@ def _attempt(claim: services.ReviewClaim, run_async: RunAsync) -> None:
         services.review_fail(claim, outcome, error)
     except Exception as error:
         logger.exception("review %s failed", claim.review.pk)
-        services.review_fail(claim, outcome, ReviewBroke(f"The review broke off ({type(error).__name__})."))
+        services.review_fail(claim, outcome, WorkBroke(f"The review broke off ({type(error).__name__})."))
     else:
         services.review_finish(claim, outcome)
 

@@ -22,8 +22,9 @@ from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
 from reviews.labels import memories
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo_slices
+from reviews.schedule import review_session
+from reviews.services import review_cancel
+from reviews.undo import review_undo_slices
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -87,7 +88,7 @@ def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, in
     def again(run: ReviewRun) -> str:
         if run.session is None:
             raise NotFound("Its session was deleted.")
-        review_request(run.owner_id, run.session)
+        review_session(run.owner_id, run.session.pk)
         return "Reviewed again."
 
     return _counted("Scheduled again", _each(runs, _recorded(request, again)))

@@ -35,8 +35,9 @@ from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo_slices
+from reviews.schedule import review_session
+from reviews.services import review_cancel
+from reviews.undo import review_undo_slices
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
@@ -178,7 +179,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         elif row.session is None:
             raise NotFound("Its session was deleted.")
         else:
-            review_request(row.owner_id, row.session)
+            review_session(row.owner_id, row.session.pk)
             self.message_user(request, "A new review is scheduled. It reads those turns too.")
         action = Action.UNDO if verb == "undo" else Action.CHANGE
         action_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row], action)
@@ -201,7 +202,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)
         try:
-            review = review_request(session.owner_id, session)
+            review = review_session(session.owner_id, session.pk)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:gateway_session_change", args=[session.pk]))

@@ -1,5 +1,4 @@
-"""What the operations of this app answer: for the OpenAPI document (see memories/api/answers.py), and for those who show a
-row so."""
+"""What the operations of this app answer: for the OpenAPI document (see memories/api/answers.py), and to show rows so."""
 
 from typing import Annotated, Any, Literal, NotRequired
 

@@ -18,6 +18,7 @@ from reviews.consolidation.extraction import Extracted, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
+from reviews.errors import WorkBroke
 from reviews.models import ConsolidationRun
 
 logger = logging.getLogger("daybook.consolidation")
@@ -27,12 +28,6 @@ class QuotaUsedUp(DomainError):
     """A quota of the run or of the owner's day is used up."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
-
-
-class RunBroke(DomainError):
-    """Something in the run itself went wrong; the log says what."""
-
-    code, http_type, http_status = "internal_error", "api_error", 500
 
 
 def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -124,7 +119,7 @@ def _end(claim: ConsolidationClaim, error: BaseException) -> None:
         runs.fail(claim, error)
     else:
         logger.error("consolidation %s broke off", claim.run.pk, exc_info=error)
-        runs.fail(claim, RunBroke(f"The consolidation broke off ({type(error).__name__})."))
+        runs.fail(claim, WorkBroke(f"The consolidation broke off ({type(error).__name__})."))
 
 
 def _first(error: BaseException) -> BaseException:
