@@ -1,4 +1,4 @@
-"""What the operations of this app answer: for the OpenAPI document (see memories/api/answers.py), and to show rows so."""
+"""What the operations of this app answer, for the OpenAPI document (memories/api/answers.py) and to show rows so."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
