@@ -20,7 +20,7 @@ from memories.ids import parse_uuid
 from memories.models import Book
 from reviews.admin.consolidation_columns import how_it_stands
 from reviews.consolidation.preview import Preview, consolidation_preview
-from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"

@@ -16,6 +16,7 @@ from memories.services import book_get_or_create
 from reviews.api.answers import Consolidation, as_shape
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 from reviews.selectors import consolidation_get
@@ -75,7 +76,7 @@ def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     if body.dry_run:
         return consolidation_preview(book, force=body.force).as_json()
-    run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor=caller.actor, force=body.force)
+    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=body.force)
     return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 

@@ -8,7 +8,7 @@ from memories.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
 from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
-from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
 from reviews.labels import counted, memories
 from reviews.models import ConsolidationRun

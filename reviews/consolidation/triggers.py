@@ -14,7 +14,8 @@ from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import Throttle
 from memories.errors import Conflict
 from reviews.consolidation.clear import purge_cleared
-from reviews.consolidation.runs import Trigger, consolidation_request, recover
+from reviews.consolidation.requests import Trigger, consolidation_request
+from reviews.consolidation.runs import recover
 from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 

@@ -15,7 +15,7 @@ from gateway.models import Agent, Run, Session
 from memories.database import in_thread
 from memories.errors import RateLimited, UpstreamError
 from memories.models import Notification, Owner
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
