@@ -30,9 +30,8 @@ from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.word_diff import Piece
-from reviews.page.document import changed_lines, revision_verb, words_of
-
-MOST_REVISIONS = 30
+from reviews.admin.columns import moment_column
+from reviews.page.document import MOST_REVISIONS, changed_lines, revision_verb, words_of
 
 
 class ArtifactStateFilter(ChoiceFilter):
@@ -170,6 +169,9 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return allowed and not removed
 
     # -- columns
+    updated = moment_column("updated_at", "Updated")
+    created = moment_column("created_at", "Created")
+
     @admin.display(description="Version")
     def version_number(self, artifact: Artifact) -> int:
         return artifact.version
@@ -185,14 +187,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         if artifact.scan_rule:
             return badge("Blocked", "danger", "error")
         return badge("Kept", "accent", "keep") if artifact.kept else badge("Live", "ok", "check")
-
-    @admin.display(description="Updated")
-    def updated(self, artifact: Artifact) -> str:
-        return moment(artifact.updated_at)
-
-    @admin.display(description="Created")
-    def created(self, artifact: Artifact) -> str:
-        return moment(artifact.created_at)
 
     @admin.display(description="Read by agents")
     def reads(self, artifact: Artifact) -> str:
@@ -213,7 +207,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Artifact | None:
         rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related("owner__user", "book"), object_id)
+        return row_by_id(rows.select_related(*self.list_select_related), object_id)
 
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)

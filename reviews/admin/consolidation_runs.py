@@ -25,6 +25,7 @@ from memories.batches import in_turns
 from memories.changes import change_set_get, undo_slices
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
+from reviews.admin.columns import session_link
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,
@@ -36,7 +37,6 @@ from reviews.admin.consolidation_columns import (
     error_words,
     how_it_stands,
     quotas_of,
-    session_link,
 )
 from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
@@ -158,9 +158,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [
             {
                 "state": state_badge(note),
-                "session": session_link(note.session_id, note.session.title)
-                if may_open
-                else f"Session {note.session_id}",
+                "session": session_link(note) if may_open else f"Session {note.session_id}",
                 "said_at": note.said_at,
                 "synopsis": "" if note.cleared_at else note.synopsis,
                 "error": error_words(note.error),
@@ -225,4 +223,4 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Extraction | None:
         rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related("owner__user", "book", "session"), object_id)
+        return row_by_id(rows.select_related(*self.list_select_related), object_id)

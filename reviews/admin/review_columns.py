@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 from gateway.admin.session_titles import title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
+from reviews.admin.columns import link, moment_column, session_link
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model
@@ -22,6 +23,10 @@ _TIMES = {1: "once", 2: "twice", 3: "three times"}
 class ReviewColumns:
     """Columns by name, for a ModelAdmin of review runs."""
 
+    scheduled = moment_column("created_at", "Scheduled", ordering="pk")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+
     @admin.display(description="State")
     def state_badge(self, run: ReviewRun) -> SafeString:
         return state_badge(run)
@@ -32,21 +37,14 @@ class ReviewColumns:
 
     @admin.display(description="Session")
     def session_link(self, run: ReviewRun) -> SafeString | str:
-        if run.session is None:
-            return "Deleted"
-        return format_html(
-            '<a class="db-link" href="{}">{}</a>',
-            reverse("admin:gateway_session_change", args=[run.session_id]),
-            self.session_title(run),
-        )
+        return session_link(run)
 
     @admin.display(description="Turns it read")
     def turns_link(self, run: ReviewRun) -> SafeString | str:
         turns = turns_read(run.owner_id, [run]).get(run.pk)
         if turns is None:
             return "–"
-        link = reverse("admin:gateway_run_change", args=[turns.run_id])
-        return format_html('<a class="db-link" href="{}">{}</a>', link, turns.words)
+        return link(reverse("admin:gateway_run_change", args=[turns.run_id]), turns.words)
 
     @admin.display(description="Writes")
     def writes_count(self, run: ReviewRun) -> int:
@@ -64,18 +62,6 @@ class ReviewColumns:
     def why(self, run: ReviewRun) -> str:
         return error_words(run) or "–"
 
-    @admin.display(description="Scheduled", ordering="pk")
-    def scheduled(self, run: ReviewRun) -> str:
-        return moment(run.created_at)
-
-    @admin.display(description="Started")
-    def started(self, run: ReviewRun) -> str:
-        return moment(run.started_at)
-
-    @admin.display(description="Finished")
-    def finished(self, run: ReviewRun) -> str:
-        return moment(run.finished_at)
-
     @admin.display(description="Seconds")
     def seconds(self, run: ReviewRun) -> str:
         return seconds(run.started_at, run.finished_at)
@@ -84,8 +70,8 @@ class ReviewColumns:
     def changes(self, run: ReviewRun) -> SafeString | str:
         if run.change_set is None:
             return "–"
-        link = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
-        return format_html('<a class="db-link" href="{}">the revisions of this review</a>', link)
+        address = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
+        return link(address, "the revisions of this review")
 
     @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:
