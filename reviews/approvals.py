@@ -36,11 +36,7 @@ _UNFIT = (BlockedByScan, InvalidRequest, TooLarge)
 
 
 def review_approve(
-    review: ReviewRun,
-    *,
-    actor: str,
-    only: frozenset[int] | None = None,
-    edits: Mapping[int, str] | None = None,
+    review: ReviewRun, *, actor: str, only: frozenset[int] | None = None, edits: Mapping[int, str] | None = None
 ) -> ReviewRun:
     """Apply writes that wait: all, or those of the given indexes; `edits` replaces the content of some by index.
 

@@ -35,11 +35,7 @@ _SOURCES = {
     Trigger.NOTES: "consolidation",
     Trigger.IMPORT: "import",
 }
-_STATES = {
-    WriteState.WAITING: "waiting",
-    WriteState.REJECTED: "rejected",
-    WriteState.EXPIRED: "expired",
-}
+_STATES = {WriteState.WAITING: "waiting", WriteState.REJECTED: "rejected", WriteState.EXPIRED: "expired"}
 APPROVED = "approved"
 STATES = (*_STATES.values(), APPROVED)
 

@@ -1,4 +1,4 @@
-"""Columns that several pages of this app's admin have: times, and links to other pages."""
+"""What several pages of this app's admin are made of: times, groups of fields, and links to other pages."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +20,11 @@ def moment_column(name: str, words: str, *, ordering: str | None = None) -> Call
         return moment(getattr(row, name))
 
     return column
+
+
+def fieldset(title: str | None, *rows: str | tuple[str, ...]) -> tuple[str | None, dict[str, Any]]:
+    """Return a group of fields for a row's page. Those of a tuple stand beside each other."""
+    return title, {"fields": rows}
 
 
 def link(address: str, words: object) -> SafeString:

@@ -30,7 +30,7 @@ from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.word_diff import Piece
-from reviews.admin.columns import moment_column
+from reviews.admin.columns import fieldset, moment_column
 from reviews.page.document import MOST_REVISIONS, changed_lines, revision_verb, words_of
 
 
@@ -137,18 +137,14 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     search_help_text = "Path, or the book's name"
     change_form_template = "admin/memories/artifact/change_form.html"
     fieldsets = (
-        ("Edit", {"fields": ("content", "version")}),
-        (
+        fieldset("Edit", "content", "version"),
+        fieldset(
             "Facts",
-            {
-                "fields": (
-                    ("path", "version_number"),
-                    ("owner", "book"),
-                    ("origin", "state"),
-                    ("updated", "created"),
-                    ("reads", "by_people"),
-                )
-            },
+            ("path", "version_number"),
+            ("owner", "book"),
+            ("origin", "state"),
+            ("updated", "created"),
+            ("reads", "by_people"),
         ),
     )
     readonly_fields = (

@@ -25,7 +25,7 @@ from memories.batches import in_turns
 from memories.changes import change_set_get, undo_slices
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
-from reviews.admin.columns import session_link
+from reviews.admin.columns import fieldset, session_link
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,
@@ -77,29 +77,21 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     search_help_text = "The book's name, or the id of a run"
     change_form_template = "admin/reviews/consolidationrun/change_form.html"
     fieldsets = (
-        (
+        fieldset(
             "What it did",
-            {
-                "fields": (
-                    ("owner", "book"),
-                    "sessions",
-                    ("written_paths", "removed_paths"),
-                    ("kept_paths", "documents"),
-                    ("taken_out", "change_set_link"),
-                )
-            },
+            ("owner", "book"),
+            "sessions",
+            ("written_paths", "removed_paths"),
+            ("kept_paths", "documents"),
+            ("taken_out", "change_set_link"),
         ),
-        (
+        fieldset(
             "How it went",
-            {
-                "fields": (
-                    ("trigger", "actor"),
-                    ("rebuild", "force"),
-                    ("created", "started"),
-                    ("finished", "attempts"),
-                    ("failures", "ceiling"),
-                )
-            },
+            ("trigger", "actor"),
+            ("rebuild", "force"),
+            ("created", "started"),
+            ("finished", "attempts"),
+            ("failures", "ceiling"),
         ),
     )
     readonly_fields = (
@@ -200,19 +192,15 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     searched_ids = ("session_id", "pk")
     search_help_text = "Words of a synopsis, the session's title, or its id"
     fieldsets = (
-        (None, {"fields": ("words", "notes")}),
-        (
+        fieldset(None, "words", "notes"),
+        fieldset(
             "Facts",
-            {
-                "fields": (
-                    ("state_badge", "session_link"),
-                    ("owner", "book"),
-                    ("said", "extracted"),
-                    ("model", "attempts"),
-                    ("redacted", "error"),
-                    ("through_seq", "floor_seq"),
-                )
-            },
+            ("state_badge", "session_link"),
+            ("owner", "book"),
+            ("said", "extracted"),
+            ("model", "attempts"),
+            ("redacted", "error"),
+            ("through_seq", "floor_seq"),
         ),
     )
     readonly_fields = ("words", "notes", "state_badge", "session_link", "said", "extracted", "error")

@@ -31,6 +31,7 @@ from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
+from reviews.admin.columns import fieldset
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
@@ -66,16 +67,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         ObjectAction(verb="again", label="Review again", permission=PERMISSION),
     )
     list_display = (
-        "state_badge",
-        "session_title",
-        "owner",
-        "agent",
-        "trigger",
-        "writes_count",
-        "why",
-        "tokens",
-        "scheduled",
-    )
+        "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
+    )  # fmt: skip
     list_display_links = ("state_badge", "session_title")
     sortable_by = ("scheduled",)
     list_select_related = ("owner__user", "session", "book")
@@ -93,41 +86,23 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     actions = ("undo_reviews", "review_again", "cancel_reviews")
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
-        (
+        fieldset(
             None,
-            {
-                "fields": (
-                    ("owner", "book"),
-                    ("session_link", "agent"),
-                    ("trigger", "scheduled"),
-                    ("changes", "turns_link"),
-                )
-            },
+            ("owner", "book"),
+            ("session_link", "agent"),
+            ("trigger", "scheduled"),
+            ("changes", "turns_link"),
         ),
-        (
+        fieldset(
             "How it went",
-            {
-                "fields": (
-                    ("model", "steps"),
-                    ("attempts", "seconds"),
-                    "usage_in_words",
-                    "dropped_in_words",
-                    ("started", "finished"),
-                    "outcome",
-                )
-            },
+            ("model", "steps"),
+            ("attempts", "seconds"),
+            "usage_in_words",
+            "dropped_in_words",
+            ("started", "finished"),
+            "outcome",
         ),
-        (
-            "What it was given",
-            {
-                "fields": (
-                    "settings_in_words",
-                    "frozen_range",
-                    "frozen_hash",
-                    "prompt_sha256",
-                )
-            },
-        ),
+        fieldset("What it was given", "settings_in_words", "frozen_range", "frozen_hash", "prompt_sha256"),
     )
     readonly_fields = (
         "session_link", "agent", "changes", "turns_link", "outcome", "usage_in_words", "dropped_in_words",

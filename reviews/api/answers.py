@@ -183,10 +183,7 @@ ANSWERS: dict[str, dict[int, Any]] = {
 }
 EXAMPLES: dict[str, dict[str, Any]] = {
     "IngestIn": {
-        "messages": [
-            {"role": "user", "content": "I moved to York."},
-            {"role": "assistant", "content": "Noted."},
-        ],
+        "messages": [{"role": "user", "content": "I moved to York."}, {"role": "assistant", "content": "Noted."}],
         "wait": True,
     },
     "WritesIn": {"writes": [0, 2]},

@@ -58,10 +58,7 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
         if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
             skills[name.casefold()] = (name, content)
     return SynthesisAnswer(
-        memory_md=memory,
-        memory_summary=summary,
-        skills=tuple(skills.values()),
-        refused=len(given) - len(skills),
+        memory_md=memory, memory_summary=summary, skills=tuple(skills.values()), refused=len(given) - len(skills)
     )
 
 

@@ -20,12 +20,7 @@ Trigger = ConsolidationRun.Trigger
 
 @transaction.atomic
 def consolidation_request(
-    book: Book,
-    *,
-    trigger: Trigger,
-    actor: str = "system",
-    force: bool = False,
-    max_sessions: int | None = None,
+    book: Book, *, trigger: Trigger, actor: str = "system", force: bool = False, max_sessions: int | None = None
 ) -> ConsolidationRun:
     """Schedule a run of the book, or return the one that is open already, woken if somebody asks and it rests.
     A run that was asked for knows no cool-down and goes to the queue at once; the others wait for the sweep, which lets

@@ -100,9 +100,7 @@ def _steps(run: ConsolidationRun) -> list[ProgressStep]:
     total, done = run.sessions_total, run.sessions_done
     reading = run.phase == Phase.EXTRACTION
     chosen = ProgressStep(
-        name="Choose sessions",
-        state="done" if run.selected else "now",
-        count=f"{total} found" if run.selected else "",
+        name="Choose sessions", state="done" if run.selected else "now", count=f"{total} found" if run.selected else ""
     )
     read = ProgressStep(
         name="Read each one",

@@ -32,11 +32,7 @@ MOST_ROWS = 300
 def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/reviews/`: the timeline, beside it consolidation; with `doc` one of its documents is open."""
     book = _book(request)
-    context = _timeline(request, viewer) | {
-        "tab": "reviews",
-        "intro": _intro(viewer),
-        "panel": panel_of(viewer, book),
-    }
+    context = _timeline(request, viewer) | {"tab": "reviews", "intro": _intro(viewer), "panel": panel_of(viewer, book)}
     artifact = _document(viewer, book, request.GET.get("doc", ""))
     if artifact is not None:
         context["shown"] = shown_document(artifact, viewer)

@@ -110,13 +110,7 @@ def _oldest_on_redis(broker: Any) -> datetime | None:
 
 
 def _look(
-    request: HttpRequest,
-    rows: "QuerySet[Any]",
-    what: str,
-    why: Callable[[Any], str],
-    *,
-    since: str,
-    order: str = "",
+    request: HttpRequest, rows: "QuerySet[Any]", what: str, why: Callable[[Any], str], *, since: str, order: str = ""
 ) -> list[Open]:
     """Return the first of these runs, which are as they are since the moment in that column. `order`: the column of
     their partial index, where it is another one."""
