@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, QuerySet
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
@@ -15,6 +15,7 @@ from reviews.frozen import unreviewed
 from reviews.labels import applied, counted, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
+from reviews.selectors import newest_by_book
 
 State = ReviewRun.State
 _LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
@@ -29,14 +30,8 @@ def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     total, open_ = _by_book(sessions, "agent__book"), _by_book(unreviewed(sessions), "agent__book")
     runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
     waiting = _by_book(runs.filter(state=State.AWAITING_APPROVAL), "book")
-    over = runs.exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
-    newest = over.filter(book=OuterRef("pk")).order_by("-finished_at").values("pk")[:1]
-    named = (
-        Book.objects.filter(pk__in=[book.pk for book in books])
-        .annotate(last_review=Subquery(newest))
-        .values("last_review")
-    )
-    last = {run.book_id: run for run in ReviewRun.objects.filter(pk__in=named)}
+    over = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
+    last = newest_by_book(books, over, "-finished_at")
     day = day_of(owner, now)
     return {
         book.pk: _book_facts(

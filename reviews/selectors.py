@@ -1,10 +1,15 @@
 """Reviews, read side."""
 
+from collections.abc import Sequence
+from typing import Any
 from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from gateway.agents.model_choice import review_target
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
+from memories.models import Book
 from reviews.models import ConsolidationRun, ReviewRun
 
 
@@ -26,6 +31,13 @@ def consolidation_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits 
     if found is None:
         raise NotFound("There is no such consolidation.")
     return found
+
+
+def newest_by_book(books: Sequence[Book], rows: "QuerySet[Any]", order: str) -> dict[UUID, Any]:
+    """Return for each book the first of these rows in an order, by the book's id. One query."""
+    first = rows.filter(book=OuterRef("pk")).order_by(order).values("pk")[:1]
+    found = Book.objects.filter(pk__in=[book.pk for book in books]).annotate(first_row=Subquery(first))
+    return {row.book_id: row for row in rows.model._default_manager.filter(pk__in=found.values("first_row"))}
 
 
 def review_model(review: ReviewRun) -> str:

@@ -142,15 +142,15 @@ def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) 
             write.wait()
         staged = []
     repeats_join(review.book, review.session_id, outcome.writes)
-    if not staged and not any(write.waiting for write in outcome.writes):
-        _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
-    elif not staged:
-        _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
-    else:
-        _apply(review, claim, outcome, staged)
+    change_set = _apply(review, outcome, staged) if staged else None
+    state = State.SAVED if change_set else State.NOTHING_TO_SAVE
+    if any(write.waiting for write in outcome.writes):
+        state = State.AWAITING_APPROVAL
+    _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
 
 
-def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> None:
+def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> UUID | None:
+    """Apply the writes and note on each what became of it. Returns their change set."""
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -162,10 +162,7 @@ def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged
     change_set, refused = apply_writes(review, outcome.writes, staged, source)
     for index, error in refused.items():
         outcome.writes[index].refuse(str(error))
-    state = State.SAVED if change_set else State.NOTHING_TO_SAVE
-    if any(write.waiting for write in outcome.writes):
-        state = State.AWAITING_APPROVAL
-    _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
+    return change_set
 
 
 def _hold(claim: ReviewClaim) -> ReviewRun:

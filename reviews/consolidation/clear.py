@@ -23,7 +23,7 @@ from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
-from memories.services.erasing import each_page, updating
+from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
@@ -126,14 +126,7 @@ def _conversations_clear(book: Book, change_set: UUID) -> Slices[None]:
     records = updating(_records(book).filter(cleared_at=None), cleared_at=timezone.now(), cleared_by=change_set)
     sessions = each_page(sessions_in(book), lambda page: _pass_over(book, change_set, page))
     for work in (records, sessions):
-        size = BatchSize()
-        count = 1
-        while count:
-            yield
-            began = time.monotonic()
-            with transaction.atomic():
-                count = work(size.rows)
-            size.took(time.monotonic() - began)
+        yield from _in_batches(transaction.atomic(work))
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
@@ -167,20 +160,28 @@ def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> S
         return cleared
     changes = list(cleared.changes)
     change_set = ChangeSet.objects.get(pk=cleared.change_set)
-    size = BatchSize()
+
+    def delete(most: int) -> int:
+        with book_writing(book, source, change_set=change_set, silent=True) as writer:
+            deleted = _delete_memories(writer, most, through=through)
+        changes.extend(deleted)
+        return len(deleted)
+
     try:
-        gone = len(changes)
-        while gone:
-            yield
-            began = time.monotonic()
-            with book_writing(book, source, change_set=change_set, silent=True) as writer:
-                deleted = _delete_memories(writer, size.rows, through=through)
-            size.took(time.monotonic() - began)
-            changes += deleted
-            gone = len(deleted)
+        yield from _in_batches(delete)
     finally:  # also where the client has gone
         book_changed(book, source, ())
     return replace(cleared, changes=changes)
+
+
+def _in_batches(work: Batch) -> Slices[None]:
+    """Do work in transactions of a bounded time until none is left, with others' turns before each."""
+    size, count = BatchSize(), 1
+    while count:
+        yield
+        began = time.monotonic()
+        count = work(size.rows)
+        size.took(time.monotonic() - began)
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:

@@ -5,8 +5,6 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, Subquery
-
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
 from memories.api.forms import artifact_json
@@ -15,27 +13,20 @@ from memories.models import Artifact, Book
 from memories.portability import paged
 from reviews.labels import counted
 from reviews.models import ConsolidationRun, Extraction
+from reviews.selectors import newest_by_book
 
 
 def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     """Where the newest run of each book stands, its progress in words while it is open, and why nothing runs where no
     upstream may be given the book."""
     models = BackgroundModels.now() if consolidation_settings().enabled else None
-    newest = ConsolidationRun.objects.filter(book=OuterRef("pk")).order_by("-id").values("pk")[:1]
-    named = (
-        Book.objects.filter(pk__in=[book.pk for book in books])
-        .annotate(newest_run=Subquery(newest))
-        .values("newest_run")
-    )
-    runs = {run.book_id: run for run in ConsolidationRun.objects.filter(pk__in=named)}
+    runs = newest_by_book(books, ConsolidationRun.objects.all(), "-id")
     return {book.pk: _facts(runs.get(book.pk), models.obstacle(book.name) if models else "") for book in books}
 
 
 def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
-    sentences = ((WARNING, f"It is not consolidated. {obstacle}"),) if obstacle else ()
-    if run is None:
-        return Facts(figures={"consolidation": None, "consolidation_obstacle": obstacle or None}, sentences=sentences)
-    figures = {
+    words = [f"It is not consolidated. {obstacle}" if obstacle else "", progress_words(run) if run else ""]
+    figures = run and {
         "id": str(run.pk),
         "state": run.state,
         "phase": run.phase,
@@ -43,10 +34,9 @@ def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
         "sessions_total": run.sessions_total,
         "finished_at": run.finished_at,
     }
-    words = progress_words(run)
     return Facts(
         figures={"consolidation": figures, "consolidation_obstacle": obstacle or None},
-        sentences=(*sentences, (WARNING, words)) if words else sentences,
+        sentences=tuple((WARNING, said) for said in words if said),
     )
 
 

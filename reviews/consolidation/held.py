@@ -47,8 +47,6 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
 
 def held_keep(book: Book, held: HeldStep) -> None:
     """Keep held lines, but none of this session that was decided about: it may be read many times."""
-    if held.session_id is None or not held.proposals:
-        return
     earlier = ReviewRun.objects.filter(
         owner_id=book.owner_id, session_id=held.session_id, trigger=ReviewRun.Trigger.NOTES
     )
