@@ -58,7 +58,7 @@ def _book_facts(
     if on and total:
         sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
-        sentences.append((WARNING, f"{'1 review waits' if waiting == 1 else f'{waiting} reviews wait'} for you."))
+        sentences.append((WARNING, f"{counted(waiting, 'review waits', 'reviews wait')} for you."))
     if day.reached:
         sentences.append((WARNING, day.reached))
     return Facts(

@@ -31,7 +31,7 @@ from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
 from memories.word_diff import Piece
 from reviews.admin.columns import fieldset, moment_column
-from reviews.page.document import MOST_REVISIONS, changed_lines, revision_verb, words_of
+from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
 
 
 class ArtifactStateFilter(ChoiceFilter):
@@ -95,8 +95,7 @@ class ArtifactStep:
 
 def history_of(artifact: Artifact) -> list[ArtifactStep]:
     """Return the newest revisions of an artifact, newest first; three queries at most."""
-    found = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
-    rows = list(found[:MOST_REVISIONS])
+    rows = newest_revisions(artifact)
     names = actor_names(revision.actor for revision in rows)
     return [
         ArtifactStep(
@@ -105,7 +104,7 @@ def history_of(artifact: Artifact) -> list[ArtifactStep]:
             actor=actor_words(revision.actor, revision.write_origin, names),
             verb=revision_verb(revision),
             at=revision.created_at,
-            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
+            lines=lines_of(revision),
             present=revision.version == artifact.version,
             restorable=revision.version != artifact.version and bool(words_of(revision.after)),
         )

@@ -50,25 +50,35 @@ def shown_document(artifact: Artifact, viewer: Viewer) -> Shown:
     return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, viewer))
 
 
+def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
+    """Return the newest revisions of a document, newest first. One query."""
+    rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
+    return list(rows[:MOST_REVISIONS])
+
+
 def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
-    """Return the newest revisions, newest first. One query."""
-    rows = ArtifactRevision.objects.filter(owner_id=viewer.owner.pk, artifact=artifact).order_by("-version")
+    """Return the newest revisions as the drawer shows them. One query."""
     return [
         DocumentStep(
             revision=revision,
             icon_label=origin_label(revision.write_origin),
             verb=revision_verb(revision),
             when=viewer.minute(revision.created_at),
-            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
+            lines=lines_of(revision),
             now=revision.version == artifact.version,
         )
-        for revision in rows[:MOST_REVISIONS]
+        for revision in newest_revisions(artifact)
     ]
 
 
 def revision_verb(revision: ArtifactRevision) -> str:
     """Return what the actor did, in words."""
     return _VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it"
+
+
+def lines_of(revision: ArtifactRevision) -> list[tuple[Piece, ...]]:
+    """Return the lines that a revision changed, each as a row of pieces."""
+    return changed_lines(words_of(revision.before), words_of(revision.after))
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:

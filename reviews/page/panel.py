@@ -15,6 +15,7 @@ from reviews.consolidation.health import finished_text, obstacle_of
 from reviews.consolidation.model_call import ANSWER_TOKENS
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
+from reviews.page.undo import near_minute
 
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
@@ -64,9 +65,11 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
+    hours = limits.min_rollout_idle_hours
+    idle = f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
     book = books.get(name)
     if book is None:
-        return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
+        return Panel(book=name, books=names, enabled=limits.enabled, idle=idle)
     runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
     open_ = run is not None and run.state in ConsolidationRun.OPEN
@@ -74,7 +77,7 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
         book=name,
         books=names,
         enabled=limits.enabled,
-        idle=_idle(limits),
+        idle=idle,
         run=run,
         open=open_,
         steps=_steps(run) if run and open_ else (),
@@ -89,11 +92,6 @@ def document_name(path: str) -> str:
     """Return how a document is called on the page: `skills/restore-a-dump` for a skill."""
     skill = skill_name(path)
     return f"skills/{skill}" if skill else path
-
-
-def _idle(limits: ConsolidationSettings) -> str:
-    hours = limits.min_rollout_idle_hours
-    return f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
 
 
 def _steps(run: ConsolidationRun) -> list[ProgressStep]:
@@ -134,11 +132,10 @@ def _reader_model(run: ConsolidationRun) -> str:
 def _said(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
-        until = f"{viewer.near_day(run.not_before)}, {viewer.local(run.not_before):%H:%M}"
-        return f"It is paused until {until}. {problem}".strip()
+        return f"It is paused until {near_minute(viewer, run.not_before)}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
-    when = f"{viewer.near_day(run.finished_at)}, {viewer.local(run.finished_at):%H:%M}"
+    when = near_minute(viewer, run.finished_at)
     if run.state in {State.FAILED, State.CANCELLED}:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")

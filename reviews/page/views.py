@@ -17,6 +17,7 @@ from memories.page.filters import DEFAULT_BOOK
 from memories.selectors import book_named
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
+from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
 from reviews.page.panel import document_name, panel_of
@@ -109,16 +110,9 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
         "on": any(agent.reviews_on for agent in agents),
         "after_turns": bool(interval or intervals),
         "interval": interval,
-        "waiting": _waiting_words(waiting),
+        "waiting": f"{counted(waiting, 'review needs', 'reviews need')} your decision." if waiting else "",
         "used_up": day_of(viewer.owner).reached,
     }
-
-
-def _waiting_words(waiting: int) -> str:
-    """`1 review needs your decision.`, "" where none does."""
-    if not waiting:
-        return ""
-    return f"{waiting} review needs your decision." if waiting == 1 else f"{waiting} reviews need your decision."
 
 
 def _book(request: HttpRequest) -> str:
