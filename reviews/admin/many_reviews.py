@@ -43,32 +43,30 @@ class BulkReviewResult:
         self.skipped.setdefault(reason, []).append(review_name(run))
 
 
-@dataclass(slots=True)
-class TakenBack:
-    """Memories by owner and number: those taken back, and those left alone because they were changed since."""
-
-    back: set[tuple[UUID, int]] = field(default_factory=set)
-    left: dict[tuple[UUID, int], str] = field(default_factory=dict)
-
-
 def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
     """Take back what the reviews wrote, what was written last first: so a memory that several of them changed goes back
     to before the first of them. Never puts anything back in. Returns the message and its level."""
-    taken = TakenBack()
+    # By owner and number: memories that are as before, and the names of those left alone because of changes since.
+    back: set[tuple[UUID, int]] = set()
+    left: dict[tuple[UUID, int], str] = {}
 
     def undo(run: ReviewRun) -> Slices[None]:
         undone = yield from review_undo_slices(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
         if not undone.undone and not undone.skipped:
             raise Conflict("It is undone already.")
-        taken.back |= {(run.owner_id, number) for number in undone.undone}
-        taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped}
+        back.update((run.owner_id, number) for number in undone.undone)
+        left.update({(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped})
         words = "Undone." if undone.undone else "Not undone: all of it was changed since."
         action_record(request, ReviewRun, words, [run], Action.UNDO)
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
     latest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
     outcome = _each(latest_first, lambda run: in_turns(undo(run)))
-    return _undo_words(taken, outcome), messages.WARNING if taken.left or outcome.skipped else messages.SUCCESS
+    level = messages.WARNING if left or outcome.skipped else messages.SUCCESS
+    words = [_were(len(back), "changed back")]
+    if names := [left[memory] for memory in sorted(left.keys() - back)]:
+        words.append(f"{_were(len(names), 'left alone, because of changes since')[:-1]}: {', '.join(names)}.")
+    return " ".join([*words, *_skipped(outcome)]), level
 
 
 def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
@@ -124,15 +122,6 @@ def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkRev
         else:
             outcome.done += 1
     return outcome
-
-
-def _undo_words(taken: TakenBack, outcome: BulkReviewResult) -> str:
-    left = {memory: name for memory, name in taken.left.items() if memory not in taken.back}
-    words = [_were(len(taken.back), "changed back")]
-    if left:
-        names = ", ".join(left[memory] for memory in sorted(left, key=lambda memory: (str(memory[0]), memory[1])))
-        words.append(f"{_were(len(left), 'left alone, because of changes since')[:-1]}: {names}.")
-    return " ".join([*words, *_skipped(outcome)])
 
 
 def _were(number: int, what: str) -> str:

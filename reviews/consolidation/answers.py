@@ -20,10 +20,6 @@ class ExtractionAnswer:
     raw_memory: str
     synopsis: str
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.raw_memory or self.synopsis)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisAnswer:
