@@ -70,8 +70,7 @@ def expire_approvals(now: datetime) -> int:
 
 
 def purge_proposals(now: datetime) -> int:
-    """Forget writes that were turned down or expired long ago, also those beside others that were approved. Returns how
-    many reviews it was."""
+    """Forget writes that were turned down or expired long ago. Returns how many reviews it was."""
     before = now - timedelta(days=settings.UNDO_DAYS)
     old = ReviewRun.objects.filter(rejected_at__lt=before).values_list("pk", flat=True)
     return sum(_purge(pk, before) for pk in list(old[:_BATCH]))

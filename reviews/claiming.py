@@ -33,8 +33,7 @@ class ReviewClaim:
 
 
 def review_claim(run_id: UUID) -> ReviewClaim | None:
-    """Take a scheduled run, or the oldest due one of its session. None when it is not to be done now: each cause is
-    logged."""
+    """Take a scheduled run, or the oldest due one of its session. None if it is not time; the log says why."""
     try:
         return _claim(run_id)
     except NotClaimed as why:
@@ -99,8 +98,7 @@ def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> Revi
 
 
 def _postponed(run: ReviewRun) -> bool:
-    """Return True if the owner's day is used up: then the run waits for the next one, or leaves its turns to a later
-    run."""
+    """Return True if the owner's day is used up: the run waits for the next one, or leaves its turns to a later run."""
     day = day_of(run.owner)
     if not day.reached:
         return False

@@ -50,8 +50,7 @@ def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureSte
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """For forgetting everything: no words of a review of before stay, and open ones end. The rows stay, without
-    content: they say what reviews cost."""
+    """For forgetting everything: open reviews end, and rows stay without words, since they say what reviews cost."""
     before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
     return [
         ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),

@@ -262,8 +262,7 @@ class Extraction(models.Model):
 
 
 class ConsolidationState(models.Model):
-    """Where a book stands: `changes` counts what happened to its extractions, `synthesized` how many of these the
-    documents know."""
+    """Where a book stands: how many changes its extractions had, and how many of these the documents know."""
 
     book = models.OneToOneField(Book, primary_key=True, on_delete=models.CASCADE, related_name="consolidation")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_states")

@@ -65,8 +65,7 @@ class Reflection:
 
 
 def execute(run_id: UUID, run_async: RunAsync) -> None:
-    """Execute one scheduled review, if it is still to be done. `run_async` runs a coroutine in the process's event
-    loop, which keeps the upstream's client."""
+    """Execute one review, if it is still to be done. `run_async` runs it in the loop that has the upstream's client."""
     claim = review_claim(run_id)
     if claim is None:
         return

@@ -108,8 +108,7 @@ def enqueue_next(session_id: UUID | None) -> None:
 def review_session(
     owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = ReviewRun.Trigger.REQUEST
 ) -> ReviewRun:
-    """Schedule a review of what was said since the last one. Raises InvalidRequest for a temporary session, Conflict
-    when nothing was said."""
+    """Schedule a review of what is new. Raises InvalidRequest for a temporary session, Conflict if nothing is."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:

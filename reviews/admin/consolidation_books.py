@@ -109,8 +109,7 @@ def _address(keys: Sequence[str], *, force: bool) -> str:
 
 
 def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
-    """Return what the page of previews shows: a row per book, the sums, and the address of the other choice of
-    `force`."""
+    """Return what the page of previews shows: a row per book, the sums, and the address for the other `force`."""
     costs = [preview.cost for _, preview in previews]
     known = [cost for cost in costs if cost is not None]
     return {

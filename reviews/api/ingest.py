@@ -92,8 +92,7 @@ async def memory_ingest(
 
 
 async def _at_its_end(caller: Caller, review: ReviewRun) -> ReviewRun:
-    """Return the review when it has ended, or as it is when there is no time left. Who stops waiting stops nothing
-    else."""
+    """Return the review when it has ended, or as it is when the time is up. Waiting changes nothing about it."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + WAIT_SECONDS, _FIRST_LOOK_SECONDS
     while review.state in ReviewRun.OPEN:

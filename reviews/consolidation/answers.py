@@ -59,8 +59,7 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """Return the JSON object of an answer, also in a fence, between words, or after a draft: the last one that has the
-    key."""
+    """Return the JSON object in an answer, also in a fence or between words: the last one that has the key."""
     found: dict[str, Any] | None = None
     decoder = json.JSONDecoder(strict=False)
     start, end = text.find("{"), 0

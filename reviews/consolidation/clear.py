@@ -185,8 +185,7 @@ def _in_batches(work: Batch) -> Slices[None]:
 
 
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
-    """When a clear is undone its records, notes and proposals come back with the rest; when that is undone, they go
-    again."""
+    """Bring records, notes and proposals back when a clear is undone, and remove them again when that is undone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
     now = timezone.now()
@@ -222,8 +221,7 @@ def session_was_forgotten(event: SessionForgotten) -> None:
 
 
 def purge_cleared(before: datetime) -> int:
-    """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
-    notes."""
+    """Empty the notes, and delete the proposals, of clears that can no longer be undone. Returns how many notes."""
     ClearedReview.objects.filter(cleared_at__lt=before).delete()
     return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**EMPTY)
 

@@ -41,8 +41,7 @@ def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
 
 
 def obstacle_of(book: Book) -> str:
-    """Return why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the
-    way."""
+    """Return why a book is not consolidated although consolidation is on, as a sentence; "" if nothing hinders it."""
     return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
 
 

@@ -116,8 +116,7 @@ def _ended_by(found: ConsolidationClaim) -> str:
 
 
 def hold(held: ConsolidationClaim) -> ConsolidationRun:
-    """Lock lease, run and book for the rest of the transaction. Raises LeaseLost, or RunCancelled when the run was
-    ended or the book was cleared."""
+    """Lock lease, run and book of a claim. Raises LeaseLost; RunCancelled if it was ended or the book cleared."""
     jobs.lease_require(held.lease, held.token)
     run = ConsolidationRun.objects.select_for_update().get(pk=held.run.pk)
     if run.state != State.RUNNING or run.phase != held.run.phase:

@@ -52,8 +52,7 @@ def sessions_in(book: Book) -> "QuerySet[Session]":
 def sessions_of(
     book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
 ) -> list[Session]:
-    """Return the sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no
-    share of its own; found among `scan_limit`."""
+    """Return the sessions that one run reads: `most` or `max_rollouts_per_startup`, found among `scan_limit`."""
     most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
     rows = rows.annotate(floor=FLOOR).annotate(has_words=said_by_person()).select_related("agent", "extraction")

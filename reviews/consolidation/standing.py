@@ -33,8 +33,7 @@ class Standing:
 
 
 def standing_of(book: Book, *, force: bool = False) -> Standing:
-    """Return how the sessions of a book stand now. `force`: for a run that takes those again whose reading failed.
-    Three queries."""
+    """Return how the sessions stand now; with `force`, those whose reading failed are ready, too. Three queries."""
     limits, now = consolidation_settings(), timezone.now()
     rest = timedelta(hours=limits.min_rollout_idle_hours)
     idle, oldest = now - rest, now - timedelta(days=limits.max_rollout_age_days)

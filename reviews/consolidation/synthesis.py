@@ -89,8 +89,7 @@ async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
 
 
 def read_sources(claim: ConsolidationClaim) -> Sources | None:
-    """Return what the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write
-    from."""
+    """Return what the model is given; None if nothing changed, the cool-down is not over, or there are no sources."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
     # The count first: what changes after this reading is noticed when the answer is stored.

@@ -52,8 +52,7 @@ def consolidation_sweep() -> None:
 
 
 def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, *, most_sessions: int) -> Started:
-    """Schedule a run for each book that is due; together they read at most `most_sessions`. A book with sessions that
-    gets no share waits for the next time."""
+    """Schedule a run for each due book, for `most_sessions` together. A book that gets no share of them waits."""
     now = timezone.now()
     books = due_books(limits, now, most=MOST_BOOKS)
     waiting = waiting_sessions(books, limits, now)

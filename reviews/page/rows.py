@@ -68,8 +68,7 @@ class Change(ShownWrite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One review of the timeline. `version` differs when anything that is shown of it does; `new_day` names the day
-    where another one begins."""
+    """One review of the timeline. `version` changes with what is shown; `new_day` names the day that begins here."""
 
     review: ReviewRun
     version: str

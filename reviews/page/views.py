@@ -54,8 +54,7 @@ def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse
 
 @fragment_view
 def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """One document (`path` of `book`): rendered, its history (`view=history`), its editor (`view=edit`), or the text of
-    a revision (`revision`)."""
+    """One document (`path` of `book`), its history or editor (`view`), or a revision's text (`revision`)."""
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
     if artifact is None:
         return HttpResponse(status=404)

@@ -71,8 +71,7 @@ class OwnerUse:
 
 
 def owners_table(request: HttpRequest, period: Period, money: Money, used: Used, now: datetime) -> list[OwnerUse]:
-    """At most twenty owners, most tokens first, and last the rest of what was `used`, as a row. Seven queries, ten
-    of a cold process."""
+    """At most twenty owners, most tokens first, and the rest of what was `used`. Seven queries, ten when cold."""
     spent = defaultdict[UUID, float](float)
     turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _ASKED)
     consolidated = Counter[UUID]()

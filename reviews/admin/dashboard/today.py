@@ -91,8 +91,7 @@ def _time(runs: "QuerySet[Run]") -> tuple[str, str]:
 
 
 def _cost(money: Money, day: date) -> tuple[str, str]:
-    """Money and what it is of: turns as they were counted, and reviews by the prices of now. Two queries, none without
-    prices."""
+    """Money spent today and what it is for; reviews count by the prices of now. Two queries, none without prices."""
     if not money.known:
         return "–", "no price is set"
     # Totals of a day are made on that day: its rows are the newest.
