@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, TextField
+from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from gateway.hooks import SessionForgotten
@@ -24,20 +24,18 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     of it, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
     reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_FORGOTTEN)
-    for run in runs.filter(~Q(writes=[])).select_for_update(of=("self",)).order_by("pk"):
-        for write in run.writes:
-            write.evidence = write.evidence.without_words()
-        run.save(update_fields=["writes"])
-    _forget_quotes(event)
-
-
-def _forget_quotes(event: SessionForgotten) -> None:
-    """Erase what writes of other sessions quote of a forgotten one, in which the same was wanted (reviews.repeated)."""
+    _forget_quotes(runs.exclude(writes=[]), event.session_id)
+    # Writes of other sessions quote it, too, where the same was wanted in both (reviews.repeated).
     others = ReviewRun.objects.filter(owner_id=event.owner_id, proposals__gt=0).exclude(session_id=event.session_id)
     quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(event.session_id))
-    for run in quoting.select_for_update(of=("self",)).order_by("pk"):
+    _forget_quotes(quoting, event.session_id)
+
+
+def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
+    """Erase what writes quote of a session. What its own reviews quote is erased whole."""
+    for run in runs.select_for_update(of=("self",)).order_by("pk"):
         for write in run.writes:
-            if write.evidence.session_id == event.session_id:
+            if session_id in {run.session_id, write.evidence.session_id}:
                 write.evidence = write.evidence.without_words()
         run.save(update_fields=["writes"])
 

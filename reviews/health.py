@@ -54,6 +54,7 @@ def _by_book(rows: "QuerySet[Any]", key: str) -> dict[Any, int]:
 def _book_facts(
     last: ReviewRun | None, day: Day, now: datetime, *, on: bool, total: int, covered: int, waiting: int
 ) -> Facts:
+    saved, removed = counts(applied(last.writes)) if last else (0, 0)
     sentences = [(LAST_REVIEW, _last_words(last, on, now))]
     if on and total:
         sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
@@ -68,16 +69,11 @@ def _book_facts(
             "reviews_on": on,
             "reviews_waiting": waiting,
             "last_review_at": last.finished_at if last else None,
-            "last_review": _last_json(last) if last else None,
+            "last_review": last and {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed},
             "today": {"reviews": day.reviews, "tokens": day.tokens, "limit_reached": bool(day.reached)},
         },
         sentences=tuple(sentences),
     )
-
-
-def _last_json(last: ReviewRun) -> dict[str, Any]:
-    saved, removed = counts(applied(last.writes))
-    return {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed}
 
 
 def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:

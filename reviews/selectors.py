@@ -1,7 +1,7 @@
 """Reviews, read side."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -12,24 +12,25 @@ from memories.errors import NotFound
 from memories.models import Book
 from reviews.models import ConsolidationRun, ReviewRun
 
+Row = TypeVar("Row", ReviewRun, ConsolidationRun)
+
 
 def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ReviewRun:
     """Return the owner's review, with its book. Raises NotFound."""
-    rows = limits.filter(
-        ReviewRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name", agent="agent_name"
-    )
-    found = rows.filter(pk=review_id).first() if review_id else None
-    if found is None:
-        raise NotFound("There is no such review.")
-    return found
+    rows = ReviewRun.objects.filter(owner_id=owner_id)
+    return _one(limits.filter(rows, book="book__name", agent="agent_name"), review_id, "review")
 
 
 def consolidation_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
     """Return the owner's run, with its book. Raises NotFound."""
-    rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
-    found = rows.filter(pk=run_id).first() if run_id else None
+    rows = ConsolidationRun.objects.filter(owner_id=owner_id)
+    return _one(limits.filter(rows, book="book__name"), run_id, "consolidation")
+
+
+def _one(rows: "QuerySet[Row]", key: UUID | None, what: str) -> Row:
+    found = rows.select_related("book").filter(pk=key).first() if key else None
     if found is None:
-        raise NotFound("There is no such consolidation.")
+        raise NotFound(f"There is no such {what}.")
     return found
 
 

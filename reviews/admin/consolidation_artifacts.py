@@ -2,11 +2,7 @@
 that they are scanned and every version is kept. They belong to this app because rendering is the gateway's and the
 changed lines are found as on the reviews page."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -29,7 +25,6 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
-from memories.word_diff import Piece
 from reviews.admin.columns import fieldset, moment_column
 from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
 
@@ -79,35 +74,21 @@ class ArtifactForm(RefusableForm):
         return "content" if isinstance(refusal, BlockedByScan | TooLarge) else super().field_of(refusal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactStep:
-    """One revision, ready to be shown: the lines it changed, each as a row of pieces."""
-
-    id: UUID
-    who: SafeString
-    actor: str
-    verb: str
-    at: datetime
-    lines: Sequence[Sequence[Piece]]
-    present: bool
-    restorable: bool
-
-
-def history_of(artifact: Artifact) -> list[ArtifactStep]:
-    """Return the newest revisions of an artifact, newest first; three queries at most."""
+def history_of(artifact: Artifact) -> list[dict[str, Any]]:
+    """Return the newest revisions of an artifact as the page shows them, newest first; three queries at most."""
     rows = newest_revisions(artifact)
     names = actor_names(revision.actor for revision in rows)
     return [
-        ArtifactStep(
-            id=revision.pk,
-            who=origin_badge(revision.write_origin),
-            actor=actor_words(revision.actor, revision.write_origin, names),
-            verb=revision_verb(revision),
-            at=revision.created_at,
-            lines=lines_of(revision),
-            present=revision.version == artifact.version,
-            restorable=revision.version != artifact.version and bool(words_of(revision.after)),
-        )
+        {
+            "id": revision.pk,
+            "who": origin_badge(revision.write_origin),
+            "actor": actor_words(revision.actor, revision.write_origin, names),
+            "verb": revision_verb(revision),
+            "at": revision.created_at,
+            "lines": lines_of(revision),
+            "present": revision.version == artifact.version,
+            "restorable": revision.version != artifact.version and bool(words_of(revision.after)),
+        }
         for revision in rows
     ]
 

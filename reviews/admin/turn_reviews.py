@@ -12,7 +12,7 @@ from gateway.limits.money import usage_words
 from gateway.models import Run
 from memories.admin.badges import moment, seconds, state_badge
 from reviews.admin.review_columns import error_words
-from reviews.admin.review_writes import write_rows_of
+from reviews.admin.review_writes import write_rows
 from reviews.models import ReviewRun
 
 MOST = 5
@@ -42,7 +42,7 @@ def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[dict[str, A
         owner_id=run.owner_id, session_id=run.session_id, first_seq__lte=last_seq, last_seq__gte=first_seq
     )
     reviews = list(rows.order_by("pk")[:MOST])
-    writes = write_rows_of(run.owner_id, reviews)
+    writes = write_rows(run.owner_id, reviews)
     return [
         {
             "url": reverse("admin:reviews_reviewrun_change", args=[review.pk]),

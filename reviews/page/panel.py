@@ -114,19 +114,15 @@ def _steps(run: ConsolidationRun) -> list[ProgressStep]:
 
 def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[str, str]]:
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
-    price = price_of(_reader_model(run))
+    # The model that reads the book's sessions; none where no upstream may be given the book.
+    book, models = run.book.name, BackgroundModels.now(run.book.name)
+    price = None if models.obstacle(book) else price_of(models.of_book(book, "default").model)
     if price is not None:
         written = min(run.tokens, run.requests * ANSWER_TOKENS)
         cost = ((run.tokens - written) * price.input + written * price.output) / _MILLION
         most = limits.max_tokens_per_run * max(price.input, price.output) / _MILLION
         rows.append(("Cost", f"about ${cost:.2f} of at most ${most:.2f}"))
     return rows
-
-
-def _reader_model(run: ConsolidationRun) -> str:
-    """Return the name of the model that reads the book's sessions; "" where no upstream may be given the book."""
-    models = BackgroundModels.now(run.book.name)
-    return "" if models.obstacle(run.book.name) else models.of_book(run.book.name, "default").model
 
 
 def _said(run: ConsolidationRun, viewer: Viewer) -> str:
