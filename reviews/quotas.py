@@ -13,8 +13,9 @@ from reviews.models import ReviewRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """An owner's day so far: when it ends, how many reviews began in it, and the tokens they took."""
+    """An owner's day so far: when it began and ends, how many reviews began in it, and the tokens they took."""
 
+    begins: datetime
     ends: datetime
     reviews: int
     tokens: int
@@ -38,4 +39,4 @@ def day_of(owner: Owner, now: datetime | None = None) -> Day:
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)
-    return Day(ends=ends, reviews=len(usages), tokens=tokens)
+    return Day(begins=begins, ends=ends, reviews=len(usages), tokens=tokens)

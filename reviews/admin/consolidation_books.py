@@ -113,28 +113,15 @@ def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str
     costs = [preview.cost for _, preview in previews]
     known = [cost for cost in costs if cost is not None]
     return {
-        "rows": [_row(book, preview) for book, preview in previews],
+        "rows": [(book, preview, _money(preview.cost)) for book, preview in previews],
         "sessions_total": sum(len(preview.sessions) for _, preview in previews),
-        "requests_total": f"{sum(preview.requests for _, preview in previews):,}",
-        "tokens_total": f"{sum(preview.tokens for _, preview in previews):,}",
+        "requests_total": sum(preview.requests for _, preview in previews),
+        "tokens_total": sum(preview.tokens for _, preview in previews),
         "cost_total": _money(sum(known) if len(known) == len(costs) else None),
         "nothing": not any(preview.requests for _, preview in previews),
         "enabled": previews[0][1].enabled,
         "force": force,
         "other_url": _address([str(book.pk) for book, _ in previews], force=not force),
-    }
-
-
-def _row(book: Book, preview: Preview) -> dict[str, Any]:
-    return {
-        "book": book,
-        "sessions": preview.sessions,
-        "obstacle": preview.obstacle,
-        "written": "rewritten" if preview.synthesis else "as they are",
-        "requests": f"{preview.requests:,} of at most {preview.max_requests:,}",
-        "tokens": f"{preview.tokens:,} of at most {preview.max_tokens:,}",
-        "money": _money(preview.cost),
-        "standing": preview.standing.text,
     }
 
 

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from gateway.jobs import LeaseLost, lease_release, rest_after, work_while_held
+from gateway.jobs import LeaseLost, lease_release, work_while_held
 from memories.database import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
@@ -71,7 +70,7 @@ class Job:
         except QuotaExceeded as reached:
             await in_thread(self._end_at_quota, reached.scope)
         except RateLimited as error:
-            await in_thread(self._rest, error)
+            await in_thread(runs.pause, self.claim, self.claim.after_rest(error), error)
 
     def _leave_extraction(self, outcome: Extracted) -> bool:
         """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
@@ -89,10 +88,6 @@ class Job:
             return False
         self.claim = moved
         return True
-
-    def _rest(self, error: RateLimited) -> None:
-        rest = rest_after(error, least=self.claim.limits.retry_seconds)
-        runs.pause(self.claim, timezone.now() + timedelta(seconds=rest), error)
 
     def _end_at_quota(self, scope: str) -> None:
         """Pause the run until tomorrow if the day's quota is used up; end it if the run's is, with what is done."""

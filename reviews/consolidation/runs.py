@@ -3,7 +3,7 @@ book's phase; every transaction that writes looks at it again (`hold`). Attempts
 Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -47,6 +47,10 @@ class ConsolidationClaim:
     @property
     def lease(self) -> str:
         return lease_name(self.run.book_id, self.run.phase)
+
+    def after_rest(self, error: DomainError) -> datetime:
+        """When to go on after an upstream asked for a pause."""
+        return timezone.now() + timedelta(seconds=jobs.rest_after(error, least=self.limits.retry_seconds))
 
 
 def lease_name(book_id: UUID, phase: str) -> str:

@@ -23,7 +23,7 @@ _BAR = 99.6
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ProgressStep:
     """One step of a run. `fill` is the bar's width out of 100, None where there is no bar."""
 
@@ -95,21 +95,18 @@ def document_name(path: str) -> str:
 
 
 def _steps(run: ConsolidationRun) -> list[ProgressStep]:
-    total, done = run.sessions_total, run.sessions_done
+    total, done, chosen = run.sessions_total, run.sessions_done, run.selected
     reading = run.phase == Phase.EXTRACTION
-    chosen = ProgressStep(
-        name="Choose sessions", state="done" if run.selected else "now", count=f"{total} found" if run.selected else ""
-    )
-    read = ProgressStep(
-        name="Read each one",
-        state="next" if not run.selected else "now" if reading else "done",
-        count=f"{done} of {total}" if run.selected else "next",
-        fill=round(_BAR * done / total, 1) if run.selected and reading and total else None,
-    )
-    written = ProgressStep(
-        name="Write the documents", state="next" if reading else "now", count="next" if reading else ""
-    )
-    return [chosen, read, written]
+    return [
+        ProgressStep("Choose sessions", "done" if chosen else "now", f"{total} found" if chosen else ""),
+        ProgressStep(
+            "Read each one",
+            "next" if not chosen else "now" if reading else "done",
+            f"{done} of {total}" if chosen else "next",
+            round(_BAR * done / total, 1) if chosen and reading and total else None,
+        ),
+        ProgressStep("Write the documents", "next" if reading else "now", "next" if reading else ""),
+    ]
 
 
 def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[str, str]]:
