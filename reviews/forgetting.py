@@ -1,6 +1,7 @@
 """What is left of reviews when a session or a book is forgotten, and what of them is in an owner's export."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -50,9 +51,10 @@ def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureSte
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
     """For forgetting everything: open reviews end, and rows stay without words, since they say what reviews cost."""
     before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
+    end = partial(reviews_cancel, reason="Everything was forgotten.", **_FORGOTTEN)
     return [
         ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),
-        ErasureStep("", each_page(before.filter(state__in=ReviewRun.UNDECIDED), _end_forgotten)),
+        ErasureStep("", each_page(before.filter(state__in=ReviewRun.UNDECIDED), end)),
         ErasureStep("", updating(before.exclude(change_set=None, frozen_hash="", rejected_at=None), **_FORGOTTEN)),
     ]
 
@@ -74,7 +76,3 @@ def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "created_at": run.created_at,
             "finished_at": run.finished_at,
         }
-
-
-def _end_forgotten(runs: "QuerySet[ReviewRun]") -> int:
-    return reviews_cancel(runs, "Everything was forgotten.", **_FORGOTTEN)

@@ -55,7 +55,8 @@ def _earlier(book: Book, session_id: UUID | None, wanted: Mapping[_Key, ReviewWr
         key = _key(write)
         if key not in wanted or (key in found and found[key][1].waiting):
             continue
-        if write.waiting or run.session_id == session_id or _same_quote(write, wanted[key]):
+        same_quote = folded(write.evidence.quote) == folded(wanted[key].evidence.quote) != ""
+        if write.waiting or run.session_id == session_id or same_quote:
             found[key] = run, write
     return found
 
@@ -78,7 +79,3 @@ def _recent(book: Book) -> Iterator[_Earlier]:
 def _key(write: ReviewWrite) -> _Key:
     """Return what is the same for writes that say the same."""
     return write.action, write.memory_id or "", content_key(write.after or "")
-
-
-def _same_quote(earlier: ReviewWrite, write: ReviewWrite) -> bool:
-    return folded(earlier.evidence.quote) == folded(write.evidence.quote) != ""

@@ -135,7 +135,9 @@ def expire_leases(now: datetime) -> int:
 
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
-    _require_same_book(review)
+    # A clear that is under way waits for us, since it locks the book, too.
+    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
+        raise _Cancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if review.settings["memory_review_approval"]:
         for write in staged:
@@ -179,12 +181,6 @@ def _hold(claim: ReviewClaim) -> ReviewRun:
     if session is None:
         raise _Cancelled("The session was deleted meanwhile.")
     return review
-
-
-def _require_same_book(review: ReviewRun) -> None:
-    """Raises _Cancelled when the book was cleared since; a clear waits for us, since it locks the book too."""
-    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
-        raise _Cancelled("The book was cleared meanwhile.")
 
 
 def _end(

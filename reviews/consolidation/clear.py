@@ -114,19 +114,14 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
         contents = contents_of(book)
         with book_writing(book, source, silent=True) as writer:
             change_set = writer.changes()
-    yield from _conversations_clear(book, change_set.pk)
+    records = _records(book).filter(cleared_at=None)
+    yield from _in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
+    passing_over = each_page(sessions_in(book), lambda page: _pass_over(book, change_set.pk, page))
+    yield from _in_batches(transaction.atomic(passing_over))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
     cleared = Cleared(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
-
-
-def _conversations_clear(book: Book, change_set: UUID) -> Slices[None]:
-    """Take the records of the book's sessions out of recall, and pass over what was said in them so far."""
-    records = updating(_records(book).filter(cleared_at=None), cleared_at=timezone.now(), cleared_by=change_set)
-    sessions = each_page(sessions_in(book), lambda page: _pass_over(book, change_set, page))
-    for work in (records, sessions):
-        yield from _in_batches(transaction.atomic(work))
 
 
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:

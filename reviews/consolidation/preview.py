@@ -94,8 +94,11 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
         answers[model] += 1
         sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
     state = ConsolidationState.objects.filter(book=book).first()
-    changed = bool(sessions) or needs_synthesis(state, current_versions(book))
-    due = (force or changed) and (bool(sessions) or _has_something_to_write(book, state))
+    versions = current_versions(book)
+    changed = bool(sessions) or needs_synthesis(state, versions)
+    # Without notes, the documents are written again only where notes that they had were forgotten.
+    sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)
+    due = (force or changed) and sources
     if due:
         model = models.of_book(book.name, "smol").model
         spent[model] += _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
@@ -108,11 +111,6 @@ def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
         tokens=spent.total(),
         cost=_cost(spent, answers, models.of_book(book.name, "default").model),
     )
-
-
-def _has_something_to_write(book: Book, state: ConsolidationState | None) -> bool:
-    """Return True if a synthesis has anything to go on: notes, or documents that notes it had told it."""
-    return notes_in(book).exists() or bool(state and state.from_notes and current_versions(book))
 
 
 def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
