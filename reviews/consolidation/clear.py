@@ -34,7 +34,6 @@ from reviews.consolidation.withdrawal import (
     reviews_withdraw,
     sessions_pass_over,
     sessions_return,
-    withdrawn_keep,
     withdrawn_return,
 )
 from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
@@ -127,7 +126,7 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
     """Everything that must happen at once, and the first batch of memories. Returns what happened to these, and the
     number of the last memory that belongs to the clear."""
-    waiting = reviews_withdraw(book)
+    reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
     # What began, or was noted in the background, since the conversations were passed over.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
@@ -136,7 +135,6 @@ def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[lis
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
-        withdrawn_keep(waiting, change_set)
         _records(book).filter(cleared_at=None).update(cleared_at=timezone.now(), cleared_by=change_set.pk)
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
