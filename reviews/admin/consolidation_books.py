@@ -21,6 +21,7 @@ from memories.models import Book
 from reviews.admin.consolidation_columns import how_it_stands
 from reviews.consolidation.preview import Preview, consolidation_preview
 from reviews.consolidation.requests import Trigger, consolidation_request
+from reviews.labels import counted
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"
@@ -85,7 +86,7 @@ class ConsolidatedBookAdmin(BookAdmin):
         if not runs:
             return HttpResponseRedirect(_address([str(book.pk) for book in books], force=force))
         action_record(request, ConsolidationRun, "Asked for.", runs)
-        said = "1 consolidation is" if len(runs) == 1 else f"{len(runs)} consolidations are"
+        said = counted(len(runs), "consolidation is", "consolidations are")
         self.message_user(request, f"{said} under way.", messages.SUCCESS)
         if len(runs) == 1:
             return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_change", args=[runs[0].pk]))

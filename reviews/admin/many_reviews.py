@@ -20,7 +20,7 @@ from memories.batches import Slices, in_turns
 from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
-from reviews.labels import memories
+from reviews.labels import counted, memories
 from reviews.models import ReviewRun
 from reviews.schedule import review_session
 from reviews.services import review_cancel
@@ -129,7 +129,7 @@ def _were(number: int, what: str) -> str:
 
 
 def _counted(what: str, outcome: BulkReviewResult) -> tuple[str, int]:
-    number = {0: "no review", 1: "1 review"}.get(outcome.done, f"{outcome.done} reviews")
+    number = counted(outcome.done, "review") if outcome.done else "no review"
     level = messages.WARNING if outcome.skipped else messages.SUCCESS
     return " ".join([f"{what}: {number}.", *_skipped(outcome)]), level
 

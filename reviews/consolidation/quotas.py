@@ -3,7 +3,6 @@ estimate before it is sent, and its usage is recorded afterwards, even if its an
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from datetime import time as clock
 from uuid import UUID
 
 from django.db import transaction
@@ -13,6 +12,7 @@ from django.utils import timezone
 from gateway.agents.settings import ConsolidationSettings
 from reviews.consolidation.errors import QuotaExceeded
 from reviews.models import ConsolidationDay, ConsolidationRun
+from reviews.quotas import begin_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,4 +82,4 @@ def today() -> date:
 
 def tomorrow() -> datetime:
     """When the next day begins."""
-    return datetime.combine(today() + timedelta(days=1), clock.min, tzinfo=timezone.get_default_timezone())
+    return begin_of(today() + timedelta(days=1))

@@ -18,8 +18,9 @@ from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Used
-from reviews.admin.dashboard.periods import Period, begin_of, group_of
+from reviews.admin.dashboard.periods import Period, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
+from reviews.quotas import begin_of
 
 SHOWN = 20
 # So many groups of owner and model are looked at, those with most tokens; who is not among them is one of the others.

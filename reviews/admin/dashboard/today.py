@@ -18,8 +18,8 @@ from gateway.models import Run, Session, UsageDay
 from memories.admin.badges import memory_state_query
 from memories.ids import first_id
 from memories.models import Memory
-from reviews.admin.dashboard.periods import begin_of
 from reviews.models import ReviewRun
+from reviews.quotas import begin_of
 
 COUNTED = 10_000
 TIMED = 1_000
