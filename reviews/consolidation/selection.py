@@ -17,7 +17,6 @@ from memories.services import book_get_or_create
 from reviews.frozen import STANDING
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-FLOOR = Coalesce(F("extraction__floor_seq"), 0)
 OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
 
 
@@ -55,7 +54,7 @@ def sessions_of(
     """Return the sessions that one run reads: `most` or `max_rollouts_per_startup`, found among `scan_limit`."""
     most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
-    rows = rows.annotate(floor=FLOOR).annotate(has_words=said_by_person()).select_related("agent", "extraction")
+    rows = rows.annotate(has_words=said_by_person()).select_related("agent", "extraction")
     found: list[Session] = []
     for session in rows[: limits.scan_limit]:
         if len(found) == most:
@@ -79,7 +78,7 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> lis
     under_way = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits, now).annotate(floor=FLOOR).filter(said_by_person(), ~Exists(under_way))
+    sessions = eligible(limits, now).filter(said_by_person(), ~Exists(under_way))
     sessions = models.given(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
@@ -95,8 +94,8 @@ def waiting_sessions(
     books: Sequence[Book], limits: ConsolidationSettings, now: datetime
 ) -> dict[tuple[UUID, str], int]:
     """Return how many sessions each of these books has to read, by owner and name. One query."""
-    rows = eligible(limits, now).filter(owner_id__in={book.owner_id for book in books}).annotate(floor=FLOOR)
-    counted = rows.filter(said_by_person()).order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
+    rows = eligible(limits, now).filter(said_by_person(), owner_id__in={book.owner_id for book in books})
+    counted = rows.order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
     return {(owner_id, name): number for owner_id, name, number in counted}
 
 
@@ -125,8 +124,9 @@ def said_in(session: OuterRef) -> "QuerySet[Message]":
 
 
 def said_by_person() -> Exists:
-    """Whether a person said something in a session since what was cleared; wants the column `floor`."""
-    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
+    """Whether a person said something in a session since what was cleared."""
+    floor = Coalesce(OuterRef("extraction__floor_seq"), 0)
+    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=floor))
 
 
 def _synthesis_due(

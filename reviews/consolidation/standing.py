@@ -12,7 +12,7 @@ from gateway.agents.settings import ConsolidationSettings
 from gateway.models import Run
 from memories.models import Book
 from memories.viewers import Viewer, zone_of
-from reviews.consolidation.selection import FLOOR, OPEN_RUNS, said_by_person, said_in, sessions_in
+from reviews.consolidation.selection import OPEN_RUNS, said_by_person, said_in, sessions_in
 from reviews.labels import counted
 from reviews.models import Extraction
 
@@ -39,8 +39,7 @@ def standing_of(book: Book, *, force: bool = False) -> Standing:
     idle, oldest = now - rest, now - timedelta(days=limits.max_rollout_age_days)
     said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
     busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
-    rows = sessions_in(book).annotate(floor=FLOOR, said_through=Subquery(said), busy=Exists(busy))
-    rows = rows.filter(said_by_person())
+    rows = sessions_in(book).annotate(said_through=Subquery(said), busy=Exists(busy)).filter(said_by_person())
     news = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
     failed = Q(extraction__state=Extraction.State.FAILED)
     changed, given_up = (news | failed, Q(pk=None)) if force else (news, failed & ~news)
