@@ -17,26 +17,23 @@ from memories.services import book_get_or_create
 from reviews.frozen import STANDING
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+NEWS = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
+"""Sessions that changed since they were last dealt with; wants the column `said_through`."""
 
 
 def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
     """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
     and not temporary; newest first. `force` takes those again whose extraction failed."""
-    said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
-    rows = rested(limits, now).annotate(said_through=Subquery(said))
-    changed = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
-    if force:
-        changed |= Q(extraction__state=Extraction.State.FAILED)
+    rows = rested(limits, now).annotate(said_through=said_through())
+    changed = NEWS | Q(extraction__state=Extraction.State.FAILED) if force else NEWS
     return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
 
 
 def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
     """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
     looked at again before it is read: somebody may have gone on with it."""
-    busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
     return Session.objects.filter(
-        ~Exists(busy),
+        ~in_use(),
         temporary=False,
         last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
         last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
@@ -121,6 +118,17 @@ def current_versions(book: Book) -> dict[str, int]:
 def said_in(session: OuterRef) -> "QuerySet[Message]":
     """Messages of a session that count, as for a review (reviews.frozen.reviewable)."""
     return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
+
+
+def said_through() -> Subquery:
+    """The number of the last message that counts; null where there is none."""
+    return Subquery(said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1])
+
+
+def in_use() -> Exists:
+    """Whether a turn of the session is open."""
+    open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+    return Exists(Run.objects.filter(session=OuterRef("pk"), state__in=open_states))
 
 
 def said_by_person() -> Exists:

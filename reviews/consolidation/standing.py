@@ -4,15 +4,14 @@ It says in words why a rebuild finds little or nothing, in the command's answer,
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Exists, F, Min, OuterRef, Q, Subquery
+from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
-from gateway.models import Run
 from memories.models import Book
 from memories.viewers import Viewer, zone_of
-from reviews.consolidation.selection import OPEN_RUNS, said_by_person, said_in, sessions_in
+from reviews.consolidation.selection import NEWS, in_use, said_by_person, said_through, sessions_in
 from reviews.labels import counted
 from reviews.models import Extraction
 
@@ -37,12 +36,9 @@ def standing_of(book: Book, *, force: bool = False) -> Standing:
     limits, now = consolidation_settings(), timezone.now()
     rest = timedelta(hours=limits.min_rollout_idle_hours)
     idle, oldest = now - rest, now - timedelta(days=limits.max_rollout_age_days)
-    said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
-    busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
-    rows = sessions_in(book).annotate(said_through=Subquery(said), busy=Exists(busy)).filter(said_by_person())
-    news = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
+    rows = sessions_in(book).annotate(said_through=said_through(), busy=in_use()).filter(said_by_person())
     failed = Q(extraction__state=Extraction.State.FAILED)
-    changed, given_up = (news | failed, Q(pk=None)) if force else (news, failed & ~news)
+    changed, given_up = (NEWS | failed, Q(pk=None)) if force else (NEWS, failed & ~NEWS)
     recent, waiting = Q(last_active_at__gte=oldest), changed & Q(last_active_at__gt=idle)
     found = rows.aggregate(
         ready=Count("pk", filter=changed & recent & Q(busy=False, last_active_at__lte=idle)),
