@@ -73,7 +73,7 @@ def execute(run_id: UUID, run_async: RunAsync) -> None:
         with refusals_stored():  # what the scan refuses while it is staged happens in no transaction
             _attempt(claim, run_async)
     finally:
-        enqueue_next(claim.review.session_id)
+        enqueue_next(claim.session_id)
 
 
 def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:

@@ -93,10 +93,8 @@ def enqueue(run_id: UUID, *, timeout: int) -> None:
     jobs.enqueue(TASK, run_id, timeout=timeout + BACKSTOP_SECONDS)
 
 
-def enqueue_next(session_id: UUID | None) -> None:
+def enqueue_next(session_id: UUID) -> None:
     """Let the session's next scheduled review begin."""
-    if session_id is None:
-        return
     now = timezone.now()
     due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
     following = due.order_by("id").first()

@@ -20,7 +20,7 @@ from reviews import services
 from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
-from reviews.page.panel import document_name, panel_of
+from reviews.page.panel import panel_of
 from reviews.page.rows import rows_of
 from reviews.quotas import day_of
 from reviews.selectors import review_get
@@ -66,7 +66,7 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")
     context: dict[str, Any] = {"shown": shown_document(artifact, viewer), "book": _book(request)}
     if request.GET.get("view") == "history":
-        context |= {"steps": document_history(artifact, viewer), "name": document_name(artifact.path)}
+        context["steps"] = document_history(artifact, viewer)
         return render(request, "reviews/document_history.html", context)
     template = "reviews/document_edit.html" if request.GET.get("view") == "edit" else "reviews/document.html"
     return render(request, template, context)
