@@ -70,7 +70,7 @@ def consolidated(conversation: dict[str, Any], *, model: str) -> dict[str, Any]:
 
     from gateway.services import configuration_save
     from memories.artifacts import live_artifacts
-    from reviews.consolidation.runs import Trigger, consolidation_request
+    from reviews.consolidation.requests import Trigger, consolidation_request
     from reviews.models import Extraction
 
     call_command("migrate", verbosity=0)

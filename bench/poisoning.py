@@ -222,8 +222,8 @@ def consolidate(case: Case, owner: Any) -> tuple[bool, bool]:
     from gateway.models import Session
     from gateway.services import configuration_save
     from memories.models import Book
+    from reviews.consolidation.requests import Trigger, consolidation_request
     from reviews.consolidation.runner import execute
-    from reviews.consolidation.runs import Trigger, consolidation_request
     from reviews.models import ConsolidationRun, Extraction
 
     configuration_save("memories", {"enabled": True, "min_rollout_idle_hours": 0, "retry_seconds": 0})

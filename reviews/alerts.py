@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -23,7 +22,9 @@ from gateway.models import Alert, Run, UsageDay
 from gateway.webhooks.sending import client, send
 from memories.ids import first_id
 from memories.models import ScanDay
+from reviews.labels import counted
 from reviews.models import ReviewRun
+from reviews.quotas import begin_of
 
 logger = logging.getLogger("daybook.alerts")
 TASK = "reviews.alerts.alert_send"
@@ -38,10 +39,8 @@ _ENDED_REVIEWS = (
     ReviewRun.State.SAVED,
     ReviewRun.State.NOTHING_TO_SAVE,
     ReviewRun.State.AWAITING_APPROVAL,
-    ReviewRun.State.FAILED,
-    ReviewRun.State.TIMED_OUT,
+    *ReviewRun.FAILED,
 )
-_FAILED_REVIEWS = {ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +108,7 @@ def _turns(now: datetime) -> Iterator[Fact]:
 def _reviews(now: datetime) -> Iterator[Fact]:
     ended = ReviewRun.objects.filter(pk__gte=first_id(now - EVERY), state__in=_ENDED_REVIEWS)
     newest = list(ended.order_by("-pk").values_list("state", flat=True)[:IN_A_ROW])
-    if len(newest) == IN_A_ROW and _FAILED_REVIEWS.issuperset(newest):
+    if len(newest) == IN_A_ROW and set(ReviewRun.FAILED).issuperset(newest):
         yield Fact(
             "reviews_failing", f"The last {IN_A_ROW} reviews failed. Nothing is remembered of conversations.", IN_A_ROW
         )
@@ -119,26 +118,22 @@ def _quotas(now: datetime) -> Iterator[Fact]:
     postponed = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__gt=now, error__code="daily_limit")
     owners = postponed.values("owner_id").distinct().count()
     if owners:
-        people = "1 person" if owners == 1 else f"{owners} people"
+        people = counted(owners, "person", "people")
         yield Fact("reviews_quota", f"Reviews of {people} wait for tomorrow: the daily quota is used up.", owners)
     keys = _keys_used_up(now)
     if keys:
-        said = "1 API key has" if keys == 1 else f"{keys} API keys have"
+        said = counted(keys, "API key has", "API keys have")
         yield Fact("keys_quota", f"{said} spent what they may spend today, and are refused until 00:00 UTC.", keys)
 
 
 def _keys_used_up(now: datetime) -> int:
-    midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    limited = valid_keys().filter(Q(tokens_per_day__gt=0) | Q(money_per_day__gt=0), last_used_at__gte=midnight)
+    today = now.astimezone(UTC).date()
+    limited = valid_keys().filter(Q(tokens_per_day__gt=0) | Q(money_per_day__gt=0), last_used_at__gte=begin_of(today))
     limits = {key: given for key, *given in limited.values_list("pk", "tokens_per_day", "money_per_day")[:_MOST_KEYS]}
-    days = UsageDay.objects.filter(key_id__in=list(limits), day=midnight.date()).values("key_id")
+    days = UsageDay.objects.filter(key_id__in=list(limits), day=today).values("key_id")
     spent = days.annotate(tokens=Sum(F("input_tokens") + F("output_tokens")), money=Sum("cost"))
-    return sum(_over(limits[row["key_id"]], row["tokens"], row["money"]) for row in spent)
-
-
-def _over(limits: list[Any], tokens: int, money: float) -> bool:
-    most_tokens, most_money = limits
-    return bool((most_tokens and tokens >= most_tokens) or (most_money and money >= most_money))
+    taken = ((limits[row["key_id"]], (row["tokens"], row["money"])) for row in spent)
+    return sum(any(most and took >= most for most, took in zip(*pair, strict=True)) for pair in taken)
 
 
 def _blocked(now: datetime) -> Iterator[Fact]:

@@ -37,11 +37,7 @@ _UNFIT = (BlockedByScan, InvalidRequest, TooLarge)
 
 
 def review_approve(
-    review: ReviewRun,
-    *,
-    actor: str,
-    only: frozenset[int] | None = None,
-    edits: Mapping[int, str] | None = None,
+    review: ReviewRun, *, actor: str, only: frozenset[int] | None = None, edits: Mapping[int, str] | None = None
 ) -> ReviewRun:
     """Apply writes that wait: all, or those of the given indexes; `edits` replaces the content of some by index.
 
@@ -88,8 +84,7 @@ def imported_withdraw(owner_id: UUID, change_set: UUID) -> Slices[int]:
 
 
 def purge_proposals(now: datetime) -> int:
-    """Forget writes that were turned down or expired long ago, also those beside others that were approved. Returns how
-    many reviews it was."""
+    """Forget writes that were turned down or expired long ago. Returns how many reviews it was."""
     before = now - timedelta(days=settings.UNDO_DAYS)
     old = ReviewRun.objects.filter(rejected_at__lt=before).values_list("pk", flat=True)
     return sum(_purge(pk, before) for pk in list(old[:_BATCH]))
@@ -97,10 +92,8 @@ def purge_proposals(now: datetime) -> int:
 
 def forget_orphans() -> int:
     """Reviews whose session was deleted end, also those that wait for a person. Returns how many."""
-    open_states = [State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL]
-    orphans = ReviewRun.objects.filter(session=None, state__in=open_states).exclude(
-        trigger__in=ReviewRun.WITHOUT_SESSION
-    )
+    orphans = ReviewRun.objects.filter(session=None, state__in=ReviewRun.UNDECIDED)
+    orphans = orphans.exclude(trigger__in=ReviewRun.WITHOUT_SESSION)
     return reviews_cancel(orphans, "The session was deleted.", rejected_at=None)
 
 
@@ -147,7 +140,7 @@ def _chosen(run: ReviewRun, only: frozenset[int] | None, states: Set[WriteState]
             raise Conflict(f"Write {decided[0].index} is {decided[0].state} already.")
     for write in chosen:
         write.proposed = True  # rows of earlier versions do not say so
-    if not chosen or run.state in {State.SCHEDULED, State.RUNNING}:
+    if not chosen or run.state in ReviewRun.OPEN:
         raise Conflict("No write of this review waits for a decision.")
     return chosen
 

@@ -6,7 +6,7 @@ class ReviewsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        # Models can be imported only now.
+        # Models can be imported only now. One listener of each kind is for reviews, the other for consolidation.
         from gateway.chat.held_notes import register_held
         from gateway.hooks import on_session_forgotten, on_turn_completed
         from memories.changes import UndoListener, on_undone
@@ -16,7 +16,11 @@ class ReviewsConfig(AppConfig):
         from memories.portability import register_exporter
         from memories.provenance import register_reviewed
         from reviews.approvals import imported_withdraw
-        from reviews.consolidation.hooks import consolidation_connect
+        from reviews.consolidation import clear
+        from reviews.consolidation.commands import register_commands
+        from reviews.consolidation.forgetting import erase_consolidation, pass_over_extractions
+        from reviews.consolidation.health import consolidation_facts, export_consolidation
+        from reviews.consolidation.withdrawal import withdrawn_lock
         from reviews.forgetting import erase_reviews, export_reviews, pass_over_sessions, session_was_forgotten
         from reviews.health import review_facts
         from reviews.held_notes import held_of_review, held_of_session
@@ -26,12 +30,17 @@ class ReviewsConfig(AppConfig):
         from reviews.undo import lock_review, note_undone
 
         on_turn_completed(after_turn)
-        consolidation_connect()
+        register_commands()
+        on_session_forgotten(clear.session_was_forgotten)
+        on_session_forgotten(session_was_forgotten)
+        on_undone(UndoListener(lock=withdrawn_lock, undone=clear.note_clear_undone))
         on_undone(UndoListener(lock=lock_review, undone=note_undone))
+        register_eraser(Eraser(pass_over=pass_over_extractions, erase=erase_consolidation))
+        register_eraser(Eraser(pass_over=pass_over_sessions, erase=erase_reviews))
+        register_exporter("consolidation", export_consolidation)
+        register_exporter("reviews", export_reviews)
+        on_health(consolidation_facts)
         on_health(review_facts)
         register_keeper(Keeper(keep=proposals_keep, withdraw=imported_withdraw))
         register_held(held_of_session, held_of_review)
         register_reviewed(turns_of)
-        on_session_forgotten(session_was_forgotten)
-        register_eraser(Eraser(pass_over=pass_over_sessions, erase=erase_reviews))
-        register_exporter("reviews", export_reviews)

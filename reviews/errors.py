@@ -1,13 +1,9 @@
 """The reviews' own refusals; the tree and the codes are in memories.errors."""
 
-from typing import ClassVar
-
 from memories.errors import DomainError
 
 
-class ReviewBroke(DomainError):
-    """Something in the review itself went wrong; the log says what."""
+class WorkBroke(DomainError):
+    """Something in a review or a consolidation itself went wrong; the log says what."""
 
-    code: ClassVar[str] = "internal_error"
-    http_type: ClassVar[str] = "api_error"
-    http_status: ClassVar[int] = 500
+    code, http_type, http_status = "internal_error", "api_error", 500

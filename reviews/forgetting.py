@@ -1,10 +1,11 @@
 """What is left of reviews when a session or a book is forgotten, and what of them is in an owner's export."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-from django.db.models import F, Q, QuerySet, TextField
+from django.db.models import F, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from gateway.hooks import SessionForgotten
@@ -15,8 +16,6 @@ from memories.services.erasing import ErasureStep, each_page, updating
 from reviews.ending import reviews_cancel
 from reviews.models import ReviewRun
 
-State = ReviewRun.State
-_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 # What a review wrote, proposed, or stumbled over may repeat somebody's words.
 _FORGOTTEN: dict[str, Any] = {"rejected_at": None, "change_set": None, "frozen_hash": ""}
 
@@ -25,21 +24,19 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     """End the reviews of a forgotten session that are under way or wait for a decision, and erase what the others quote
     of it, in the same transaction."""
     runs = ReviewRun.objects.filter(owner_id=event.owner_id, session_id=event.session_id)
-    reviews_cancel(runs.filter(state__in=_OPEN), "The session was deleted or forgotten.", **_FORGOTTEN)
-    for run in runs.filter(~Q(writes=[])).select_for_update(of=("self",)).order_by("pk"):
-        for write in run.writes:
-            write.evidence = write.evidence.without_words()
-        run.save(update_fields=["writes"])
-    _forget_quotes(event)
-
-
-def _forget_quotes(event: SessionForgotten) -> None:
-    """Erase what writes of other sessions quote of a forgotten one, in which the same was wanted (reviews.repeated)."""
+    reviews_cancel(runs.filter(state__in=ReviewRun.UNDECIDED), "The session was deleted or forgotten.", **_FORGOTTEN)
+    _forget_quotes(runs.exclude(writes=[]), event.session_id)
+    # Writes of other sessions quote it, too, where the same was wanted in both (reviews.repeated).
     others = ReviewRun.objects.filter(owner_id=event.owner_id, proposals__gt=0).exclude(session_id=event.session_id)
     quoting = others.annotate(told=Cast("writes", TextField())).filter(told__contains=str(event.session_id))
-    for run in quoting.select_for_update(of=("self",)).order_by("pk"):
+    _forget_quotes(quoting, event.session_id)
+
+
+def _forget_quotes(runs: "QuerySet[ReviewRun]", session_id: UUID) -> None:
+    """Erase what writes quote of a session. What its own reviews quote is erased whole."""
+    for run in runs.select_for_update(of=("self",)).order_by("pk"):
         for write in run.writes:
-            if write.evidence.session_id == event.session_id:
+            if session_id in {run.session_id, write.evidence.session_id}:
                 write.evidence = write.evidence.without_words()
         run.save(update_fields=["writes"])
 
@@ -52,12 +49,12 @@ def pass_over_sessions(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureSte
 
 
 def erase_reviews(owner_id: UUID, books: Sequence[UUID]) -> list[ErasureStep]:
-    """For forgetting everything: no words of a review of before stay, and open ones end. The rows stay, without
-    content: they say what reviews cost."""
+    """For forgetting everything: open reviews end, and rows stay without words, since they say what reviews cost."""
     before = ReviewRun.objects.filter(owner_id=owner_id, book_id__in=books, book_epoch__lt=F("book__epoch"))
+    end = partial(reviews_cancel, reason="Everything was forgotten.", **_FORGOTTEN)
     return [
         ErasureStep("reviews", updating(before.exclude(writes=[]), writes=[], **_FORGOTTEN)),
-        ErasureStep("", each_page(before.filter(state__in=_OPEN), _end_forgotten)),
+        ErasureStep("", each_page(before.filter(state__in=ReviewRun.UNDECIDED), end)),
         ErasureStep("", updating(before.exclude(change_set=None, frozen_hash="", rejected_at=None), **_FORGOTTEN)),
     ]
 
@@ -79,7 +76,3 @@ def export_reviews(owner_id: UUID) -> Iterator[dict[str, Any]]:
             "created_at": run.created_at,
             "finished_at": run.finished_at,
         }
-
-
-def _end_forgotten(runs: "QuerySet[ReviewRun]") -> int:
-    return reviews_cancel(runs, "Everything was forgotten.", **_FORGOTTEN)

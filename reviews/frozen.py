@@ -29,7 +29,7 @@ _TOKENS_OF_NOTE = 20
 _TOOL_RESULT = re.compile(r"\[tool result, \d+ characters\]")
 # Also what was said before a client brought the conversation here.
 _SPOKEN = (Message.Kind.CHAT, Message.Kind.HISTORY)
-_STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
+STANDING = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class FrozenConversation:
 def reviewable(owner_id: UUID, session_id: UUID) -> QuerySet[Message]:
     """Return the messages a review may read: of completed turns that stand, and history that the client brought."""
     rows = Message.objects.filter(owner_id=owner_id, session_id=session_id)
-    return rows.filter(_STANDING).exclude(kind=Message.Kind.COMMAND)
+    return rows.filter(STANDING).exclude(kind=Message.Kind.COMMAND)
 
 
 def said_through(owner_id: UUID, session_id: UUID) -> int:
@@ -57,7 +57,7 @@ def said_through(owner_id: UUID, session_id: UUID) -> int:
 def unreviewed(sessions: QuerySet[Session]) -> QuerySet[Session]:
     """Those of the sessions in which a person said something that no review has read."""
     said = Message.objects.filter(
-        _STANDING,
+        STANDING,
         owner_id=OuterRef("owner_id"),
         session_id=OuterRef("pk"),
         seq__gt=OuterRef("reviewed_through"),

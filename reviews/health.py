@@ -5,21 +5,20 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, QuerySet
 
 from gateway.agents.rows import agent_settings
 from gateway.models import Agent, Session
 from memories.health import COVERAGE, LAST_REVIEW, WARNING, Facts, ago
 from memories.models import Book
 from reviews.frozen import unreviewed
-from reviews.labels import applied, counts
+from reviews.labels import applied, counted, counts
 from reviews.models import ReviewRun
 from reviews.quotas import Day, day_of
+from reviews.selectors import newest_by_book
 
 State = ReviewRun.State
-_OPEN = (State.SCHEDULED, State.RUNNING)
-_FAILED = (State.FAILED, State.TIMED_OUT)
-_LEFT_OUT = (*_OPEN, State.CANCELLED)
+_LEFT_OUT = (*ReviewRun.OPEN, State.CANCELLED)
 
 
 def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
@@ -31,14 +30,8 @@ def review_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     total, open_ = _by_book(sessions, "agent__book"), _by_book(unreviewed(sessions), "agent__book")
     runs = ReviewRun.objects.filter(owner_id=owner.pk, book__in=books)
     waiting = _by_book(runs.filter(state=State.AWAITING_APPROVAL), "book")
-    over = runs.exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
-    newest = over.filter(book=OuterRef("pk")).order_by("-finished_at").values("pk")[:1]
-    named = (
-        Book.objects.filter(pk__in=[book.pk for book in books])
-        .annotate(last_review=Subquery(newest))
-        .values("last_review")
-    )
-    last = {run.book_id: run for run in ReviewRun.objects.filter(pk__in=named)}
+    over = ReviewRun.objects.filter(owner_id=owner.pk).exclude(state__in=_LEFT_OUT).exclude(finished_at=None)
+    last = newest_by_book(books, over, "-finished_at")
     day = day_of(owner, now)
     return {
         book.pk: _book_facts(
@@ -61,11 +54,12 @@ def _by_book(rows: "QuerySet[Any]", key: str) -> dict[Any, int]:
 def _book_facts(
     last: ReviewRun | None, day: Day, now: datetime, *, on: bool, total: int, covered: int, waiting: int
 ) -> Facts:
+    saved, removed = counts(applied(last.writes)) if last else (0, 0)
     sentences = [(LAST_REVIEW, _last_words(last, on, now))]
     if on and total:
-        sentences.append((COVERAGE, f"Covers {covered} of {total} session{'' if total == 1 else 's'}."))
+        sentences.append((COVERAGE, f"Covers {covered} of {counted(total, 'session')}."))
     if waiting > bool(last and last.state == State.AWAITING_APPROVAL):
-        sentences.append((WARNING, f"{'1 review waits' if waiting == 1 else f'{waiting} reviews wait'} for you."))
+        sentences.append((WARNING, f"{counted(waiting, 'review waits', 'reviews wait')} for you."))
     if day.reached:
         sentences.append((WARNING, day.reached))
     return Facts(
@@ -75,23 +69,18 @@ def _book_facts(
             "reviews_on": on,
             "reviews_waiting": waiting,
             "last_review_at": last.finished_at if last else None,
-            "last_review": _last_json(last) if last else None,
+            "last_review": last and {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed},
             "today": {"reviews": day.reviews, "tokens": day.tokens, "limit_reached": bool(day.reached)},
         },
         sentences=tuple(sentences),
     )
 
 
-def _last_json(last: ReviewRun) -> dict[str, Any]:
-    saved, removed = counts(applied(last.writes))
-    return {"id": str(last.pk), "state": last.state, "saved": saved, "removed": removed}
-
-
 def _last_words(last: ReviewRun | None, on: bool, now: datetime) -> str:
     if last is None or last.finished_at is None:
         return "No review yet." if on else "Reviews are off for every agent of this book."
     when = ago(last.finished_at, now)
-    if last.state in _FAILED:
+    if last.state in ReviewRun.FAILED:
         what = "failed" if last.state == State.FAILED else "ran out of time"
         return f"The last review {what} {when}; the next one reads those turns too."
     return f"Last review {when}: {_result(last)}."

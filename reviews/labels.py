@@ -1,4 +1,4 @@
-"""Sentences about reviews, for notifications."""
+"""Sentences about reviews, for notifications; and numbers in words."""
 
 from collections.abc import Iterable
 
@@ -42,4 +42,9 @@ def counts(writes: Iterable[ReviewWrite]) -> tuple[int, int]:
 
 def memories(number: int) -> str:
     """Return a number of memories."""
-    return f"{number} {'memory' if number == 1 else 'memories'}"
+    return counted(number, "memory", "memories")
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 session`, `3 sessions`; `many` is the plural that is not made with an s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"

@@ -36,6 +36,9 @@ class ReviewRun(models.Model):
         IMPORT = "import", "Held from an import"
 
     WITHOUT_SESSION = (Trigger.APP, Trigger.IMPORT)
+    OPEN = (State.SCHEDULED, State.RUNNING)
+    UNDECIDED = (*OPEN, State.AWAITING_APPROVAL)
+    FAILED = (State.FAILED, State.TIMED_OUT)
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="review_runs")
@@ -259,8 +262,7 @@ class Extraction(models.Model):
 
 
 class ConsolidationState(models.Model):
-    """Where a book stands: `changes` counts what happened to its extractions, `synthesized` how many of these the
-    documents know."""
+    """Where a book stands: how many changes its extractions had, and how many of these the documents know."""
 
     book = models.OneToOneField(Book, primary_key=True, on_delete=models.CASCADE, related_name="consolidation")
     owner = models.ForeignKey(Owner, on_delete=models.CASCADE, related_name="consolidation_states")

@@ -35,13 +35,8 @@ _SOURCES = {
     Trigger.NOTES: "consolidation",
     Trigger.IMPORT: "import",
 }
-_STATES = {
-    WriteState.WAITING: "waiting",
-    WriteState.REJECTED: "rejected",
-    WriteState.EXPIRED: "expired",
-}
 APPROVED = "approved"
-STATES = (*_STATES.values(), APPROVED)
+STATES = (WriteState.WAITING, WriteState.REJECTED, WriteState.EXPIRED, APPROVED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +59,7 @@ class Waiting:
     @property
     def state(self) -> str:
         """What was decided."""
-        return _STATES.get(self.write.state, APPROVED)
+        return str(self.write.state) if self.write.pending else APPROVED
 
     @property
     def expires_at(self) -> datetime | None:
@@ -87,13 +82,17 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
         seq = session.message_seq
     if not Book.objects.select_for_update().filter(pk=book.pk, epoch=book.epoch).exists():
         return {}
-    now = timezone.now()
     imports = [str(step.imported)] if step.imported else []
     writes = [_write(index, proposal, imports) for index, proposal in enumerate(step.proposals)]
     joined = repeats_join(book, step.session_id, writes)
-    writes = [write for write in writes if write.waiting]
-    if not writes:
-        return {proposal_id(step.id, index): kept for index, kept in joined.items()}
+    if waiting := [write for write in writes if write.waiting]:
+        _keep(book, step, trigger, seq, waiting)
+    return {proposal_id(step.id, index): kept for index, kept in joined.items()}
+
+
+def _keep(book: Book, step: HeldStep, trigger: ReviewRun.Trigger, seq: int, writes: list[ReviewWrite]) -> None:
+    now = timezone.now()
+    agent = Agent.objects.filter(name=step.agent).first() if step.agent else None
     run = ReviewRun(
         id=step.id,
         owner_id=book.owner_id,
@@ -104,7 +103,7 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
         first_seq=seq,
         last_seq=seq,
         agent_name=step.agent,
-        settings=kept_settings(_settings(step.agent)),
+        settings=kept_settings(agent_settings(agent) if agent else AgentSettings()),
         book_epoch=book.epoch,
         writes=writes,
         proposals=len(writes),
@@ -113,7 +112,6 @@ def proposals_keep(book: Book, step: HeldStep, *, trigger: ReviewRun.Trigger = T
     )
     run.save(force_insert=True)
     review_notify(run, State.AWAITING_APPROVAL, writes)
-    return {proposal_id(step.id, index): kept for index, kept in joined.items()}
 
 
 def proposal_get(owner_id: UUID, given: str, *, limits: KeyLimits) -> Waiting:
@@ -134,9 +132,9 @@ def proposals_list(
         raise InvalidRequest(f"state is one of {', '.join(STATES)}.", param="state")
     rows = ReviewRun.objects.filter(owner_id=owner_id, proposals__gt=0).select_related("book").order_by("-id")
     rows = limits.filter(rows, book="book__name", agent="agent_name")
-    if state == "waiting":
+    if state == WriteState.WAITING:
         rows = rows.filter(state=State.AWAITING_APPROVAL)
-    elif state in {"rejected", "expired"}:
+    elif state in {WriteState.REJECTED, WriteState.EXPIRED}:
         rows = rows.filter(rejected_at__isnull=False)
     begin, index = _parsed(after) if after else (None, -1)
     if after and begin is None:
@@ -188,8 +186,3 @@ def _write(index: int, proposal: Proposal, imports: Sequence[str]) -> ReviewWrit
     )
     write.wait(proposal.reason, proposal.rule)
     return write
-
-
-def _settings(name: str) -> AgentSettings:
-    agent = Agent.objects.filter(name=name).first() if name else None
-    return agent_settings(agent) if agent else AgentSettings()

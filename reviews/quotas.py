@@ -2,7 +2,7 @@
 so they never slow down or refuse a turn. A review beyond the quota waits for the next day."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from django.conf import settings
 from django.utils import timezone
@@ -31,11 +31,15 @@ class Day:
         return ""
 
 
+def begin_of(day: date) -> datetime:
+    """Return midnight in UTC."""
+    return datetime.combine(day, time.min, UTC)
+
+
 def day_of(owner: Owner, now: datetime | None = None) -> Day:
     """Return the owner's present day. Quotas count days of UTC, so a change of time zone does not begin a new day."""
     today = (now or timezone.now()).astimezone(UTC).date()
-    begins = datetime.combine(today, time.min, UTC)
-    ends = begins + timedelta(days=1)
+    begins, ends = begin_of(today), begin_of(today + timedelta(days=1))
     started = ReviewRun.objects.filter(owner_id=owner.pk, started_at__gte=begins, started_at__lt=ends)
     usages = list(started.values_list("usage", flat=True))
     tokens = sum(int(usage.get("total_tokens") or 0) for usage in usages)

@@ -3,7 +3,6 @@ counted, and its words and reason take the place of the first's. One that was re
 it can still be saved after all, if it comes from the same source."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
@@ -24,16 +23,7 @@ MOST_WRITES = 2_000
 _WAITS = "It waits for a decision already."
 _TURNED_DOWN = "It was rejected before, and is not asked about again."
 _Key = tuple[str, str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Earlier:
-    run: ReviewRun
-    write: ReviewWrite
-
-    @property
-    def kept(self) -> Kept:
-        return Kept(id=proposal_id(self.run.pk, self.write.index), turned_down=not self.write.waiting)
+_Earlier = tuple[ReviewRun, ReviewWrite]
 
 
 def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWrite]) -> dict[int, Kept]:
@@ -46,13 +36,13 @@ def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWri
     found = _earlier(book, session_id, wanted) if wanted else {}
     joined: dict[int, Kept] = {}
     touched: dict[UUID, ReviewRun] = {}
-    for key, earlier in found.items():
+    for key, (run, earlier) in found.items():
         write = wanted[key]
-        joined[write.index] = earlier.kept
-        if earlier.write.waiting:
-            earlier.write.repeat(write)
-            touched[earlier.run.pk] = earlier.run
-        write.join(_WAITS if earlier.write.waiting else _TURNED_DOWN)
+        joined[write.index] = Kept(id=proposal_id(run.pk, earlier.index), turned_down=not earlier.waiting)
+        if earlier.waiting:
+            earlier.repeat(write)
+            touched[run.pk] = run
+        write.join(_WAITS if earlier.waiting else _TURNED_DOWN)
     for run in touched.values():
         run.save(update_fields=["writes"])
     return joined
@@ -61,12 +51,13 @@ def repeats_join(book: Book, session_id: UUID | None, writes: Sequence[ReviewWri
 def _earlier(book: Book, session_id: UUID | None, wanted: Mapping[_Key, ReviewWrite]) -> dict[_Key, _Earlier]:
     """Return, for the wanted keys, the write that waits; where none does, one that was rejected."""
     found: dict[_Key, _Earlier] = {}
-    for one in _recent(book):
-        key = _key(one.write)
-        if key not in wanted or (key in found and found[key].write.waiting):
+    for run, write in _recent(book):
+        key = _key(write)
+        if key not in wanted or (key in found and found[key][1].waiting):
             continue
-        if one.write.waiting or _same_source(one, session_id, wanted[key]):
-            found[key] = one
+        same_quote = folded(write.evidence.quote) == folded(wanted[key].evidence.quote) != ""
+        if write.waiting or run.session_id == session_id or same_quote:
+            found[key] = run, write
     return found
 
 
@@ -79,7 +70,7 @@ def _recent(book: Book) -> Iterator[_Earlier]:
     for run in rows.only("writes", "session_id")[:MOST_RUNS]:
         for write in run.writes:
             if write.waiting or write.state == WriteState.REJECTED:
-                yield _Earlier(run=run, write=write)
+                yield run, write
         seen += len(run.writes)
         if seen >= MOST_WRITES:
             return
@@ -88,9 +79,3 @@ def _recent(book: Book) -> Iterator[_Earlier]:
 def _key(write: ReviewWrite) -> _Key:
     """Return what is the same for writes that say the same."""
     return write.action, write.memory_id or "", content_key(write.after or "")
-
-
-def _same_source(earlier: _Earlier, session_id: UUID | None, write: ReviewWrite) -> bool:
-    """Return True for writes of the same session, or that rest on the same words."""
-    quotes = folded(earlier.write.evidence.quote), folded(write.evidence.quote)
-    return earlier.run.session_id == session_id or (quotes[0] == quotes[1] != "")

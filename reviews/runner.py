@@ -4,7 +4,7 @@ Runs in the queue's worker (reviews.tasks); the database is used before and afte
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -21,14 +21,17 @@ from memories.errors import DomainError
 from memories.evidence import Hold
 from memories.models import Memory
 from memories.services import book_limits, refusals_stored
-from prompts.review import ReviewPrompt
+from memories.tokens import text_tokens
+from prompts.review import ExistingMemory, ReviewPrompt
 from reviews import services
-from reviews.errors import ReviewBroke
-from reviews.existing import choose_existing
+from reviews.claiming import ReviewClaim, review_claim
+from reviews.errors import WorkBroke
 from reviews.frozen import FrozenConversation, read_frozen
 from reviews.models import ReviewRun
 from reviews.schedule import enqueue_next
-from reviews.staged import StagedBook
+from reviews.staged import StagedBook, StagedEntry
+from search.entries import Entry
+from search.index import BookIndex
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -62,19 +65,18 @@ class Reflection:
 
 
 def execute(run_id: UUID, run_async: RunAsync) -> None:
-    """Execute one scheduled review, if it is still to be done. `run_async` runs a coroutine in the process's event
-    loop, which keeps the upstream's client."""
-    claim = services.review_claim(run_id)
+    """Execute one review, if it is still to be done. `run_async` runs it in the loop that has the upstream's client."""
+    claim = review_claim(run_id)
     if claim is None:
         return
     try:
         with refusals_stored():  # what the scan refuses while it is staged happens in no transaction
             _attempt(claim, run_async)
     finally:
-        enqueue_next(claim.review.session_id)
+        enqueue_next(claim.session_id)
 
 
-def _attempt(claim: services.ReviewClaim, run_async: RunAsync) -> None:
+def _attempt(claim: ReviewClaim, run_async: RunAsync) -> None:
     outcome = services.ReviewOutcome()
     try:
         reflection = prepare(claim.review, reviewed_through=claim.reviewed_through)
@@ -88,7 +90,7 @@ def _attempt(claim: services.ReviewClaim, run_async: RunAsync) -> None:
         services.review_fail(claim, outcome, error)
     except Exception as error:
         logger.exception("review %s failed", claim.review.pk)
-        services.review_fail(claim, outcome, ReviewBroke(f"The review broke off ({type(error).__name__})."))
+        services.review_fail(claim, outcome, WorkBroke(f"The review broke off ({type(error).__name__})."))
     else:
         services.review_finish(claim, outcome)
 
@@ -160,3 +162,26 @@ def build_messages(reflection: Reflection) -> tuple[dict[str, Any], ...]:
         max_writes=reflection.book.max_writes,
     )
     return (*conversation, {"role": "user", "content": prompt.render()})
+
+
+def choose_existing(entries: Sequence[StagedEntry], conversation: Sequence[dict[str, Any]]) -> Sequence[ExistingMemory]:
+    """Return what a review is shown of the book: all entries in their order or, where they take more than
+    settings.REVIEW_TOKENS, first those that the conversation is about, then the newest, until that is full."""
+    if sum(text_tokens(entry.content) for entry in entries) <= settings.REVIEW_TOKENS:
+        return [_shown(entry) for entry in entries]
+    index = BookIndex.build([Entry(number=int(e.key), content=e.content, keywords=tuple(e.keywords)) for e in entries])
+    said = [message["content"] for message in conversation if message["role"] == "user"]
+    hits = [hit.number for text in said for hit in index.search(text, limit=20)]
+    newest = sorted((int(entry.key) for entry in entries), reverse=True)
+    by_number = {int(entry.key): entry for entry in entries}
+    left, chosen = settings.REVIEW_TOKENS, set()
+    for number in dict.fromkeys([*hits, *newest]):
+        left -= text_tokens(by_number[number].content)
+        if left < 0:
+            break
+        chosen.add(number)
+    return [_shown(by_number[number]) for number in sorted(chosen)]
+
+
+def _shown(entry: StagedEntry) -> ExistingMemory:
+    return ExistingMemory(number=int(entry.key), target=entry.target, category=entry.category, content=entry.content)

@@ -1,7 +1,6 @@
 """When a review is due. Called by the gateway's hook inside the closing transaction of a turn, by the sweep for idle
 sessions, and by a person's request. Scheduling is one row and, on the database broker, one job in its transaction."""
 
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -53,21 +52,6 @@ def after_turn(event: TurnCompleted) -> bool:
     return True
 
 
-@transaction.atomic
-def review_request(owner_id: UUID, session: Session) -> ReviewRun:
-    """Review a session now. Raises InvalidRequest for a temporary one, Conflict when nothing was said since."""
-    return review_session(owner_id, session.pk, ReviewRun.Trigger.REQUEST)
-
-
-@transaction.atomic
-def review_idle_session(session: Session) -> ReviewRun | None:
-    """Review a session that was left with unreviewed turns, unless that changed meanwhile."""
-    try:
-        return review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
-    except Conflict:
-        return None
-
-
 def review_schedule(
     *,
     owner_id: UUID,
@@ -109,18 +93,8 @@ def enqueue(run_id: UUID, *, timeout: int) -> None:
     jobs.enqueue(TASK, run_id, timeout=timeout + BACKSTOP_SECONDS)
 
 
-def idle_since(agent: AgentSettings, now: datetime) -> datetime | None:
-    """Sessions of this agent that were last active before this moment are left; None = no idle reviews.
-    Reviews after so many turns and reviews after a pause are chosen independently of each other."""
-    if not agent.memory_review_idle_minutes:
-        return None
-    return now - timedelta(minutes=agent.memory_review_idle_minutes)
-
-
-def enqueue_next(session_id: UUID | None) -> None:
+def enqueue_next(session_id: UUID) -> None:
     """Let the session's next scheduled review begin."""
-    if session_id is None:
-        return
     now = timezone.now()
     due = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
     following = due.order_by("id").first()
@@ -128,15 +102,17 @@ def enqueue_next(session_id: UUID | None) -> None:
         enqueue(following.pk, timeout=following.settings["memory_review_timeout"])
 
 
-def review_session(owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger) -> ReviewRun:
-    """Schedule a review of what was said since the last one, in the caller's transaction. Raises InvalidRequest for a
-    temporary session, Conflict when there is nothing."""
+@transaction.atomic
+def review_session(
+    owner_id: UUID, session_id: UUID, trigger: ReviewRun.Trigger = ReviewRun.Trigger.REQUEST
+) -> ReviewRun:
+    """Schedule a review of what is new. Raises InvalidRequest for a temporary session, Conflict if nothing is."""
     sessions = Session.objects.select_related("agent").filter(pk=session_id, owner_id=owner_id)
     session = sessions.select_for_update(of=("self",)).get()
     if session.temporary:
         raise InvalidRequest("A temporary session is never reviewed.")
     last_seq = said_through(owner_id, session_id)
-    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=[State.SCHEDULED, State.RUNNING])
+    open_runs = ReviewRun.objects.filter(owner_id=owner_id, session=session, state__in=ReviewRun.OPEN)
     covered = max([session.reviewed_through, *open_runs.values_list("last_seq", flat=True)])
     if last_seq <= covered or not unreviewed(sessions.order_by()).exists():
         raise Conflict("Nothing was said in this session since its last review.")

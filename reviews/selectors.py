@@ -1,31 +1,44 @@
 """Reviews, read side."""
 
+from collections.abc import Sequence
+from typing import Any, TypeVar
 from uuid import UUID
+
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from gateway.agents.model_choice import review_target
 from memories.caller import UNLIMITED, KeyLimits
 from memories.errors import NotFound
+from memories.models import Book
 from reviews.models import ConsolidationRun, ReviewRun
+
+Row = TypeVar("Row", ReviewRun, ConsolidationRun)
 
 
 def review_get(owner_id: UUID, review_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ReviewRun:
     """Return the owner's review, with its book. Raises NotFound."""
-    rows = limits.filter(
-        ReviewRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name", agent="agent_name"
-    )
-    found = rows.filter(pk=review_id).first() if review_id else None
-    if found is None:
-        raise NotFound("There is no such review.")
-    return found
+    rows = ReviewRun.objects.filter(owner_id=owner_id)
+    return _one(limits.filter(rows, book="book__name", agent="agent_name"), review_id, "review")
 
 
 def consolidation_get(owner_id: UUID, run_id: UUID | None, *, limits: KeyLimits = UNLIMITED) -> ConsolidationRun:
     """Return the owner's run, with its book. Raises NotFound."""
-    rows = limits.filter(ConsolidationRun.objects.select_related("book").filter(owner_id=owner_id), book="book__name")
-    found = rows.filter(pk=run_id).first() if run_id else None
+    rows = ConsolidationRun.objects.filter(owner_id=owner_id)
+    return _one(limits.filter(rows, book="book__name"), run_id, "consolidation")
+
+
+def _one(rows: "QuerySet[Row]", key: UUID | None, what: str) -> Row:
+    found = rows.select_related("book").filter(pk=key).first() if key else None
     if found is None:
-        raise NotFound("There is no such consolidation.")
+        raise NotFound(f"There is no such {what}.")
     return found
+
+
+def newest_by_book(books: Sequence[Book], rows: "QuerySet[Any]", order: str) -> dict[UUID, Any]:
+    """Return for each book the first of these rows in an order, by the book's id. One query."""
+    first = rows.filter(book=OuterRef("pk")).order_by(order).values("pk")[:1]
+    found = Book.objects.filter(pk__in=[book.pk for book in books]).annotate(first_row=Subquery(first))
+    return {row.book_id: row for row in rows.model._default_manager.filter(pk__in=found.values("first_row"))}
 
 
 def review_model(review: ReviewRun) -> str:

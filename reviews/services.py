@@ -1,9 +1,8 @@
-"""Reviews, write side: the life of a ReviewRun in the worker, from its claim to its end. A transition compares the
-state, and the token where a worker holds the run: it happens at most once, also after a sweep gave the run to another.
-Called by reviews.runner, reviews.sweep, reviews.api and reviews.admin; what people decide is in reviews.approvals and
+"""Reviews, write side: how a ReviewRun that a worker claimed (reviews.claiming) ends. A transition compares the state,
+and the token where a worker holds the run: it happens at most once, also after a sweep gave the run to another. Called
+by reviews.runner, reviews.sweep, reviews.page and reviews.admin; what people decide is in reviews.approvals and
 reviews.undo. Lock order: session → run → book → memories → owner."""
 
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,45 +11,32 @@ from typing import Any
 from uuid import UUID
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
-from django.db.models import F, Q
+from django.db import transaction
+from django.db.models import Q
 from django.utils import timezone
 
 from gateway.errors import UpstreamSilent
-from gateway.jobs import NotClaimed
+from gateway.jobs import rest_after
 from gateway.models import Session
-from gateway.runs.holder import is_gone, this_process
+from gateway.runs.holder import is_gone
 from gateway.upstream.usage import add_usage
-from memories.errors import DomainError, UpstreamTimeout
-from memories.ids import uuid7
+from memories.errors import DomainError, RateLimited, UpstreamError, UpstreamTimeout
 from memories.models import Book, ChangeSet, WriteOrigin
 from memories.services import Source
 from prompts.review import review_prompt_sha256
 from reviews.applying import BookCleared, apply_writes
 from reviews.approvals import review_reject
+from reviews.claiming import ReviewClaim
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
-from reviews.quotas import day_of
 from reviews.repeated import repeats_join
-from reviews.retries import retry_delay
 from reviews.selectors import review_model
 from reviews.turns_read import last_turn_read
-from reviews.undo import review_undo_slices as review_undo_slices  # one door for the edges
 from reviews.writes import ReviewWrite, WriteState
 
 State = ReviewRun.State
-LEASE_MARGIN = timedelta(seconds=10)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewClaim:
-    """A review that this worker holds until its lease runs out. `deadline` is in the clock of time.monotonic()."""
-
-    review: ReviewRun
-    session_id: UUID
-    token: UUID
-    reviewed_through: int
-    deadline: float
+# Seconds before the second, third and further attempts; a pause that the server asks for is respected.
+RETRY_SECONDS = (5.0, 30.0, 120.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,78 +57,6 @@ class _Cancelled(Exception):
 
 class _Lost(Exception):
     """Another worker has the run now."""
-
-
-def review_claim(run_id: UUID) -> ReviewClaim | None:
-    """Take a scheduled run, or the oldest due one of its session. None when it is not to be done now: each cause is
-    logged."""
-    try:
-        return _claim(run_id)
-    except NotClaimed as why:
-        why.log("review", run_id)
-        return None
-
-
-def _claim(run_id: UUID) -> ReviewClaim | None:
-    now, began = timezone.now(), time.monotonic()
-    run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
-    if run is None:
-        raise NotClaimed("unknown")
-    if run.state != State.SCHEDULED:
-        raise NotClaimed("not_scheduled", state=run.state)
-    if run.not_before > now:
-        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
-    if run.session_id is None:
-        review_cancel(run, "Its session was deleted.")
-        raise NotClaimed("session_deleted")
-    if run.session is not None and run.session.deleted_at:
-        raise NotClaimed("session_deleted")  # it waits: the session may be restored
-    first = _first_due(run, run.session_id, now)
-    if first.pk != run.pk:
-        # In order, whichever job came first; the end of that one wakes this one.
-        NotClaimed("earlier_first", first=first.pk).log("review", run_id)
-        return review_claim(first.pk)
-    if _postponed(run):
-        raise NotClaimed("daily_limit")
-    return _take(run, run.session_id, now, began)
-
-
-def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
-    """Set a run that is due to running, if it still is; its time began at `began`. Raises NotClaimed."""
-    timeout = int(run.settings["memory_review_timeout"])
-    token = uuid7()
-    due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
-    try:
-        with transaction.atomic():
-            claimed = due.update(
-                state=State.RUNNING,
-                attempts=F("attempts") + 1,
-                lease_token=token,
-                lease_expires_at=now + timedelta(seconds=timeout) + LEASE_MARGIN,
-                holder=this_process(),
-                started_at=now,
-                error=None,
-            )
-    except IntegrityError:
-        # One review per session at a time: it stays scheduled behind the running one.
-        raise NotClaimed("session_busy") from None
-    if claimed != 1:
-        raise NotClaimed("taken")
-    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
-    reviewed_through = review.session.reviewed_through if review.session else 0
-    return ReviewClaim(
-        review=review,
-        session_id=session_id,
-        token=token,
-        reviewed_through=reviewed_through,
-        deadline=began + timeout,
-    )
-
-
-def _first_due(run: ReviewRun, session_id: UUID, now: datetime) -> ReviewRun:
-    """Return the oldest due review of the run's session: itself, unless an earlier one still waits."""
-    waiting = ReviewRun.objects.filter(session_id=session_id, state=State.SCHEDULED, not_before__lte=now)
-    return waiting.order_by("id").first() or run
 
 
 def review_finish(claim: ReviewClaim, outcome: ReviewOutcome) -> None:
@@ -187,12 +101,23 @@ def review_fail(claim: ReviewClaim, outcome: ReviewOutcome, error: DomainError) 
     )
 
 
+def retry_delay(error: DomainError, attempts: int) -> float | None:
+    """Seconds until the next attempt, or None for a fault that will not pass or when the attempts are used up."""
+    status = error.details.get("status")
+    passing = isinstance(error, RateLimited | UpstreamSilent) or (
+        isinstance(error, UpstreamError) and (status is None or int(status) >= 500)
+    )
+    if not passing or attempts >= settings.REVIEW_ATTEMPTS:
+        return None
+    return rest_after(error, least=RETRY_SECONDS[min(attempts, len(RETRY_SECONDS)) - 1])
+
+
 def review_cancel(review: ReviewRun, reason: str, *, actor: str = "system") -> bool:
     """Cancel a review that is not over; writes that wait are rejected. True when it was this call that did it."""
     if review.state == State.AWAITING_APPROVAL:
         review_reject(review, actor=actor)
         return True
-    mine = ReviewRun.objects.filter(pk=review.pk, state__in=[State.SCHEDULED, State.RUNNING])
+    mine = ReviewRun.objects.filter(pk=review.pk, state__in=ReviewRun.OPEN)
     return reviews_cancel(mine, reason) == 1
 
 
@@ -208,39 +133,26 @@ def expire_leases(now: datetime) -> int:
     return again + reviews_end(stale, State.FAILED, error=problem, finished_at=now)
 
 
-def _postponed(run: ReviewRun) -> bool:
-    """Return True if the owner's day is used up: then the run waits for the next one, or leaves its turns to a later
-    run."""
-    day = day_of(run.owner)
-    if not day.reached:
-        return False
-    mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
-    if ReviewRun.objects.filter(session=run.session, state=State.SCHEDULED, pk__gt=run.pk).exists():
-        reviews_cancel(mine, day.reached, code="daily_limit")
-    else:
-        problem = {"code": "daily_limit", "message": day.reached}
-        mine.update(not_before=day.ends, enqueued_at=None, error=problem)
-    return True
-
-
 def _finish_held(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome) -> None:
     """In a transaction that holds session and run. Each way ends with the compare-and-set of the run."""
-    _require_same_book(review)
+    # A clear that is under way waits for us, since it locks the book, too.
+    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
+        raise _Cancelled("The book was cleared meanwhile.")
     staged = [write for write in outcome.writes if write.state == WriteState.STAGED]
     if review.settings["memory_review_approval"]:
         for write in staged:
             write.wait()
         staged = []
     repeats_join(review.book, review.session_id, outcome.writes)
-    if not staged and not any(write.waiting for write in outcome.writes):
-        _end(claim, outcome, State.NOTHING_TO_SAVE, writes=outcome.writes, reviewed=True)
-    elif not staged:
-        _end(claim, outcome, State.AWAITING_APPROVAL, writes=outcome.writes, reviewed=True)
-    else:
-        _apply(review, claim, outcome, staged)
+    change_set = _apply(review, outcome, staged) if staged else None
+    state = State.SAVED if change_set else State.NOTHING_TO_SAVE
+    if any(write.waiting for write in outcome.writes):
+        state = State.AWAITING_APPROVAL
+    _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
 
 
-def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> None:
+def _apply(review: ReviewRun, outcome: ReviewOutcome, staged: list[ReviewWrite]) -> UUID | None:
+    """Apply the writes and note on each what became of it. Returns their change set."""
     source = Source(
         actor="model",
         origin=WriteOrigin.BACKGROUND_REVIEW,
@@ -252,10 +164,7 @@ def _apply(review: ReviewRun, claim: ReviewClaim, outcome: ReviewOutcome, staged
     change_set, refused = apply_writes(review, outcome.writes, staged, source)
     for index, error in refused.items():
         outcome.writes[index].refuse(str(error))
-    state = State.SAVED if change_set else State.NOTHING_TO_SAVE
-    if any(write.waiting for write in outcome.writes):
-        state = State.AWAITING_APPROVAL
-    _end(claim, outcome, state, writes=outcome.writes, change_set=change_set, reviewed=True)
+    return change_set
 
 
 def _hold(claim: ReviewClaim) -> ReviewRun:
@@ -272,12 +181,6 @@ def _hold(claim: ReviewClaim) -> ReviewRun:
     if session is None:
         raise _Cancelled("The session was deleted meanwhile.")
     return review
-
-
-def _require_same_book(review: ReviewRun) -> None:
-    """Raises _Cancelled when the book was cleared since; a clear waits for us, since it locks the book too."""
-    if Book.objects.select_for_update().get(pk=review.book_id).epoch != review.book_epoch:
-        raise _Cancelled("The book was cleared meanwhile.")
 
 
 def _end(

@@ -2,6 +2,7 @@
 existence, what is staged already), so the model learns at once; nothing is written until the review is over."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,12 +71,12 @@ class StagedBook:
     ) -> "StagedBook":
         """Return a staged book over the rows of a book that are not deleted; `spoken`: what its writes can rest on."""
         now = timezone.now()
-        shown = [row for row in rows if not row.blocked and not (row.expires_at and row.expires_at <= now)]
-        seen = {row.pk for row in shown}
-        hidden: dict[str, int] = {}
+        shown, hidden = [], Counter[str]()
         for row in rows:
-            if row.pk not in seen:
-                hidden[row.target] = hidden.get(row.target, 0) + len(row.content)
+            if row.blocked or (row.expires_at and row.expires_at <= now):
+                hidden[row.target] += len(row.content)
+            else:
+                shown.append(row)
         entries = {
             str(row.number): StagedEntry(
                 key=str(row.number),

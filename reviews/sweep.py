@@ -2,6 +2,9 @@
 turns, and decisions that nobody made. It is idempotent and safe in several workers: each step is a compare-and-set or a
 claim."""
 
+from contextlib import suppress
+from datetime import timedelta
+
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 from django_q.brokers import get_broker
@@ -9,10 +12,11 @@ from django_q.brokers import get_broker
 from gateway.agents.rows import agent_settings
 from gateway.jobs import mark_enqueued, without_job
 from gateway.models import Agent, Session
+from memories.errors import Conflict
 from reviews import approvals, services
 from reviews.frozen import unreviewed
 from reviews.models import ReviewRun
-from reviews.schedule import enqueue, idle_since, review_idle_session
+from reviews.schedule import enqueue, review_session
 
 State = ReviewRun.State
 _BATCH = 100
@@ -51,19 +55,23 @@ def review_idle_sessions() -> int:
     """Review sessions that were left before their interval was full, or whose review failed; once a pause."""
     count = 0
     for agent in Agent.objects.all():
-        since = idle_since(agent_settings(agent), timezone.now())
-        if since is None:
+        # Independently of reviews after so many turns.
+        minutes = agent_settings(agent).memory_review_idle_minutes
+        if not minutes:
             continue
+        since = timezone.now() - timedelta(minutes=minutes)
         left = Session.objects.filter(
             agent=agent, temporary=False, last_active_at__lt=since, reviewed_through__lt=F("message_seq")
         )
         for session in unreviewed(left).exclude(Exists(_looked_at())).order_by("last_active_at")[:_BATCH]:
-            count += review_idle_session(session) is not None
+            with suppress(Conflict):  # something changed meanwhile
+                review_session(session.owner_id, session.pk, ReviewRun.Trigger.IDLE)
+                count += 1
     return count
 
 
 def _looked_at() -> "QuerySet[ReviewRun]":
     """Reviews that make an idle one needless: still to come, or made for this very pause."""
-    still_open = Q(state__in=[State.SCHEDULED, State.RUNNING])
+    still_open = Q(state__in=ReviewRun.OPEN)
     this_pause = Q(trigger=ReviewRun.Trigger.IDLE, created_at__gte=OuterRef("last_active_at"))
     return ReviewRun.objects.filter(still_open | this_pause, session_id=OuterRef("pk"))

@@ -65,8 +65,7 @@ def note_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
 
 
 def _state_after(review: ReviewRun, undone: Undone, taken_back: bool) -> str:
-    """Return the state of a review after an undo. It is undone when none of its writes stands any more; writes that
-    were changed since do not count."""
+    """Return the state after an undo: undone if no write stands any more; those changed since do not count."""
     states = {write.state for write in review.writes}
     if WriteState.WAITING in states or not undone.undone:
         return review.state

@@ -85,8 +85,7 @@ class ReviewWrite:
         self.state, self.reason, self.rule, self.proposed = WriteState.WAITING, reason, rule, True
 
     def repeat(self, write: "ReviewWrite") -> None:
-        """The same is wanted again: it waits for the newest reason, rests on the newest words, and changes the memory
-        as it is now."""
+        """The same is wanted again: take the newest reason and evidence, and the memory as it is now."""
         self.times += 1
         self.imports = [*self.imports, *write.imports] if self.imports and write.imports else []
         self.version, self.before = write.version, write.before
@@ -106,8 +105,7 @@ class ReviewWrite:
 
     @classmethod
     def from_json(cls, kept: Mapping[str, Any], index: int = 0) -> "ReviewWrite":
-        """Return a write from a row. `index` is its place there, for rows that do not say it. Raises ValueError for a
-        state that is not known."""
+        """Return a write from a row; `index` is for rows without one. Raises ValueError for an unknown state."""
         known = {one.name: kept[one.name] for one in fields(cls) if one.name in kept}
         known["evidence"] = Evidence.from_json(kept.get("evidence") or {})
         return cls(**{"index": index, **known, "state": WriteState(kept.get("state", WriteState.STAGED))})

@@ -14,7 +14,7 @@ from memories.models import Book, ChangeSet, Erasure, Owner, WriteOrigin
 from memories.services import Source
 from reviews.consolidation.clear import Cleared, clear_code_make, clear_confirmed
 from reviews.models import ReviewRun
-from reviews.services import review_undo_slices
+from reviews.undo import review_undo_slices
 
 
 def undo_changes(change_set: ChangeSet, source: Source, *, only: frozenset[int] | None = None) -> Undone:

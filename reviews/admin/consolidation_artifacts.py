@@ -2,11 +2,7 @@
 that they are scanned and every version is kept. They belong to this app because rendering is the gateway's and the
 changed lines are found as on the reviews page."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
-from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
@@ -29,10 +25,8 @@ from memories.admin.refusals import RefusableForm, ServiceAdmin
 from memories.artifacts import artifact_put, artifact_usage
 from memories.errors import BlockedByScan, DomainError, TooLarge
 from memories.models import Artifact, ArtifactRevision
-from memories.word_diff import Piece
-from reviews.page.document import changed_lines, revision_verb, words_of
-
-MOST_REVISIONS = 30
+from reviews.admin.columns import fieldset, moment_column
+from reviews.page.document import lines_of, newest_revisions, revision_verb, words_of
 
 
 class ArtifactStateFilter(ChoiceFilter):
@@ -80,36 +74,21 @@ class ArtifactForm(RefusableForm):
         return "content" if isinstance(refusal, BlockedByScan | TooLarge) else super().field_of(refusal)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArtifactStep:
-    """One revision, ready to be shown: the lines it changed, each as a row of pieces."""
-
-    id: UUID
-    who: SafeString
-    actor: str
-    verb: str
-    at: datetime
-    lines: Sequence[Sequence[Piece]]
-    present: bool
-    restorable: bool
-
-
-def history_of(artifact: Artifact) -> list[ArtifactStep]:
-    """Return the newest revisions of an artifact, newest first; three queries at most."""
-    found = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
-    rows = list(found[:MOST_REVISIONS])
+def history_of(artifact: Artifact) -> list[dict[str, Any]]:
+    """Return the newest revisions of an artifact as the page shows them, newest first; three queries at most."""
+    rows = newest_revisions(artifact)
     names = actor_names(revision.actor for revision in rows)
     return [
-        ArtifactStep(
-            id=revision.pk,
-            who=origin_badge(revision.write_origin),
-            actor=actor_words(revision.actor, revision.write_origin, names),
-            verb=revision_verb(revision),
-            at=revision.created_at,
-            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
-            present=revision.version == artifact.version,
-            restorable=revision.version != artifact.version and bool(words_of(revision.after)),
-        )
+        {
+            "id": revision.pk,
+            "who": origin_badge(revision.write_origin),
+            "actor": actor_words(revision.actor, revision.write_origin, names),
+            "verb": revision_verb(revision),
+            "at": revision.created_at,
+            "lines": lines_of(revision),
+            "present": revision.version == artifact.version,
+            "restorable": revision.version != artifact.version and bool(words_of(revision.after)),
+        }
         for revision in rows
     ]
 
@@ -138,18 +117,14 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
     search_help_text = "Path, or the book's name"
     change_form_template = "admin/memories/artifact/change_form.html"
     fieldsets = (
-        ("Edit", {"fields": ("content", "version")}),
-        (
+        fieldset("Edit", "content", "version"),
+        fieldset(
             "Facts",
-            {
-                "fields": (
-                    ("path", "version_number"),
-                    ("owner", "book"),
-                    ("origin", "state"),
-                    ("updated", "created"),
-                    ("reads", "by_people"),
-                )
-            },
+            ("path", "version_number"),
+            ("owner", "book"),
+            ("origin", "state"),
+            ("updated", "created"),
+            ("reads", "by_people"),
         ),
     )
     readonly_fields = (
@@ -170,6 +145,9 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         return allowed and not removed
 
     # -- columns
+    updated = moment_column("updated_at", "Updated")
+    created = moment_column("created_at", "Created")
+
     @admin.display(description="Version")
     def version_number(self, artifact: Artifact) -> int:
         return artifact.version
@@ -185,14 +163,6 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
         if artifact.scan_rule:
             return badge("Blocked", "danger", "error")
         return badge("Kept", "accent", "keep") if artifact.kept else badge("Live", "ok", "check")
-
-    @admin.display(description="Updated")
-    def updated(self, artifact: Artifact) -> str:
-        return moment(artifact.updated_at)
-
-    @admin.display(description="Created")
-    def created(self, artifact: Artifact) -> str:
-        return moment(artifact.created_at)
 
     @admin.display(description="Read by agents")
     def reads(self, artifact: Artifact) -> str:
@@ -213,7 +183,7 @@ class ArtifactAdmin(ObjectActionAdmin, ServiceAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Artifact | None:
         rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related("owner__user", "book"), object_id)
+        return row_by_id(rows.select_related(*self.list_select_related), object_id)
 
     def get_fieldsets(self, request: HttpRequest, obj: Artifact | None = None) -> Any:
         may_edit = obj is None or self.has_change_permission(request, obj)

@@ -20,7 +20,8 @@ from memories.ids import parse_uuid
 from memories.models import Book
 from reviews.admin.consolidation_columns import how_it_stands
 from reviews.consolidation.preview import Preview, consolidation_preview
-from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.consolidation.requests import Trigger, consolidation_request
+from reviews.labels import counted
 from reviews.models import ConsolidationRun
 
 PERMISSION = "reviews.change_consolidationrun"
@@ -85,7 +86,7 @@ class ConsolidatedBookAdmin(BookAdmin):
         if not runs:
             return HttpResponseRedirect(_address([str(book.pk) for book in books], force=force))
         action_record(request, ConsolidationRun, "Asked for.", runs)
-        said = "1 consolidation is" if len(runs) == 1 else f"{len(runs)} consolidations are"
+        said = counted(len(runs), "consolidation is", "consolidations are")
         self.message_user(request, f"{said} under way.", messages.SUCCESS)
         if len(runs) == 1:
             return HttpResponseRedirect(reverse("admin:reviews_consolidationrun_change", args=[runs[0].pk]))
@@ -109,33 +110,19 @@ def _address(keys: Sequence[str], *, force: bool) -> str:
 
 
 def _shown(previews: Sequence[tuple[Book, Preview]], *, force: bool) -> dict[str, Any]:
-    """Return what the page of previews shows: a row per book, the sums, and the address of the other choice of
-    `force`."""
+    """Return what the page of previews shows: a row per book, the sums, and the address for the other `force`."""
     costs = [preview.cost for _, preview in previews]
     known = [cost for cost in costs if cost is not None]
     return {
-        "rows": [_row(book, preview) for book, preview in previews],
+        "rows": [(book, preview, _money(preview.cost)) for book, preview in previews],
         "sessions_total": sum(len(preview.sessions) for _, preview in previews),
-        "requests_total": f"{sum(preview.requests for _, preview in previews):,}",
-        "tokens_total": f"{sum(preview.tokens for _, preview in previews):,}",
+        "requests_total": sum(preview.requests for _, preview in previews),
+        "tokens_total": sum(preview.tokens for _, preview in previews),
         "cost_total": _money(sum(known) if len(known) == len(costs) else None),
         "nothing": not any(preview.requests for _, preview in previews),
         "enabled": previews[0][1].enabled,
         "force": force,
         "other_url": _address([str(book.pk) for book, _ in previews], force=not force),
-    }
-
-
-def _row(book: Book, preview: Preview) -> dict[str, Any]:
-    return {
-        "book": book,
-        "sessions": preview.sessions,
-        "obstacle": preview.obstacle,
-        "written": "rewritten" if preview.synthesis else "as they are",
-        "requests": f"{preview.requests:,} of at most {preview.max_requests:,}",
-        "tokens": f"{preview.tokens:,} of at most {preview.max_tokens:,}",
-        "money": _money(preview.cost),
-        "standing": preview.standing.text,
     }
 
 

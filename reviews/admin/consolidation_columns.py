@@ -1,8 +1,7 @@
 """What lists and pages of consolidations, notes and artifacts say, each value in words."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 from django.contrib import admin
 from django.urls import reverse
@@ -13,6 +12,7 @@ from gateway.admin.session_titles import title_of
 from gateway.agents.configuration import consolidation_settings
 from memories.admin.badges import badge, moment, state_badge
 from memories.admin.filters import choice_filter
+from reviews.admin.columns import link, moment_column, session_link
 from reviews.consolidation.health import finished_text, progress_words
 from reviews.consolidation.quotas import day_spent
 from reviews.models import ConsolidationRun, Extraction
@@ -26,28 +26,16 @@ TriggerFilter = choice_filter("trigger", ConsolidationRun.Trigger)
 NoteStateFilter = choice_filter("state", Extraction.State)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaUse:
-    """How much of a quota was used."""
-
-    name: str
-    used: int
-    most: int
-
-    @property
-    def words(self) -> str:
-        return f"{self.used:,} of at most {self.most:,}"
-
-
-def quotas_of(run: ConsolidationRun) -> list[QuotaUse]:
-    """Return the quotas of the run and of its owner's day, with what was used."""
+def quotas_of(run: ConsolidationRun) -> list[tuple[str, str]]:
+    """Return the quotas of the run and of its owner's day, with what was used of each in words."""
     limits, today = consolidation_settings(), day_spent(run.owner_id)
-    return [
-        QuotaUse(name="Tokens of this run", used=run.tokens, most=limits.max_tokens_per_run),
-        QuotaUse(name="Requests of this run", used=run.requests, most=limits.max_requests_per_run),
-        QuotaUse(name="Tokens of the owner today", used=today.tokens, most=limits.max_tokens_per_day),
-        QuotaUse(name="Requests of the owner today", used=today.requests, most=limits.max_requests_per_day),
-    ]
+    used = (
+        ("Tokens of this run", run.tokens, limits.max_tokens_per_run),
+        ("Requests of this run", run.requests, limits.max_requests_per_run),
+        ("Tokens of the owner today", today.tokens, limits.max_tokens_per_day),
+        ("Requests of the owner today", today.requests, limits.max_requests_per_day),
+    )
+    return [(name, f"{number:,} of at most {most:,}") for name, number, most in used]
 
 
 def how_it_stands(run: ConsolidationRun) -> str:
@@ -75,19 +63,25 @@ def error_words(error: Any) -> str:
     return str(error.get("message") or error.get("code") or "") if isinstance(error, dict) else ""
 
 
-def session_link(session_id: UUID | None, title: str) -> SafeString | str:
-    """Return the session's page by its title."""
-    if session_id is None:
-        return "Deleted"
-    return format_html(
-        '<a class="db-link" href="{}">{}</a>',
-        reverse("admin:gateway_session_change", args=[session_id]),
-        title or "Untitled",
-    )
+def _paths_column(name: str, words: str) -> Callable[[Any, ConsolidationRun], SafeString | str]:
+    """Return a column for a run's list of documents."""
+
+    @admin.display(description=words)
+    def column(page: Any, run: ConsolidationRun) -> SafeString | str:
+        return format_html_join(", ", "<code>{}</code>", ((path,) for path in getattr(run, name))) or "–"
+
+    return column
 
 
 class RunColumns:
     """Columns by name, for a ModelAdmin of consolidation runs."""
+
+    created = moment_column("created_at", "Asked for")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+    written_paths = _paths_column("written", "Written")
+    removed_paths = _paths_column("removed", "Removed")
+    kept_paths = _paths_column("kept", "Kept for a person's edits")
 
     @admin.display(description="State")
     def state_badge(self, run: ConsolidationRun) -> SafeString:
@@ -111,18 +105,6 @@ class RunColumns:
     def tokens_count(self, run: ConsolidationRun) -> str:
         return f"{run.tokens:,}"
 
-    @admin.display(description="Asked for")
-    def created(self, run: ConsolidationRun) -> str:
-        return moment(run.created_at)
-
-    @admin.display(description="Started")
-    def started(self, run: ConsolidationRun) -> str:
-        return moment(run.started_at)
-
-    @admin.display(description="Finished")
-    def finished(self, run: ConsolidationRun) -> str:
-        return moment(run.finished_at)
-
     @admin.display(description="Sessions")
     def sessions(self, run: ConsolidationRun) -> str:
         return (
@@ -134,39 +116,27 @@ class RunColumns:
     def taken_out(self, run: ConsolidationRun) -> str:
         return f"{run.redacted} secrets redacted, {run.dropped} lines or skills left out"
 
-    @admin.display(description="Written")
-    def written_paths(self, run: ConsolidationRun) -> SafeString | str:
-        return _paths(run.written)
-
-    @admin.display(description="Removed")
-    def removed_paths(self, run: ConsolidationRun) -> SafeString | str:
-        return _paths(run.removed)
-
-    @admin.display(description="Kept for a person's edits")
-    def kept_paths(self, run: ConsolidationRun) -> SafeString | str:
-        return _paths(run.kept)
-
     @admin.display(description="Documents")
     def documents(self, run: ConsolidationRun) -> SafeString:
-        link = f"{reverse('admin:memories_artifact_changelist')}?book__id__exact={run.book_id}"
-        return format_html('<a class="db-link" href="{}">the documents of this book</a>', link)
+        address = f"{reverse('admin:memories_artifact_changelist')}?book__id__exact={run.book_id}"
+        return link(address, "the documents of this book")
 
     @admin.display(description="Change set")
     def change_set_link(self, run: ConsolidationRun) -> SafeString | str:
         if run.change_set is None:
             return "–"
-        link = reverse("admin:memories_changeset_change", args=[run.change_set])
-        return format_html('<a class="db-link" href="{}">{}</a>', link, run.change_set)
+        return link(reverse("admin:memories_changeset_change", args=[run.change_set]), run.change_set)
 
 
 class NoteColumns:
     """Columns by name, for a ModelAdmin of extractions."""
 
+    said = moment_column("said_at", "Last said")
+    extracted = moment_column("extracted_at", "Read")
+
     @admin.display(description="State")
     def state_badge(self, note: Extraction) -> SafeString:
-        if note.cleared_at:
-            return badge("Cleared", "muted", "delete")
-        return state_badge(note)
+        return badge("Cleared", "muted", "delete") if note.cleared_at else state_badge(note)
 
     @admin.display(description="Session")
     def session_title(self, note: Extraction) -> str:
@@ -174,7 +144,7 @@ class NoteColumns:
 
     @admin.display(description="Session")
     def session_link(self, note: Extraction) -> SafeString | str:
-        return session_link(note.session_id, title_of(note))
+        return session_link(note)
 
     @admin.display(description="Synopsis")
     def words(self, note: Extraction) -> SafeString:
@@ -184,18 +154,6 @@ class NoteColumns:
     def notes(self, note: Extraction) -> SafeString:
         return format_html('<span class="db-words">{}</span>', note.raw_memory or "–")
 
-    @admin.display(description="Last said")
-    def said(self, note: Extraction) -> str:
-        return moment(note.said_at)
-
-    @admin.display(description="Read")
-    def extracted(self, note: Extraction) -> str:
-        return moment(note.extracted_at)
-
     @admin.display(description="Error")
     def error(self, note: Extraction) -> str:
         return error_words(note.error) or "–"
-
-
-def _paths(paths: list[str]) -> SafeString | str:
-    return format_html_join(", ", "<code>{}</code>", ((path,) for path in paths)) or "–"

@@ -6,7 +6,6 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from memories.admin.badges import badge, moment
@@ -14,6 +13,7 @@ from memories.admin.base import ReadOnlyAdmin
 from memories.admin.filters import ChoiceFilter
 from memories.ids import parse_uuid
 from memories.models import Lease
+from reviews.admin.columns import link
 from reviews.models import ConsolidationRun
 
 _PHASES: dict[str, str] = {str(value): str(label) for value, label in ConsolidationRun.Phase.choices}
@@ -61,5 +61,5 @@ class LeaseAdmin(ReadOnlyAdmin):
         book = parse_uuid(lease.name.split(":")[1]) if lease.name.count(":") == 2 else None
         if book is None:
             return "–"
-        link = f"{reverse('admin:reviews_consolidationrun_changelist')}?book__id__exact={book}"
-        return format_html('<a class="db-link" href="{}">the runs of its book</a>', link)
+        address = f"{reverse('admin:reviews_consolidationrun_changelist')}?book__id__exact={book}"
+        return link(address, "the runs of its book")

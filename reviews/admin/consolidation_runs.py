@@ -25,6 +25,7 @@ from memories.batches import in_turns
 from memories.changes import change_set_get, undo_slices
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
+from reviews.admin.columns import fieldset, session_link
 from reviews.admin.consolidation_columns import (
     NoteColumns,
     NoteStateFilter,
@@ -36,7 +37,6 @@ from reviews.admin.consolidation_columns import (
     error_words,
     how_it_stands,
     quotas_of,
-    session_link,
 )
 from reviews.consolidation.runs import cancel
 from reviews.models import ConsolidationRun, Extraction
@@ -77,29 +77,21 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
     search_help_text = "The book's name, or the id of a run"
     change_form_template = "admin/reviews/consolidationrun/change_form.html"
     fieldsets = (
-        (
+        fieldset(
             "What it did",
-            {
-                "fields": (
-                    ("owner", "book"),
-                    "sessions",
-                    ("written_paths", "removed_paths"),
-                    ("kept_paths", "documents"),
-                    ("taken_out", "change_set_link"),
-                )
-            },
+            ("owner", "book"),
+            "sessions",
+            ("written_paths", "removed_paths"),
+            ("kept_paths", "documents"),
+            ("taken_out", "change_set_link"),
         ),
-        (
+        fieldset(
             "How it went",
-            {
-                "fields": (
-                    ("trigger", "actor"),
-                    ("rebuild", "force"),
-                    ("created", "started"),
-                    ("finished", "attempts"),
-                    ("failures", "ceiling"),
-                )
-            },
+            ("trigger", "actor"),
+            ("rebuild", "force"),
+            ("created", "started"),
+            ("finished", "attempts"),
+            ("failures", "ceiling"),
         ),
     )
     readonly_fields = (
@@ -158,9 +150,7 @@ class ConsolidationRunAdmin(RunColumns, ObjectActionAdmin, ReadOnlyAdmin):
         return [
             {
                 "state": state_badge(note),
-                "session": session_link(note.session_id, note.session.title)
-                if may_open
-                else f"Session {note.session_id}",
+                "session": session_link(note) if may_open else f"Session {note.session_id}",
                 "said_at": note.said_at,
                 "synopsis": "" if note.cleared_at else note.synopsis,
                 "error": error_words(note.error),
@@ -202,19 +192,15 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
     searched_ids = ("session_id", "pk")
     search_help_text = "Words of a synopsis, the session's title, or its id"
     fieldsets = (
-        (None, {"fields": ("words", "notes")}),
-        (
+        fieldset(None, "words", "notes"),
+        fieldset(
             "Facts",
-            {
-                "fields": (
-                    ("state_badge", "session_link"),
-                    ("owner", "book"),
-                    ("said", "extracted"),
-                    ("model", "attempts"),
-                    ("redacted", "error"),
-                    ("through_seq", "floor_seq"),
-                )
-            },
+            ("state_badge", "session_link"),
+            ("owner", "book"),
+            ("said", "extracted"),
+            ("model", "attempts"),
+            ("redacted", "error"),
+            ("through_seq", "floor_seq"),
         ),
     )
     readonly_fields = ("words", "notes", "state_badge", "session_link", "said", "extracted", "error")
@@ -225,4 +211,4 @@ class ExtractionAdmin(SessionTitles, NoteColumns, ReadOnlyAdmin):
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Extraction | None:
         rows = self.get_queryset(request).defer(None)
-        return row_by_id(rows.select_related("owner__user", "book", "session"), object_id)
+        return row_by_id(rows.select_related(*self.list_select_related), object_id)

@@ -86,7 +86,7 @@ class DecisionAdmin(DaybookAdmin):
     def page_context(self, request: HttpRequest, row: Any) -> dict[str, Any]:
         """Return the writes; those that can be decided about by this user are in the form instead."""
         context: dict[str, Any] = super().page_context(request, row)
-        writes = write_rows(row)
+        writes = write_rows(row.owner_id, [row])[row.pk]
         decision = None
         if request.user.has_perm(PERMISSION):
             decision = decision_of(row, writes, request.META.get(_REFUSED))

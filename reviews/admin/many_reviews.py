@@ -20,10 +20,11 @@ from memories.batches import Slices, in_turns
 from memories.database import in_turn
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import WriteOrigin
-from reviews.labels import memories
+from reviews.labels import counted, memories
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo_slices
+from reviews.schedule import review_session
+from reviews.services import review_cancel
+from reviews.undo import review_undo_slices
 
 logger = logging.getLogger("daybook.reviews")
 
@@ -42,32 +43,30 @@ class BulkReviewResult:
         self.skipped.setdefault(reason, []).append(review_name(run))
 
 
-@dataclass(slots=True)
-class TakenBack:
-    """Memories by owner and number: those taken back, and those left alone because they were changed since."""
-
-    back: set[tuple[UUID, int]] = field(default_factory=set)
-    left: dict[tuple[UUID, int], str] = field(default_factory=dict)
-
-
 def undo_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
     """Take back what the reviews wrote, what was written last first: so a memory that several of them changed goes back
     to before the first of them. Never puts anything back in. Returns the message and its level."""
-    taken = TakenBack()
+    # By owner and number: memories that are as before, and the names of those left alone because of changes since.
+    back: set[tuple[UUID, int]] = set()
+    left: dict[tuple[UUID, int], str] = {}
 
     def undo(run: ReviewRun) -> Slices[None]:
         undone = yield from review_undo_slices(run, actor=staff_actor(request), origin=WriteOrigin.ADMIN)
         if not undone.undone and not undone.skipped:
             raise Conflict("It is undone already.")
-        taken.back |= {(run.owner_id, number) for number in undone.undone}
-        taken.left |= {(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped}
+        back.update((run.owner_id, number) for number in undone.undone)
+        left.update({(run.owner_id, n): f"{run.owner}’s memory {n}" for n in undone.skipped})
         words = "Undone." if undone.undone else "Not undone: all of it was changed since."
         action_record(request, ReviewRun, words, [run], Action.UNDO)
 
     # A review that was approved later wrote later than its own id says: the group of its writes has the time.
     latest_first = sorted(runs, key=lambda run: (run.change_set or run.pk).int, reverse=True)
     outcome = _each(latest_first, lambda run: in_turns(undo(run)))
-    return _undo_words(taken, outcome), messages.WARNING if taken.left or outcome.skipped else messages.SUCCESS
+    level = messages.WARNING if left or outcome.skipped else messages.SUCCESS
+    words = [_were(len(back), "changed back")]
+    if names := [left[memory] for memory in sorted(left.keys() - back)]:
+        words.append(f"{_were(len(names), 'left alone, because of changes since')[:-1]}: {', '.join(names)}.")
+    return " ".join([*words, *_skipped(outcome)]), level
 
 
 def cancel_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, int]:
@@ -87,7 +86,7 @@ def again_many(request: HttpRequest, runs: Iterable[ReviewRun]) -> tuple[str, in
     def again(run: ReviewRun) -> str:
         if run.session is None:
             raise NotFound("Its session was deleted.")
-        review_request(run.owner_id, run.session)
+        review_session(run.owner_id, run.session.pk)
         return "Reviewed again."
 
     return _counted("Scheduled again", _each(runs, _recorded(request, again)))
@@ -125,21 +124,12 @@ def _each(runs: Iterable[ReviewRun], do: Callable[[ReviewRun], None]) -> BulkRev
     return outcome
 
 
-def _undo_words(taken: TakenBack, outcome: BulkReviewResult) -> str:
-    left = {memory: name for memory, name in taken.left.items() if memory not in taken.back}
-    words = [_were(len(taken.back), "changed back")]
-    if left:
-        names = ", ".join(left[memory] for memory in sorted(left, key=lambda memory: (str(memory[0]), memory[1])))
-        words.append(f"{_were(len(left), 'left alone, because of changes since')[:-1]}: {names}.")
-    return " ".join([*words, *_skipped(outcome)])
-
-
 def _were(number: int, what: str) -> str:
     return f"{memories(number) if number else 'No memory'} {'were' if number > 1 else 'was'} {what}."
 
 
 def _counted(what: str, outcome: BulkReviewResult) -> tuple[str, int]:
-    number = {0: "no review", 1: "1 review"}.get(outcome.done, f"{outcome.done} reviews")
+    number = counted(outcome.done, "review") if outcome.done else "no review"
     level = messages.WARNING if outcome.skipped else messages.SUCCESS
     return " ".join([f"{what}: {number}.", *_skipped(outcome)]), level
 

@@ -1,8 +1,6 @@
 """What the list and the page of a review say of it, each value in words: why it came to nothing, what it cost, what the
 model wanted besides, and how it was set."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.urls import reverse
 from django.utils.html import format_html
@@ -11,6 +9,8 @@ from django.utils.safestring import SafeString
 from gateway.admin.session_titles import title_of
 from gateway.limits.money import usage_words
 from memories.admin.badges import moment, seconds, state_badge, total_tokens
+from reviews.admin.columns import link, moment_column, session_link
+from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.presenter import reason_words
 from reviews.selectors import review_model
@@ -22,6 +22,10 @@ _TIMES = {1: "once", 2: "twice", 3: "three times"}
 class ReviewColumns:
     """Columns by name, for a ModelAdmin of review runs."""
 
+    scheduled = moment_column("created_at", "Scheduled", ordering="pk")
+    started = moment_column("started_at", "Started")
+    finished = moment_column("finished_at", "Finished")
+
     @admin.display(description="State")
     def state_badge(self, run: ReviewRun) -> SafeString:
         return state_badge(run)
@@ -32,21 +36,14 @@ class ReviewColumns:
 
     @admin.display(description="Session")
     def session_link(self, run: ReviewRun) -> SafeString | str:
-        if run.session is None:
-            return "Deleted"
-        return format_html(
-            '<a class="db-link" href="{}">{}</a>',
-            reverse("admin:gateway_session_change", args=[run.session_id]),
-            self.session_title(run),
-        )
+        return session_link(run)
 
     @admin.display(description="Turns it read")
     def turns_link(self, run: ReviewRun) -> SafeString | str:
         turns = turns_read(run.owner_id, [run]).get(run.pk)
         if turns is None:
             return "–"
-        link = reverse("admin:gateway_run_change", args=[turns.run_id])
-        return format_html('<a class="db-link" href="{}">{}</a>', link, turns.words)
+        return link(reverse("admin:gateway_run_change", args=[turns.run_id]), turns.words)
 
     @admin.display(description="Writes")
     def writes_count(self, run: ReviewRun) -> int:
@@ -64,18 +61,6 @@ class ReviewColumns:
     def why(self, run: ReviewRun) -> str:
         return error_words(run) or "–"
 
-    @admin.display(description="Scheduled", ordering="pk")
-    def scheduled(self, run: ReviewRun) -> str:
-        return moment(run.created_at)
-
-    @admin.display(description="Started")
-    def started(self, run: ReviewRun) -> str:
-        return moment(run.started_at)
-
-    @admin.display(description="Finished")
-    def finished(self, run: ReviewRun) -> str:
-        return moment(run.finished_at)
-
     @admin.display(description="Seconds")
     def seconds(self, run: ReviewRun) -> str:
         return seconds(run.started_at, run.finished_at)
@@ -84,14 +69,16 @@ class ReviewColumns:
     def changes(self, run: ReviewRun) -> SafeString | str:
         if run.change_set is None:
             return "–"
-        link = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
-        return format_html('<a class="db-link" href="{}">the revisions of this review</a>', link)
+        address = f"{reverse('admin:memories_revision_changelist')}?review={run.pk}"
+        return link(address, "the revisions of this review")
 
     @admin.display(description="Error")
     def outcome(self, run: ReviewRun) -> SafeString | str:
         if not run.error:
             return "–"
-        return format_html('{} <span class="db-call">{}</span>', error_words(run), _error_detail(run))
+        words, code, said = error_words(run), str(run.error.get("code", "")), str(run.error.get("message", ""))
+        detail = f"{code}: {said}" if said and said not in words else code
+        return format_html('{} <span class="db-call">{}</span>', words, detail)
 
     @admin.display(description="Tokens")
     def usage_in_words(self, run: ReviewRun) -> str:
@@ -99,11 +86,20 @@ class ReviewColumns:
 
     @admin.display(description="Dropped calls of other tools")
     def dropped_in_words(self, run: ReviewRun) -> str:
-        return _dropped_words(run.dropped_calls)
+        """`shell twice, web_search once`."""
+        calls = [f"{name} {_TIMES.get(n, f'{n} times')}" for name, n in sorted(run.dropped_calls.items())]
+        return ", ".join(calls) or "No other tool was called"
 
     @admin.display(description="Settings at the time")
     def settings_in_words(self, run: ReviewRun) -> str:
-        return _settings_words(run.settings, review_model(run))
+        settings = run.settings
+        most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
+        waits = "wait for a person" if settings.get("memory_review_approval") else "are saved at once"
+        told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
+        return (
+            f"At most {counted(most, 'write')} by {review_model(run)}, {seconds} seconds for an attempt; "
+            f"its writes {waits}, {told}."
+        )
 
     @admin.display(description="Messages")
     def frozen_range(self, run: ReviewRun) -> str:
@@ -116,25 +112,3 @@ def error_words(run: ReviewRun) -> str:
     if run.state == ReviewRun.State.SCHEDULED and words:
         return f"{words} The next attempt begins {moment(run.not_before)}."
     return words
-
-
-def _error_detail(run: ReviewRun) -> str:
-    """Return the code, and what was said where the words above say something else."""
-    code, said = str((run.error or {}).get("code", "")), str((run.error or {}).get("message", ""))
-    return f"{code}: {said}" if said and said not in error_words(run) else code
-
-
-def _dropped_words(dropped: Any) -> str:
-    """`shell twice, web_search once`."""
-    calls = sorted(dropped.items()) if isinstance(dropped, dict) else []
-    counted = [f"{name} {_TIMES.get(number, f'{number} times')}" for name, number in calls]
-    return ", ".join(counted) or "No other tool was called"
-
-
-def _settings_words(settings: dict[str, Any], model: str) -> str:
-    """Return the agent's review settings when it was scheduled, in a sentence."""
-    most, seconds = settings.get("memory_review_max_writes", 5), settings.get("memory_review_timeout", 30)
-    waits = "its writes wait for a person" if settings.get("memory_review_approval") else "its writes are saved at once"
-    told = "the owner is told" if settings.get("memory_review_verbose") else "the owner is not told"
-    writes = "1 write" if most == 1 else f"{most} writes"
-    return f"At most {writes} by {model}, {seconds} seconds for an attempt; {waits}, {told}."

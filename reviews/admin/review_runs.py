@@ -31,18 +31,18 @@ from memories.changes import undo_slices
 from memories.errors import Conflict, DomainError, NotFound
 from memories.models import ChangeSet, WriteOrigin
 from memories.services import Source
+from reviews.admin.columns import fieldset
 from reviews.admin.decisions import PERMISSION, DecisionAdmin
 from reviews.admin.many_reviews import CANCELLED, again_many, cancel_many, undo_many
 from reviews.admin.review_columns import ReviewColumns, error_words
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
-from reviews.services import review_cancel, review_undo_slices
+from reviews.schedule import review_session
+from reviews.services import review_cancel
+from reviews.undo import review_undo_slices
 
 # One whose writes wait may have some that were approved.
 _UNDOABLE = (ReviewRun.State.SAVED, ReviewRun.State.AWAITING_APPROVAL)
-# One that waits for a person is rejected instead.
-_CANCELLABLE = (ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING)
-_FAILED = (ReviewRun.State.FAILED, ReviewRun.State.TIMED_OUT, ReviewRun.State.CANCELLED)
+_FAILED = (*ReviewRun.FAILED, ReviewRun.State.CANCELLED)
 
 
 StateFilter = choice_filter("state", ReviewRun.State)
@@ -67,16 +67,8 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         ObjectAction(verb="again", label="Review again", permission=PERMISSION),
     )
     list_display = (
-        "state_badge",
-        "session_title",
-        "owner",
-        "agent",
-        "trigger",
-        "writes_count",
-        "why",
-        "tokens",
-        "scheduled",
-    )
+        "state_badge", "session_title", "owner", "agent", "trigger", "writes_count", "why", "tokens", "scheduled",
+    )  # fmt: skip
     list_display_links = ("state_badge", "session_title")
     sortable_by = ("scheduled",)
     list_select_related = ("owner__user", "session", "book")
@@ -94,41 +86,23 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
     actions = ("undo_reviews", "review_again", "cancel_reviews")
     change_form_template = "admin/reviews/reviewrun/change_form.html"
     fieldsets = (
-        (
+        fieldset(
             None,
-            {
-                "fields": (
-                    ("owner", "book"),
-                    ("session_link", "agent"),
-                    ("trigger", "scheduled"),
-                    ("changes", "turns_link"),
-                )
-            },
+            ("owner", "book"),
+            ("session_link", "agent"),
+            ("trigger", "scheduled"),
+            ("changes", "turns_link"),
         ),
-        (
+        fieldset(
             "How it went",
-            {
-                "fields": (
-                    ("model", "steps"),
-                    ("attempts", "seconds"),
-                    "usage_in_words",
-                    "dropped_in_words",
-                    ("started", "finished"),
-                    "outcome",
-                )
-            },
+            ("model", "steps"),
+            ("attempts", "seconds"),
+            "usage_in_words",
+            "dropped_in_words",
+            ("started", "finished"),
+            "outcome",
         ),
-        (
-            "What it was given",
-            {
-                "fields": (
-                    "settings_in_words",
-                    "frozen_range",
-                    "frozen_hash",
-                    "prompt_sha256",
-                )
-            },
-        ),
+        fieldset("What it was given", "settings_in_words", "frozen_range", "frozen_hash", "prompt_sha256"),
     )
     readonly_fields = (
         "session_link", "agent", "changes", "turns_link", "outcome", "usage_in_words", "dropped_in_words",
@@ -164,7 +138,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         return {
             "undo": row.change_set is not None and row.state in _UNDOABLE,
             "put_back": row.state == ReviewRun.State.UNDONE and _undo_of(row) is not None,
-            "cancel": row.state in _CANCELLABLE,
+            "cancel": row.state in ReviewRun.OPEN,  # one that waits for a person is rejected instead
             "again": row.session_id is not None and row.state in _FAILED and not row.writes,
         }[verb]
 
@@ -180,7 +154,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
         elif row.session is None:
             raise NotFound("Its session was deleted.")
         else:
-            review_request(row.owner_id, row.session)
+            review_session(row.owner_id, row.session.pk)
             self.message_user(request, "A new review is scheduled. It reads those turns too.")
         action = Action.UNDO if verb == "undo" else Action.CHANGE
         action_record(request, ReviewRun, f"{verb.capitalize().replace('_', ' ')}.", [row], action)
@@ -203,7 +177,7 @@ class ReviewRunAdmin(SessionTitles, ReviewColumns, DecisionAdmin, ObjectActionAd
             raise PermissionDenied
         session = get_object_or_404(Session, pk=session_id)
         try:
-            review = review_request(session.owner_id, session)
+            review = review_session(session.owner_id, session.pk)
         except DomainError as refusal:
             self.message_user(request, str(refusal), messages.ERROR)
             return HttpResponseRedirect(reverse("admin:gateway_session_change", args=[session.pk]))

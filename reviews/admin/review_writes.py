@@ -1,6 +1,6 @@
 """The writes of a review as its page in the admin shows them: what each does to the words, and what became of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from memories.admin.diffs import pieces_html
 from memories.models import Memory
 from reviews.models import ReviewRun
 from reviews.presenter import ShownWrite, about_words
-from reviews.writes import ReviewWrite, WriteState
+from reviews.writes import WriteState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +35,15 @@ class WriteRow(ShownWrite):
         return format_html("<del>{}</del>", html) if html and self.write.action == "delete" else html
 
 
-def write_rows(run: ReviewRun) -> list[WriteRow]:
-    """Return the writes of a review in their order; one query, for the pages of the memories."""
-    return write_rows_of(run.owner_id, [run])[run.pk]
-
-
-def write_rows_of(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
+def write_rows(owner_id: UUID, runs: Sequence[ReviewRun]) -> dict[UUID, list[WriteRow]]:
     """Return the writes of an owner's reviews, by review; one query, none where none is about a stored memory."""
     numbers = {write.number for run in runs for write in run.writes} - {0}
     found = Memory.objects.filter(owner_id=owner_id, number__in=numbers) if numbers else Memory.objects.none()
     urls = {n: reverse("admin:memories_memory_change", args=[pk]) for n, pk in found.values_list("number", "pk")}
-    return {run.pk: [_row(write, urls) for write in run.writes] for run in runs}
-
-
-def _row(write: ReviewWrite, urls: Mapping[int, str]) -> WriteRow:
-    return WriteRow(write=write, about=about_words(write, TARGETS), url=urls.get(write.number, ""))
+    return {
+        run.pk: [
+            WriteRow(write=write, about=about_words(write, TARGETS), url=urls.get(write.number, ""))
+            for write in run.writes
+        ]
+        for run in runs
+    }

@@ -1,13 +1,10 @@
 """The reviews that read a turn, on the page of its run in the admin. The page is gateway.admin's, with this added."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import reverse
-from django.utils.safestring import SafeString
 
 from gateway.admin.runs import RunAdmin
 from gateway.admin.turn import ExplainedTurn
@@ -15,26 +12,12 @@ from gateway.limits.money import usage_words
 from gateway.models import Run
 from memories.admin.badges import moment, seconds, state_badge
 from reviews.admin.review_columns import error_words
-from reviews.admin.review_writes import WriteRow, write_rows_of
+from reviews.admin.review_writes import write_rows
 from reviews.models import ReviewRun
 
 MOST = 5
 
 admin.site.unregister(Run)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReviewOfTurn:
-    """One review as the page shows it, with what it wrote, or wanted to."""
-
-    url: str
-    when: str
-    badge: SafeString
-    why: str
-    trigger: str
-    seconds: str
-    usage: str
-    writes: Sequence[WriteRow]
 
 
 @admin.register(Run)
@@ -50,26 +33,26 @@ class ReviewedRunAdmin(RunAdmin):
         return {**context, "review_parts": reviews_of_turn(row, turn.first_seq, turn.last_seq)}
 
 
-def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[ReviewOfTurn]:
-    """Return the first MOST reviews whose range holds messages of a run. Two queries, one where there is none."""
+def reviews_of_turn(run: Run, first_seq: int, last_seq: int) -> list[dict[str, Any]]:
+    """Return the first MOST reviews whose range holds messages of a run, as the page shows them, with what each wrote
+    or wanted to. Two queries, one where there is none."""
     if not first_seq:
         return []
     rows = ReviewRun.objects.filter(
         owner_id=run.owner_id, session_id=run.session_id, first_seq__lte=last_seq, last_seq__gte=first_seq
     )
     reviews = list(rows.order_by("pk")[:MOST])
-    writes = write_rows_of(run.owner_id, reviews)
-    return [_shown(review, writes[review.pk]) for review in reviews]
-
-
-def _shown(review: ReviewRun, writes: Sequence[WriteRow]) -> ReviewOfTurn:
-    return ReviewOfTurn(
-        url=reverse("admin:reviews_reviewrun_change", args=[review.pk]),
-        when=moment(review.created_at),
-        badge=state_badge(review),
-        why=error_words(review),
-        trigger=review.get_trigger_display(),
-        seconds=seconds(review.started_at, review.finished_at),
-        usage=usage_words(review.usage),
-        writes=writes,
-    )
+    writes = write_rows(run.owner_id, reviews)
+    return [
+        {
+            "url": reverse("admin:reviews_reviewrun_change", args=[review.pk]),
+            "when": moment(review.created_at),
+            "badge": state_badge(review),
+            "why": error_words(review),
+            "trigger": review.get_trigger_display(),
+            "seconds": seconds(review.started_at, review.finished_at),
+            "usage": usage_words(review.usage),
+            "writes": writes[review.pk],
+        }
+        for review in reviews
+    ]

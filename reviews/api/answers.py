@@ -1,4 +1,4 @@
-"""What the operations of this app answer, for the OpenAPI document: see memories/api/answers.py."""
+"""What the operations of this app answer, for the OpenAPI document (memories/api/answers.py) and to show rows so."""
 
 from typing import Annotated, Any, Literal, NotRequired
 
@@ -6,6 +6,11 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from memories.api.answers import Evidence, Id, MemoryId, Moment, Page, Undone
+
+
+def as_shape(shape: type, row: Any, **values: Any) -> dict[str, Any]:
+    """Return the fields of a shape: those of `values`, the others as the row's attributes of these names."""
+    return {name: values[name] if name in values else getattr(row, name) for name in shape.__annotations__}
 
 
 class Write(TypedDict):
@@ -178,10 +183,7 @@ ANSWERS: dict[str, dict[int, Any]] = {
 }
 EXAMPLES: dict[str, dict[str, Any]] = {
     "IngestIn": {
-        "messages": [
-            {"role": "user", "content": "I moved to York."},
-            {"role": "assistant", "content": "Noted."},
-        ],
+        "messages": [{"role": "user", "content": "I moved to York."}, {"role": "assistant", "content": "Noted."}],
         "wait": True,
     },
     "WritesIn": {"writes": [0, 2]},

@@ -1,5 +1,6 @@
 """/api/consolidations: what consolidation does; asking for a run, looking first, stopping; forgetting a session."""
 
+from dataclasses import asdict
 from typing import Any
 
 from ninja import Router, Schema, Status
@@ -12,8 +13,10 @@ from memories.ids import parse_uuid
 from memories.limits import PageSize, ShortText
 from memories.pagination import DEFAULT_LIMIT, list_json
 from memories.services import book_get_or_create
+from reviews.api.answers import Consolidation, as_shape
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
 from reviews.selectors import consolidation_get
@@ -64,42 +67,17 @@ async def session_forgotten(request: ApiRequest, session_id: str) -> Status[Any]
 
 def run_json(run: ConsolidationRun) -> dict[str, Any]:
     """Return a run as the API shows it. The row comes with its book."""
-    return {
-        "id": str(run.pk),
-        "object": "consolidation",
-        "book": run.book.name,
-        "state": run.state,
-        "phase": run.phase,
-        "trigger": run.trigger,
-        "force": run.force,
-        "sessions_total": run.sessions_total,
-        "sessions_done": run.sessions_done,
-        "sessions_empty": run.sessions_empty,
-        "sessions_failed": run.sessions_failed,
-        "requests": run.requests,
-        "tokens": run.tokens,
-        "redacted": run.redacted,
-        "dropped": run.dropped,
-        "ceiling": run.ceiling or None,
-        "written": run.written,
-        "removed": run.removed,
-        "kept": run.kept,
-        "change_set": str(run.change_set) if run.change_set else None,
-        "error": run.error,
-        "not_before": run.not_before,
-        "created_at": run.created_at,
-        "started_at": run.started_at,
-        "finished_at": run.finished_at,
-    }
+    change_set = str(run.change_set) if run.change_set else None
+    values = {"id": str(run.pk), "object": "consolidation", "book": run.book.name}
+    return as_shape(Consolidation, run, **values, ceiling=run.ceiling or None, change_set=change_set)
 
 
 def _start(caller: Caller, body: ConsolidationIn) -> dict[str, Any]:
     book = book_get_or_create(caller.owner_id, caller.limits.book_name(body.book))
     if body.dry_run:
-        preview = consolidation_preview(book, force=body.force)
-        return preview.as_json() | {"text": preview.text}
-    run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor=caller.actor, force=body.force)
-    return run_json(run) | {"standing": standing_of(book, force=run.force).as_json()}
+        return consolidation_preview(book, force=body.force).as_json()
+    run = consolidation_request(book, trigger=Trigger.REQUEST, actor=caller.actor, force=body.force)
+    return run_json(run) | {"standing": asdict(standing_of(book, force=run.force))}
 
 
 def _run(caller: Caller, run_id: str) -> ConsolidationRun:

@@ -25,7 +25,6 @@ router = Router()
 WAIT_SECONDS = 60.0
 # Where the worker is another process, only the row says how far it is.
 _FIRST_LOOK_SECONDS, _LOOK_SECONDS = 0.2, 2.0
-_OPEN = frozenset({ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING})
 
 
 class IngestMessage(Schema):
@@ -89,15 +88,14 @@ async def memory_ingest(
     if not body.wait:
         return Status(202, review_json(review))
     review = await _at_its_end(request.auth, review)
-    return Status(202 if review.state in _OPEN else 200, review_json(review))
+    return Status(202 if review.state in ReviewRun.OPEN else 200, review_json(review))
 
 
 async def _at_its_end(caller: Caller, review: ReviewRun) -> ReviewRun:
-    """Return the review when it has ended, or as it is when there is no time left. Who stops waiting stops nothing
-    else."""
+    """Return the review when it has ended, or as it is when the time is up. Waiting changes nothing about it."""
     loop = asyncio.get_running_loop()
     until, pause = loop.time() + WAIT_SECONDS, _FIRST_LOOK_SECONDS
-    while review.state in _OPEN:
+    while review.state in ReviewRun.OPEN:
         left = until - loop.time()
         if left <= 0 or (review.not_before - timezone.now()).total_seconds() > left:
             break  # such as one that waits for the next day

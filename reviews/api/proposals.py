@@ -9,8 +9,9 @@ from pydantic import ConfigDict, Field
 from memories.caller import ApiRequest, Caller
 from memories.database import in_read_thread, in_thread
 from memories.limits import PageSize, ShortText
-from memories.pagination import DEFAULT_LIMIT
+from memories.pagination import DEFAULT_LIMIT, page_json
 from reviews import approvals
+from reviews.api.answers import Proposal, as_shape
 from reviews.api.reviews import decision_record
 from reviews.proposals import Waiting, proposal_get, proposals_list
 
@@ -56,37 +57,25 @@ async def proposal_reject(request: ApiRequest, proposal_id: str) -> dict[str, An
 def proposal_json(waiting: Waiting) -> dict[str, Any]:
     """Return a held write as the API shows it."""
     review, write = waiting.review, waiting.write
-    return {
-        "id": waiting.id,
-        "object": "proposal",
-        "source": waiting.source,
-        "action": write.action,
-        "memory_id": write.memory_id,
-        "before": write.before,
-        "after": write.after,
-        "target": write.target,
-        "category": write.category,
-        "reason": write.reason,
-        "rule": write.rule,
-        "evidence": write.evidence.public(),
-        "session_id": str(review.session_id) if review.session_id else None,
-        "review_id": str(review.pk),
-        "state": waiting.state,
-        "times": write.times + 1,
-        "created_at": review.created_at,
-        "expires_at": waiting.expires_at,
-    }
+    return as_shape(
+        Proposal,
+        write,
+        id=waiting.id,
+        object="proposal",
+        source=waiting.source,
+        evidence=write.evidence.public(),
+        session_id=str(review.session_id) if review.session_id else None,
+        review_id=str(review.pk),
+        state=waiting.state,
+        times=write.times + 1,
+        created_at=review.created_at,
+        expires_at=waiting.expires_at,
+    )
 
 
 def _list(caller: Caller, state: str, limit: int, after: str) -> dict[str, Any]:
     found, more = proposals_list(caller.owner_id, limits=caller.limits, state=state, after=after, most=limit)
-    return {
-        "object": "list",
-        "data": [proposal_json(one) for one in found],
-        "has_more": more,
-        "first_id": found[0].id if found else None,
-        "last_id": found[-1].id if found else None,
-    }
+    return page_json([proposal_json(one) for one in found], has_more=more)
 
 
 def _read(caller: Caller, given: str) -> dict[str, Any]:

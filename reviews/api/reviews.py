@@ -1,5 +1,7 @@
 """/api/reviews: what the background reviews did, and taking it back; and asking for one."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from django.conf import settings
@@ -16,10 +18,12 @@ from memories.ids import parse_uuid
 from memories.limits import WRITES, PageSize, ShortText
 from memories.models import Owner, WriteOrigin
 from memories.pagination import DEFAULT_LIMIT, list_json
-from reviews import approvals, services
+from reviews import approvals
+from reviews.api.answers import Review, as_shape
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
+from reviews.schedule import review_session
 from reviews.selectors import review_get, review_model
+from reviews.undo import review_undo_slices
 
 router = Router()
 
@@ -63,46 +67,42 @@ async def review_undo(request: ApiRequest, review_id: str, body: WritesIn | None
     """Take back what a review wrote, or some of it."""
     caller, only = request.auth, _indexes(body.writes if body else None)
     review = await in_read_thread(_get, caller, review_id)
-    work = services.review_undo_slices(review, actor=caller.actor, origin=WriteOrigin.USER, only=only)
+    work = review_undo_slices(review, actor=caller.actor, origin=WriteOrigin.USER, only=only)
     return (await in_slices(work)).as_json()
 
 
 @router.post("/reviews/{review_id}/approve")
 async def review_approve(request: ApiRequest, review_id: str, body: ApprovalIn | None = None) -> dict[str, Any]:
     """Save writes that wait for a decision, all or some; `edits` replaces the words of some by index."""
-    return await in_thread(_approve, request.auth, review_id, body or ApprovalIn())
+    body = body or ApprovalIn()
+    approve = partial(approvals.review_approve, edits=body.edits)
+    return await in_thread(_decide, request.auth, review_id, body.writes, approve, "Approved")
 
 
 @router.post("/reviews/{review_id}/reject")
 async def review_reject(request: ApiRequest, review_id: str, body: WritesIn | None = None) -> dict[str, Any]:
     """Turn down writes that wait for a decision, all or some."""
-    return await in_thread(_reject, request.auth, review_id, body or WritesIn())
+    writes = body.writes if body else None
+    return await in_thread(_decide, request.auth, review_id, writes, approvals.review_reject, "Rejected")
 
 
 def review_json(review: ReviewRun) -> dict[str, Any]:
     """Return a review as the API shows it."""
-    return {
-        "id": str(review.pk),
-        "object": "review",
-        "session_id": str(review.session_id) if review.session_id else None,
-        "state": review.state,
-        "trigger": review.trigger,
-        "attempts": review.attempts,
-        "model": review.model or review_model(review),
-        "created_at": review.created_at,
-        "started_at": review.started_at,
-        "finished_at": review.finished_at,
-        "usage": review.usage,
-        "error": review.error,
-        "dropped_calls": review.dropped_calls,
-        "change_set": str(review.change_set) if review.change_set else None,
-        "writes": [write.to_json(public=True) for write in review.writes],
-    }
+    return as_shape(
+        Review,
+        review,
+        id=str(review.pk),
+        object="review",
+        session_id=str(review.session_id) if review.session_id else None,
+        model=review.model or review_model(review),
+        change_set=str(review.change_set) if review.change_set else None,
+        writes=[write.to_json(public=True) for write in review.writes],
+    )
 
 
 def _request(caller: Caller, session_id: str) -> dict[str, Any]:
     session = session_get(caller.owner_id, parse_uuid(session_id), limits=caller.limits)
-    return review_json(review_request(caller.owner_id, session))
+    return review_json(review_session(caller.owner_id, session.pk))
 
 
 def _get(caller: Caller, review_id: str) -> ReviewRun:
@@ -121,19 +121,13 @@ def _list(caller: Caller, session_id: str | None, state: str | None, limit: int,
     return list_json(rows, limit=limit, after=after, key="id", show=review_json, parse=parse_uuid)
 
 
-def _approve(caller: Caller, review_id: str, body: ApprovalIn) -> dict[str, Any]:
-    review = _get(caller, review_id)
-    only = _indexes(body.writes)
-    done = approvals.review_approve(review, actor=caller.actor, only=only, edits=body.edits)
-    decision_record(caller, review, f"Approved {_named(only)}.")
-    return review_json(done)
-
-
-def _reject(caller: Caller, review_id: str, body: WritesIn) -> dict[str, Any]:
-    review = _get(caller, review_id)
-    only = _indexes(body.writes)
-    done = approvals.review_reject(review, actor=caller.actor, only=only)
-    decision_record(caller, review, f"Rejected {_named(only)}.")
+def _decide(
+    caller: Caller, review_id: str, writes: list[int] | None, decide: Callable[..., ReviewRun], decided: str
+) -> dict[str, Any]:
+    review, only = _get(caller, review_id), _indexes(writes)
+    done = decide(review, actor=caller.actor, only=only)
+    chosen = "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
+    decision_record(caller, review, f"{decided} {chosen}.")
     return review_json(done)
 
 
@@ -148,10 +142,6 @@ def decision_record(caller: Caller, review: ReviewRun, note: str) -> None:
         owner=owner,
         note=note,
     )
-
-
-def _named(only: frozenset[int] | None) -> str:
-    return "all writes" if only is None else "writes " + ", ".join(map(str, sorted(only)))[:100]
 
 
 def _indexes(writes: list[int] | None) -> frozenset[int] | None:

@@ -20,10 +20,6 @@ class ExtractionAnswer:
     raw_memory: str
     synopsis: str
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.raw_memory or self.synopsis)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SynthesisAnswer:
@@ -58,16 +54,12 @@ def parse_synthesis(text: str) -> SynthesisAnswer:
         if is_skill_name(name) and content and not clash and len(skills) < MAX_SKILLS:
             skills[name.casefold()] = (name, content)
     return SynthesisAnswer(
-        memory_md=memory,
-        memory_summary=summary,
-        skills=tuple(skills.values()),
-        refused=len(given) - len(skills),
+        memory_md=memory, memory_summary=summary, skills=tuple(skills.values()), refused=len(given) - len(skills)
     )
 
 
 def _object(text: str, key: str) -> dict[str, Any]:
-    """Return the JSON object of an answer, also in a fence, between words, or after a draft: the last one that has the
-    key."""
+    """Return the JSON object in an answer, also in a fence or between words: the last one that has the key."""
     found: dict[str, Any] | None = None
     decoder = json.JSONDecoder(strict=False)
     start, end = text.find("{"), 0

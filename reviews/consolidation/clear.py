@@ -23,17 +23,17 @@ from memories.changes import Undone
 from memories.errors import Conflict
 from memories.models import Book, ChangeSet, ClearCode, Memory, ThreadRecord, WriteOrigin
 from memories.services import BookWriter, BulkWriter, Source, book_changed, book_writing, generations_raise
-from memories.services.erasing import each_page, updating
+from memories.services.erasing import Batch, each_page, updating
 from memories.tools import change_json
 from reviews.consolidation.extraction import note_change
 from reviews.consolidation.runs import cancel_all
+from reviews.consolidation.selection import notes_in, sessions_in
 from reviews.consolidation.withdrawal import (
     REASON,
     ReviewPositions,
     reviews_withdraw,
     sessions_pass_over,
     sessions_return,
-    withdrawn_keep,
     withdrawn_return,
 )
 from reviews.models import ClearedReview, ConsolidationState, Extraction, ReviewRun
@@ -78,12 +78,11 @@ class Cleared:
 
 def contents_of(book: Book) -> Contents:
     """Return what a clear would take away."""
-    notes = _extractions(book).filter(cleared_at=None).exclude(Q(raw_memory="") & Q(synopsis=""))
     records = _records(book).filter(cleared_at=None).values_list("session_id", flat=True)
     return Contents(
         memories=Memory.objects.filter(owner_id=book.owner_id, book=book, deleted_at__isnull=True).count(),
         documents=live_artifacts(book.owner_id, book.pk).count(),
-        sessions=len({*notes.values_list("session_id", flat=True), *records}),
+        sessions=len({*notes_in(book).values_list("session_id", flat=True), *records}),
         proposals=ReviewRun.objects.filter(book=book, state=ReviewRun.State.AWAITING_APPROVAL).count(),
     )
 
@@ -114,41 +113,28 @@ def clear_confirmed(book: Book, code: str, *, actor: str) -> Slices[Cleared]:
         contents = contents_of(book)
         with book_writing(book, source, silent=True) as writer:
             change_set = writer.changes()
-    yield from _conversations_clear(book, change_set.pk)
+    records = _records(book).filter(cleared_at=None)
+    yield from _in_batches(transaction.atomic(updating(records, cleared_at=timezone.now(), cleared_by=change_set.pk)))
+    passing_over = each_page(sessions_in(book), lambda page: _pass_over(book, change_set.pk, page))
+    yield from _in_batches(transaction.atomic(passing_over))
     with transaction.atomic():
         changes, through = _clear_begin(book, source, change_set)
     cleared = Cleared(change_set=change_set.pk, contents=contents, changes=changes)
     return (yield from _clear_rest(book, source, cleared, through))
 
 
-def _conversations_clear(book: Book, change_set: UUID) -> Slices[None]:
-    """Take the records of the book's sessions out of recall, and pass over what was said in them so far."""
-    records = updating(_records(book).filter(cleared_at=None), cleared_at=timezone.now(), cleared_by=change_set)
-    sessions = each_page(_sessions(book), lambda page: _pass_over(book, change_set, page))
-    for work in (records, sessions):
-        size = BatchSize()
-        count = 1
-        while count:
-            yield
-            began = time.monotonic()
-            with transaction.atomic():
-                count = work(size.rows)
-            size.took(time.monotonic() - began)
-
-
 def _clear_begin(book: Book, source: Source, change_set: ChangeSet) -> tuple[list[dict[str, Any]], int]:
     """Everything that must happen at once, and the first batch of memories. Returns what happened to these, and the
     number of the last memory that belongs to the clear."""
-    waiting = reviews_withdraw(book)
+    reviews_withdraw(book, change_set)
     cancel_all(Q(book=book), REASON)
     # What began, or was noted in the background, since the conversations were passed over.
     passed = Extraction.objects.filter(cleared_by=change_set.pk).values("session")
-    _pass_over(book, change_set.pk, _sessions(book).exclude(pk__in=passed))
+    _pass_over(book, change_set.pk, sessions_in(book).exclude(pk__in=passed))
     with book_writing(book, source, change_set=change_set) as writer:
         through = Memory.objects.filter(owner_id=book.owner_id, book=book).aggregate(last=Max("number"))["last"] or 0
         changes = _delete_memories(writer, FIRST_BATCH)
         artifacts_remove(writer)
-        withdrawn_keep(waiting, change_set)
         _records(book).filter(cleared_at=None).update(cleared_at=timezone.now(), cleared_by=change_set.pk)
         ConsolidationState.objects.filter(book=book).update(
             synthesized=F("changes"), artifact_versions={}, from_notes=False
@@ -167,25 +153,32 @@ def _clear_rest(book: Book, source: Source, cleared: Cleared, through: int) -> S
         return cleared
     changes = list(cleared.changes)
     change_set = ChangeSet.objects.get(pk=cleared.change_set)
-    size = BatchSize()
+
+    def delete(most: int) -> int:
+        with book_writing(book, source, change_set=change_set, silent=True) as writer:
+            deleted = _delete_memories(writer, most, through=through)
+        changes.extend(deleted)
+        return len(deleted)
+
     try:
-        gone = len(changes)
-        while gone:
-            yield
-            began = time.monotonic()
-            with book_writing(book, source, change_set=change_set, silent=True) as writer:
-                deleted = _delete_memories(writer, size.rows, through=through)
-            size.took(time.monotonic() - began)
-            changes += deleted
-            gone = len(deleted)
+        yield from _in_batches(delete)
     finally:  # also where the client has gone
         book_changed(book, source, ())
     return replace(cleared, changes=changes)
 
 
+def _in_batches(work: Batch) -> Slices[None]:
+    """Do work in transactions of a bounded time until none is left, with others' turns before each."""
+    size, count = BatchSize(), 1
+    while count:
+        yield
+        began = time.monotonic()
+        count = work(size.rows)
+        size.took(time.monotonic() - began)
+
+
 def note_clear_undone(root: ChangeSet, undone: Undone, taken_back: bool) -> None:
-    """When a clear is undone its records, notes and proposals come back with the rest; when that is undone, they go
-    again."""
+    """Bring records, notes and proposals back when a clear is undone, and remove them again when that is undone."""
     if root.kind != ChangeSet.Kind.CLEAR:
         return
     now = timezone.now()
@@ -215,16 +208,15 @@ def session_was_forgotten(event: SessionForgotten) -> None:
     if row is None:
         return
     had_words = bool(row.raw_memory or row.synopsis)
-    _empty(Extraction.objects.filter(pk=row.pk))
+    Extraction.objects.filter(pk=row.pk).update(**EMPTY)
     if had_words and row.cleared_at is None:
         note_change(row.owner_id, row.book_id, forgotten=True)
 
 
 def purge_cleared(before: datetime) -> int:
-    """Notes that were cleared longer ago than clears can be undone are emptied, and proposals go. Returns how many
-    notes."""
+    """Empty the notes, and delete the proposals, of clears that can no longer be undone. Returns how many notes."""
     ClearedReview.objects.filter(cleared_at__lt=before).delete()
-    return _empty(Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis=""))
+    return Extraction.objects.filter(cleared_at__lt=before).exclude(raw_memory="", synopsis="").update(**EMPTY)
 
 
 def _delete_memories(writer: BookWriter, most: int, *, through: int | None = None) -> list[dict[str, Any]]:
@@ -243,7 +235,7 @@ def _pass_over(book: Book, change_set: UUID, sessions: "QuerySet[Session]") -> N
     """These sessions of the book count as dealt with up to their present end, and nothing before that is read again."""
     positions = sessions_pass_over(sessions)
     ends = {session.pk: session for session in Session.objects.filter(pk__in=positions)}
-    rows = list(_extractions(book).filter(session__in=ends))
+    rows = list(Extraction.objects.filter(owner_id=book.owner_id, book=book, session__in=ends))
     known = {row.session_id for row in rows}
     made = [
         Extraction(owner_id=book.owner_id, book=book, session=session, said_at=session.last_active_at)
@@ -275,22 +267,8 @@ def _mark(row: Extraction, session: Session) -> None:
     row.through_seq = row.floor_seq = session.message_seq
 
 
-def _empty(rows: "QuerySet[Extraction]") -> int:
-    """Take the words out of extractions for good; their sessions count as dealt with."""
-    return rows.update(**EMPTY)
-
-
-def _sessions(book: Book) -> "QuerySet[Session]":
-    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
-
-
 def _records(book: Book) -> "QuerySet[ThreadRecord]":
-    sessions = _sessions(book).values("pk")
-    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions)
-
-
-def _extractions(book: Book) -> "QuerySet[Extraction]":
-    return Extraction.objects.filter(owner_id=book.owner_id, book=book)
+    return ThreadRecord.objects.filter(owner_id=book.owner_id, session_id__in=sessions_in(book).values("pk"))
 
 
 def _hash(code: str) -> str:

@@ -8,8 +8,9 @@ from memories.batches import Slices
 from memories.errors import Conflict
 from memories.models import Book
 from reviews.consolidation.clear import CODE_MINUTES, Contents, clear_code_make, clear_confirmed, contents_of
-from reviews.consolidation.runs import Trigger, consolidation_request
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.standing import standing_of
+from reviews.labels import counted, memories
 from reviews.models import ConsolidationRun
 
 _TEMPORARY = "Temporary session. No memory is read and none is saved, so there is nothing to do here."
@@ -73,12 +74,8 @@ def _book(call: CommandCall) -> Book:
 
 
 def _words(contents: Contents) -> str:
-    waiting = f", what {_count(contents.proposals, 'review', 'reviews')} proposed" if contents.proposals else ""
+    waiting = f", what {counted(contents.proposals, 'review')} proposed" if contents.proposals else ""
     return (
-        f"{_count(contents.memories, 'memory', 'memories')}, {_count(contents.documents, 'document', 'documents')}"
-        f"{waiting} and the notes of {_count(contents.sessions, 'session', 'sessions')}"
+        f"{memories(contents.memories)}, {counted(contents.documents, 'document')}{waiting} "
+        f"and the notes of {counted(contents.sessions, 'session')}"
     )
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

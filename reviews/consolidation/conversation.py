@@ -1,7 +1,7 @@
 """A session as an extraction reads it: who said what, without secrets, cut to a token budget from both ends."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -23,12 +23,7 @@ class SessionRecord:
     items: tuple[Item, ...]
     through_seq: int
     redacted: int
-    conversation: Conversation = field(default_factory=Conversation)
-
-    @property
-    def tokens(self) -> int:
-        """About how many tokens the items take."""
-        return sum(map(_cost, self.items))
+    conversation: Conversation
 
 
 def read_record(owner_id: UUID, session_id: UUID, *, floor: int, token_limit: int) -> SessionRecord:

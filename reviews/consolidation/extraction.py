@@ -13,7 +13,6 @@ from django.utils import timezone
 
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
-from gateway.jobs import rest_after
 from gateway.upstream import ModelTarget
 from memories.database import in_thread
 from memories.documents import Cleaned, OutputRejected, clean_output
@@ -115,9 +114,7 @@ async def _read_one(claim: ConsolidationClaim, meter: Meter, outcome: Extracted,
     except QuotaExceeded as reached:
         outcome.quota = reached.scope
     except RateLimited as error:
-        rest = rest_after(error, least=claim.limits.retry_seconds)
-        outcome.resume_at = timezone.now() + timedelta(seconds=rest)
-        outcome.error = error
+        outcome.resume_at, outcome.error = claim.after_rest(error), error
     except DomainError as error:
         if is_lasting(error):
             raise

@@ -4,13 +4,14 @@ raised epoch and end by themselves."""
 from collections.abc import Iterator, Sequence
 from uuid import UUID
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import OuterRef, Subquery
 from django.utils import timezone
 
 from gateway.models import Session
 from memories.models import Artifact, ArtifactRevision, ArtifactUsage, Book
 from memories.services.erasing import Batch, ErasureStep, deleting, updating
 from reviews.consolidation.clear import EMPTY
+from reviews.consolidation.selection import sessions_in
 from reviews.models import ClearedReview, ConsolidationRun, ConsolidationState, Extraction
 
 
@@ -19,7 +20,7 @@ def pass_over_extractions(owner_id: UUID, books: Sequence[UUID]) -> Iterator[Era
     for book in Book.objects.filter(owner_id=owner_id, pk__in=books):
         yield ErasureStep("", _marking(book))
         end = Subquery(Session.objects.filter(pk=OuterRef("session_id")).values("message_seq")[:1])
-        rows = Extraction.objects.filter(owner_id=owner_id, book=book, session__in=_sessions(book))
+        rows = Extraction.objects.filter(owner_id=owner_id, book=book, session__in=sessions_in(book))
         marks = {"state": Extraction.State.PASSED, "through_seq": end, "floor_seq": end}
         yield ErasureStep("", updating(rows, **marks, cleared_at=timezone.now(), cleared_by=None, before_clear=None))
 
@@ -43,7 +44,7 @@ def _marking(book: Book) -> Batch:
     now = timezone.now()
 
     def batch(most: int) -> int:
-        new = _sessions(book).filter(extraction=None).order_by("pk")[:most]
+        new = sessions_in(book).filter(extraction=None).order_by("pk")[:most]
         made = [
             Extraction(
                 owner_id=book.owner_id,
@@ -60,7 +61,3 @@ def _marking(book: Book) -> Batch:
         return len(made)
 
     return batch
-
-
-def _sessions(book: Book) -> "QuerySet[Session]":
-    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)

@@ -5,36 +5,28 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from django.db.models import OuterRef, Subquery
-
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.model_choice import BackgroundModels
 from memories.api.forms import artifact_json
 from memories.health import WARNING, Facts
 from memories.models import Artifact, Book
 from memories.portability import paged
+from reviews.labels import counted
 from reviews.models import ConsolidationRun, Extraction
+from reviews.selectors import newest_by_book
 
 
 def consolidation_facts(books: Sequence[Book], now: datetime) -> dict[UUID, Facts]:
     """Where the newest run of each book stands, its progress in words while it is open, and why nothing runs where no
     upstream may be given the book."""
     models = BackgroundModels.now() if consolidation_settings().enabled else None
-    newest = ConsolidationRun.objects.filter(book=OuterRef("pk")).order_by("-id").values("pk")[:1]
-    named = (
-        Book.objects.filter(pk__in=[book.pk for book in books])
-        .annotate(newest_run=Subquery(newest))
-        .values("newest_run")
-    )
-    runs = {run.book_id: run for run in ConsolidationRun.objects.filter(pk__in=named)}
+    runs = newest_by_book(books, ConsolidationRun.objects.all(), "-id")
     return {book.pk: _facts(runs.get(book.pk), models.obstacle(book.name) if models else "") for book in books}
 
 
 def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
-    sentences = ((WARNING, f"It is not consolidated. {obstacle}"),) if obstacle else ()
-    if run is None:
-        return Facts(figures={"consolidation": None, "consolidation_obstacle": obstacle or None}, sentences=sentences)
-    figures = {
+    words = [f"It is not consolidated. {obstacle}" if obstacle else "", progress_words(run) if run else ""]
+    figures = run and {
         "id": str(run.pk),
         "state": run.state,
         "phase": run.phase,
@@ -42,25 +34,22 @@ def _facts(run: ConsolidationRun | None, obstacle: str) -> Facts:
         "sessions_total": run.sessions_total,
         "finished_at": run.finished_at,
     }
-    words = progress_words(run)
     return Facts(
         figures={"consolidation": figures, "consolidation_obstacle": obstacle or None},
-        sentences=(*sentences, (WARNING, words)) if words else sentences,
+        sentences=tuple((WARNING, said) for said in words if said),
     )
 
 
 def obstacle_of(book: Book) -> str:
-    """Return why a book is not consolidated although consolidation is on, as a sentence; "" where nothing is in the
-    way."""
+    """Return why a book is not consolidated although consolidation is on, as a sentence; "" if nothing hinders it."""
     return BackgroundModels.now(book.name).obstacle(book.name) if consolidation_settings().enabled else ""
 
 
 def finished_text(run: ConsolidationRun) -> str:
     """Return the sentence of a finished run."""
-    read = f"read {run.sessions_done} {'session' if run.sessions_done == 1 else 'sessions'}"
-    count = len(run.written)
-    if count:
-        return f"Consolidation {read} and wrote {count} {'document' if count == 1 else 'documents'}."
+    read = f"read {counted(run.sessions_done, 'session')}"
+    if run.written:
+        return f"Consolidation {read} and wrote {counted(len(run.written), 'document')}."
     return f"Consolidation {read}; the documents stay as they are." if run.sessions_done else "Nothing new was found."
 
 

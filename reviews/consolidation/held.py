@@ -47,11 +47,7 @@ def without_foreign_lines(text: Cleaned, conversation: Conversation, hold: Hold,
 
 def held_keep(book: Book, held: HeldStep) -> None:
     """Keep held lines, but none of this session that was decided about: it may be read many times."""
-    if held.session_id is None or not held.proposals:
-        return
-    earlier = ReviewRun.objects.filter(
-        owner_id=book.owner_id, session_id=held.session_id, trigger=ReviewRun.Trigger.NOTES
-    )
+    earlier = ReviewRun.objects.filter(owner_id=book.owner_id, session=held.session_id, trigger=ReviewRun.Trigger.NOTES)
     known = {write.after for run in earlier for write in run.writes if not write.waiting}
     held.proposals = [proposal for proposal in held.proposals if proposal.after not in known]
     if held.proposals:

@@ -3,9 +3,6 @@
 import asyncio
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
-
-from django.db import transaction
 
 from gateway import model_call
 from gateway.agents.model_choice import UpstreamUndecided
@@ -24,11 +21,10 @@ _LASTING = frozenset({401, 403, 404})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a model said, and what it took in tokens."""
+    """What a model said, and what it took."""
 
     text: str
     model: str
-    tokens: int
     usage: dict[str, Any]
 
 
@@ -54,9 +50,9 @@ async def ask(
         )
         taken = int(result.usage.get("total_tokens") or 0) or estimate - ANSWER_TOKENS + text_tokens(result.text)
     finally:
-        run, day = await asyncio.shield(in_thread(_book, claim.run.pk, claim.run.owner_id, taken))
+        run, day = await asyncio.shield(in_thread(book_usage, claim.run.pk, claim.run.owner_id, taken))
         meter.settle(estimate, run, day)
-    return Answer(text=result.text, model=result.model or target.model, tokens=taken, usage=result.usage)
+    return Answer(text=result.text, model=result.model or target.model, usage=result.usage)
 
 
 def estimated_tokens(messages: tuple[dict[str, Any], ...]) -> int:
@@ -69,8 +65,3 @@ def is_lasting(error: DomainError) -> bool:
     if isinstance(error, UpstreamUndecided):
         return True
     return isinstance(error, UpstreamError) and error.details.get("status") in _LASTING
-
-
-def _book(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Spent, Spent]:
-    with transaction.atomic():
-        return book_usage(run_id, owner_id, tokens)

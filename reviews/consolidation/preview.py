@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any
 
 from django.utils import timezone
@@ -10,16 +11,16 @@ from django.utils import timezone
 from gateway.agents.configuration import consolidation_settings, prices
 from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.rows import agent_settings
-from gateway.agents.settings import ConsolidationSettings
 from memories.artifacts import live_artifacts
 from memories.models import Book
 from memories.tokens import text_tokens
 from prompts.consolidation import extraction_messages, synthesis_messages
 from reviews.consolidation.conversation import read_record
 from reviews.consolidation.model_call import ANSWER_TOKENS, estimated_tokens
-from reviews.consolidation.selection import current_versions, has_cooled, needs_synthesis, sessions_of
+from reviews.consolidation.selection import current_versions, needs_synthesis, notes_in, sessions_of
 from reviews.consolidation.standing import Standing, standing_of
-from reviews.models import ConsolidationState, Extraction
+from reviews.labels import counted
+from reviews.models import ConsolidationState
 
 _MILLION = 1_000_000
 # What one session's notes are estimated at before they are written.
@@ -33,32 +34,23 @@ class Preview:
 
     book: str
     enabled: bool
-    sessions: tuple[dict[str, Any], ...]
-    synthesis: bool
-    requests: int
-    tokens: int
+    sessions: tuple[dict[str, Any], ...] = ()
+    synthesis: bool = False
+    requests: int = 0
+    tokens: int = 0
     max_requests: int
     max_tokens: int
-    cost: float | None
+    cost: float | None = None
     standing: Standing
     obstacle: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """As the API shows it."""
-        return {
+        return asdict(self) | {
             "object": "consolidation_preview",
-            "book": self.book,
-            "enabled": self.enabled,
-            "sessions": list(self.sessions),
             "sessions_total": len(self.sessions),
-            "synthesis": self.synthesis,
-            "requests": self.requests,
-            "tokens": self.tokens,
-            "max_requests": self.max_requests,
-            "max_tokens": self.max_tokens,
-            "cost": self.cost,
             "obstacle": self.obstacle or None,
-            "standing": self.standing.as_json(),
+            "text": self.text,
         }
 
     @property
@@ -68,92 +60,64 @@ class Preview:
             return f"A rebuild would read nothing. {self.obstacle}"
         if not self.requests:
             return f"A rebuild would read and write nothing. {self.standing.text}"
-        count = len(self.sessions)
         cost = f", about ${self.cost:.2f}" if self.cost is not None else ""
         return (
-            f"A rebuild would read {count} {'session' if count == 1 else 'sessions'}: "
+            f"A rebuild would read {counted(len(self.sessions), 'session')}: "
             f"about {self.tokens:,} tokens{cost}. It stops at {self.max_tokens:,} tokens. "
             f"Your edits to the documents are kept. {self.standing.text}"
         )
 
 
-def consolidation_preview(book: Book, *, rebuild: bool = True, force: bool = False) -> Preview:
-    """Nothing is written and no model is asked. `rebuild`: as if asked for, without the cool-down."""
+def consolidation_preview(book: Book, *, force: bool = False) -> Preview:
+    """Return what a run that is asked for now would do. Nothing is written and no model is asked."""
     limits = consolidation_settings()
     models = BackgroundModels.now(book.name)
+    nothing = Preview(
+        book=book.name,
+        enabled=limits.enabled,
+        max_requests=limits.max_requests_per_run,
+        max_tokens=limits.max_tokens_per_run,
+        standing=standing_of(book, force=force),
+    )
     if obstacle := models.obstacle(book.name):
-        return _nothing(book, limits, obstacle)
-    now = timezone.now()
+        return replace(nothing, obstacle=obstacle)
     sessions = []
-    extraction_tokens = 0
     spent: Counter[str] = Counter()  # tokens by model
     answers: Counter[str] = Counter()
-    for session in sessions_of(book, limits, now, force=force):
+    for session in sessions_of(book, limits, timezone.now(), force=force):
         known = getattr(session, "extraction", None)
         floor = known.floor_seq if known else 0
         record = read_record(book.owner_id, session.pk, floor=floor, token_limit=limits.extraction_token_limit)
         tokens = estimated_tokens(extraction_messages(thread_id=str(session.pk), items=record.items))
-        extraction_tokens += tokens
         model = models.of_session(book.name, agent_settings(session.agent), "default").model
         spent[model] += tokens
         answers[model] += 1
         sessions.append({"id": str(session.pk), "title": session.title, "tokens": tokens})
     state = ConsolidationState.objects.filter(book=book).first()
-    changed = bool(sessions) or needs_synthesis(state, current_versions(book))
-    wanted = force or (changed and (rebuild or has_cooled(state, limits, now)))
-    due = wanted and (bool(sessions) or _has_something_to_write(book, state))
-    synthesis_tokens = _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit) if due else 0
+    versions = current_versions(book)
+    changed = bool(sessions) or needs_synthesis(state, versions)
+    # Without notes, the documents are written again only where notes that they had were forgotten.
+    sources = bool(sessions) or notes_in(book).exists() or bool(state and state.from_notes and versions)
+    due = (force or changed) and sources
     if due:
         model = models.of_book(book.name, "smol").model
-        spent[model] += synthesis_tokens
+        spent[model] += _synthesis_tokens(book, len(sessions), limits.synthesis_token_limit)
         answers[model] += 1
-    return Preview(
-        book=book.name,
-        enabled=limits.enabled,
+    return replace(
+        nothing,
         sessions=tuple(sessions),
         synthesis=due,
         requests=len(sessions) + int(due),
-        tokens=extraction_tokens + synthesis_tokens,
-        max_requests=limits.max_requests_per_run,
-        max_tokens=limits.max_tokens_per_run,
+        tokens=spent.total(),
         cost=_cost(spent, answers, models.of_book(book.name, "default").model),
-        standing=standing_of(book, force=force),
     )
-
-
-def _has_something_to_write(book: Book, state: ConsolidationState | None) -> bool:
-    """Return True if a synthesis has anything to go on: notes, or documents that notes it had told it."""
-    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
-    if rows.exclude(raw_memory="", synopsis="").exists():
-        return True
-    return bool(state and state.from_notes) and bool(current_versions(book))
 
 
 def _synthesis_tokens(book: Book, new_sessions: int, most: int) -> int:
-    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
-    notes = sum(
-        text_tokens(raw) + text_tokens(synopsis) for raw, synopsis in rows.values_list("raw_memory", "synopsis")
-    )
+    notes = sum(map(text_tokens, chain.from_iterable(notes_in(book).values_list("raw_memory", "synopsis"))))
     documents = sum(text_tokens(artifact.content) for artifact in live_artifacts(book.owner_id, book.pk))
     prompt = estimated_tokens(synthesis_messages(documents=(), notes=()))
     return prompt + documents + min(most, notes + new_sessions * _NOTE_TOKENS)
-
-
-def _nothing(book: Book, limits: ConsolidationSettings, obstacle: str) -> Preview:
-    """Return the preview of a book that no upstream may be given."""
-    return Preview(
-        book=book.name,
-        enabled=limits.enabled,
-        sessions=(),
-        synthesis=False,
-        requests=0,
-        tokens=0,
-        max_requests=limits.max_requests_per_run,
-        max_tokens=limits.max_tokens_per_run,
-        cost=None,
-        standing=standing_of(book),
-        obstacle=obstacle,
-    )
 
 
 def _cost(tokens: Mapping[str, int], answers: Mapping[str, int], reader: str) -> float | None:

@@ -3,15 +3,16 @@ estimate before it is sent, and its usage is recorded afterwards, even if its an
 
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from datetime import time as clock
 from uuid import UUID
 
+from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
 from gateway.agents.settings import ConsolidationSettings
 from reviews.consolidation.errors import QuotaExceeded
 from reviews.models import ConsolidationDay, ConsolidationRun
+from reviews.quotas import begin_of
 
 
 @dataclass(slots=True, kw_only=True)
@@ -58,11 +59,12 @@ class Meter:
         self.run, self.day = run, day
 
 
-def book_usage(run_id: UUID, owner_id: UUID, tokens: int, *, requests: int = 1) -> tuple[Spent, Spent]:
-    """Add a request to the run and to the owner's day, in the caller's transaction; the sums of both, run first."""
+@transaction.atomic
+def book_usage(run_id: UUID, owner_id: UUID, tokens: int) -> tuple[Spent, Spent]:
+    """Add a request to the run and to the owner's day. Returns the sums of both, run first."""
     day, _ = ConsolidationDay.objects.get_or_create(owner_id=owner_id, day=today())
-    ConsolidationDay.objects.filter(pk=day.pk).update(requests=F("requests") + requests, tokens=F("tokens") + tokens)
-    ConsolidationRun.objects.filter(pk=run_id).update(requests=F("requests") + requests, tokens=F("tokens") + tokens)
+    for rows in (ConsolidationDay.objects.filter(pk=day.pk), ConsolidationRun.objects.filter(pk=run_id)):
+        rows.update(requests=F("requests") + 1, tokens=F("tokens") + tokens)
     run = ConsolidationRun.objects.values_list("requests", "tokens").get(pk=run_id)
     return Spent(requests=run[0], tokens=run[1]), day_spent(owner_id)
 
@@ -80,4 +82,4 @@ def today() -> date:
 
 def tomorrow() -> datetime:
     """When the next day begins."""
-    return datetime.combine(today() + timedelta(days=1), clock.min, tzinfo=timezone.get_default_timezone())
+    return begin_of(today() + timedelta(days=1))

@@ -3,13 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from django.utils import timezone
 
-from gateway.jobs import LeaseLost, lease_release, rest_after, work_while_held
+from gateway.jobs import LeaseLost, lease_release, work_while_held
 from memories.database import in_thread
 from memories.errors import DomainError, RateLimited
 from reviews.consolidation import runs
@@ -18,6 +17,7 @@ from reviews.consolidation.extraction import Extracted, extract
 from reviews.consolidation.quotas import Meter, tomorrow
 from reviews.consolidation.runs import ConsolidationClaim, Phase
 from reviews.consolidation.synthesis import synthesize
+from reviews.errors import WorkBroke
 from reviews.models import ConsolidationRun
 
 logger = logging.getLogger("daybook.consolidation")
@@ -27,12 +27,6 @@ class QuotaUsedUp(DomainError):
     """A quota of the run or of the owner's day is used up."""
 
     code, http_type, http_status = "ceiling_reached", "rate_limit_error", 429
-
-
-class RunBroke(DomainError):
-    """Something in the run itself went wrong; the log says what."""
-
-    code, http_type, http_status = "internal_error", "api_error", 500
 
 
 def execute(run_id: UUID, run_async: Callable[[Coroutine[Any, Any, None]], None]) -> None:
@@ -76,7 +70,7 @@ class Job:
         except QuotaExceeded as reached:
             await in_thread(self._end_at_quota, reached.scope)
         except RateLimited as error:
-            await in_thread(self._rest, error)
+            await in_thread(runs.pause, self.claim, self.claim.after_rest(error), error)
 
     def _leave_extraction(self, outcome: Extracted) -> bool:
         """After the sessions: rest, or go on to the documents. True when the synthesis is next."""
@@ -94,10 +88,6 @@ class Job:
             return False
         self.claim = moved
         return True
-
-    def _rest(self, error: RateLimited) -> None:
-        rest = rest_after(error, least=self.claim.limits.retry_seconds)
-        runs.pause(self.claim, timezone.now() + timedelta(seconds=rest), error)
 
     def _end_at_quota(self, scope: str) -> None:
         """Pause the run until tomorrow if the day's quota is used up; end it if the run's is, with what is done."""
@@ -124,7 +114,7 @@ def _end(claim: ConsolidationClaim, error: BaseException) -> None:
         runs.fail(claim, error)
     else:
         logger.error("consolidation %s broke off", claim.run.pk, exc_info=error)
-        runs.fail(claim, RunBroke(f"The consolidation broke off ({type(error).__name__})."))
+        runs.fail(claim, WorkBroke(f"The consolidation broke off ({type(error).__name__})."))
 
 
 def _first(error: BaseException) -> BaseException:

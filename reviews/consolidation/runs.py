@@ -1,26 +1,25 @@
-"""Consolidation runs, write side: asked for, claimed, advanced, paused, ended. A claim is the lease of a book's phase;
-every transaction that writes looks at it again (`hold`). Attempts are counted here, never by the queue.
+"""Consolidation runs, write side: claimed, advanced, paused, ended (asked for: requests.py). A claim is the lease of a
+book's phase; every transaction that writes looks at it again (`hold`). Attempts are counted here, never by the queue.
 Lock order: lease → run → book → extractions → state of the book → artifacts → owner."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
+from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from gateway import jobs
 from gateway.agents.configuration import consolidation_settings
-from gateway.agents.model_choice import BackgroundModels, UpstreamUndecided
+from gateway.agents.model_choice import BackgroundModels
 from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import NotClaimed
-from memories.errors import Conflict, DomainError
+from memories.errors import DomainError
 from memories.models import Book, Notification
 from memories.outbox import notify
-from prompts.consolidation import prompts_sha256
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.health import finished_text
 from reviews.consolidation.standing import standing_of
@@ -28,7 +27,6 @@ from reviews.models import ConsolidationRun, Extraction
 
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
-Trigger = ConsolidationRun.Trigger
 TASK = "reviews.consolidation.tasks.consolidation_execute"
 MAX_ATTEMPTS = 5
 # After so long a run lets other jobs of the queue go first.
@@ -50,52 +48,14 @@ class ConsolidationClaim:
     def lease(self) -> str:
         return lease_name(self.run.book_id, self.run.phase)
 
+    def after_rest(self, error: DomainError) -> datetime:
+        """When to go on after an upstream asked for a pause."""
+        return timezone.now() + timedelta(seconds=jobs.rest_after(error, least=self.limits.retry_seconds))
+
 
 def lease_name(book_id: UUID, phase: str) -> str:
     """Return the name of the lease, of which there is one per book and phase."""
     return f"consolidation:{book_id}:{phase}"
-
-
-@transaction.atomic
-def consolidation_request(
-    book: Book,
-    *,
-    trigger: ConsolidationRun.Trigger,
-    actor: str = "system",
-    force: bool = False,
-    max_sessions: int | None = None,
-) -> ConsolidationRun:
-    """Schedule a run of the book, or return the one that is open already, woken if somebody asks and it rests.
-    A run that was asked for knows no cool-down and goes to the queue at once; the others wait for the sweep, which lets
-    a few at a time in. `force`: also when nothing changed. `max_sessions`: its share of what one start reads, None for
-    all of it. Raises Conflict when consolidation is off, or no upstream may be given the book."""
-    if not consolidation_settings().enabled:
-        raise Conflict(OFF)
-    if obstacle := BackgroundModels.now(book.name).obstacle(book.name):
-        raise UpstreamUndecided(obstacle)
-    asked = trigger == Trigger.REQUEST
-    present = Book.objects.get(pk=book.pk)
-    now = timezone.now()
-    try:
-        with transaction.atomic():
-            run = ConsolidationRun.objects.create(
-                owner_id=present.owner_id,
-                book=present,
-                trigger=trigger,
-                actor=actor,
-                rebuild=asked,
-                force=force,
-                max_sessions=max_sessions,
-                book_epoch=present.epoch,
-                prompts=prompts_sha256(),
-                not_before=now,
-                enqueued_at=now if asked else None,
-            )
-    except IntegrityError:
-        return _join_open(present, asked=asked, force=force)
-    if asked:
-        enqueue(run.pk)
-    return run
 
 
 def enqueue(run_id: UUID) -> None:
@@ -160,8 +120,7 @@ def _ended_by(found: ConsolidationClaim) -> str:
 
 
 def hold(held: ConsolidationClaim) -> ConsolidationRun:
-    """Lock lease, run and book for the rest of the transaction. Raises LeaseLost, or RunCancelled when the run was
-    ended or the book was cleared."""
+    """Lock lease, run and book of a claim. Raises LeaseLost; RunCancelled if it was ended or the book cleared."""
     jobs.lease_require(held.lease, held.token)
     run = ConsolidationRun.objects.select_for_update().get(pk=held.run.pk)
     if run.state != State.RUNNING or run.phase != held.run.phase:
@@ -221,13 +180,8 @@ def finish(held: ConsolidationClaim, **values: Any) -> None:
     if worked or run.rebuild:
         run.refresh_from_db()
         why = "" if worked else f" {standing_of(run.book, force=run.force).text}"
-        text = finished_text(run) + why
-        notify(
-            owner_id=run.owner_id,
-            kind=Notification.Kind.CONSOLIDATION_FINISHED,
-            book=run.book.name,
-            text=text,
-        )
+        kind, text = Notification.Kind.CONSOLIDATION_FINISHED, finished_text(run) + why
+        notify(owner_id=run.owner_id, kind=kind, book=run.book.name, text=text)
 
 
 def fail(held: ConsolidationClaim, error: DomainError, *, code: str = "") -> None:
@@ -268,46 +222,6 @@ def recover() -> int:
                 enqueue(run.pk)
                 count += 1
     return count
-
-
-def _join_open(book: Book, *, asked: bool, force: bool) -> ConsolidationRun:
-    rows = ConsolidationRun.objects.select_for_update(of=("self",)).select_related("book")
-    found = rows.filter(book=book, state__in=ConsolidationRun.OPEN).first()
-    if found is None:
-        raise Conflict("Another consolidation of this book has just ended. Ask again.")
-    if not asked:
-        return found
-    found.rebuild, found.force = True, found.force or force
-    now = timezone.now()
-    if found.state != State.RUNNING and (found.enqueued_at is None or found.not_before > now):
-        _wake(found, now)
-    found.save(update_fields=_WOKEN)
-    return found
-
-
-_WOKEN = (
-    "rebuild",
-    "force",
-    "state",
-    "attempts",
-    "failures",
-    "max_sessions",
-    "selected",
-    "error",
-    "not_before",
-    "enqueued_at",
-)
-
-
-def _wake(run: ConsolidationRun, now: datetime) -> None:
-    """End the rest of a run that somebody asks for: it and its sessions are tried anew, as often as a new run would.
-    What it has no share of as the run of a start, it may read now. The caller saves it."""
-    Extraction.objects.filter(run=run, state=Extraction.State.QUEUED).update(not_before=now, attempts=0)
-    if run.max_sessions is not None and run.phase == Phase.EXTRACTION:
-        run.max_sessions, run.selected = None, False
-    run.state, run.attempts, run.failures, run.error = State.SCHEDULED, 0, 0, None
-    run.not_before = run.enqueued_at = now
-    enqueue(run.pk)
 
 
 def _end(runs: "QuerySet[ConsolidationRun]", state: ConsolidationRun.State, **values: Any) -> int:

@@ -14,43 +14,44 @@ from gateway.models import Message, Run, Session
 from memories.artifacts import live_artifacts, versions_of
 from memories.models import Artifact, Book
 from memories.services import book_get_or_create
+from reviews.frozen import STANDING
 from reviews.models import ConsolidationRun, ConsolidationState, Extraction
 
-FLOOR = Coalesce(F("extraction__floor_seq"), 0)
-OPEN_RUNS = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+NEWS = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
+"""Sessions that changed since they were last dealt with; wants the column `said_through`."""
 
 
 def eligible(limits: ConsolidationSettings, now: datetime, *, force: bool = False) -> "QuerySet[Session]":
     """Sessions of anybody that changed since they were last dealt with, have rested, are not too old, are not in use
     and not temporary; newest first. `force` takes those again whose extraction failed."""
-    said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
-    rows = rested(limits, now).annotate(said_through=Subquery(said))
-    changed = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
-    if force:
-        changed |= Q(extraction__state=Extraction.State.FAILED)
+    rows = rested(limits, now).annotate(said_through=said_through())
+    changed = NEWS | Q(extraction__state=Extraction.State.FAILED) if force else NEWS
     return rows.filter(changed, said_through__isnull=False).order_by("-last_active_at", "-id")
 
 
 def rested(limits: ConsolidationSettings, now: datetime) -> "QuerySet[Session]":
     """Sessions of anybody that may be read at all: rested, not too old, not in use, not temporary. A chosen session is
     looked at again before it is read: somebody may have gone on with it."""
-    busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
     return Session.objects.filter(
-        ~Exists(busy),
+        ~in_use(),
         temporary=False,
         last_active_at__gte=now - timedelta(days=limits.max_rollout_age_days),
         last_active_at__lte=now - timedelta(hours=limits.min_rollout_idle_hours),
     )
 
 
+def sessions_in(book: Book) -> "QuerySet[Session]":
+    """Sessions whose memories go to the book; temporary ones give none."""
+    return Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
+
+
 def sessions_of(
     book: Book, limits: ConsolidationSettings, now: datetime, *, force: bool = False, most: int | None = None
 ) -> list[Session]:
-    """Return the sessions of a book that one run reads: at most `most`, or `max_rollouts_per_startup` where it has no
-    share of its own; found among `scan_limit`."""
+    """Return the sessions that one run reads: `most` or `max_rollouts_per_startup`, found among `scan_limit`."""
     most = limits.max_rollouts_per_startup if most is None else min(most, limits.max_rollouts_per_startup)
     rows = eligible(limits, now, force=force).filter(owner_id=book.owner_id, agent__book=book.name)
-    rows = rows.annotate(floor=FLOOR).annotate(has_words=said_by_person()).select_related("agent", "extraction")
+    rows = rows.annotate(has_words=said_by_person()).select_related("agent", "extraction")
     found: list[Session] = []
     for session in rows[: limits.scan_limit]:
         if len(found) == most:
@@ -58,6 +59,12 @@ def sessions_of(
         if session.has_words:
             found.append(session)
     return found
+
+
+def notes_in(book: Book) -> "QuerySet[Extraction]":
+    """What was noted of the book's sessions and is still read: no empty notes, none that were cleared."""
+    rows = Extraction.objects.filter(owner_id=book.owner_id, book=book, cleared_at=None)
+    return rows.exclude(raw_memory="", synopsis="")
 
 
 def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> list[Book]:
@@ -68,7 +75,7 @@ def due_books(limits: ConsolidationSettings, now: datetime, *, most: int) -> lis
     under_way = ConsolidationRun.objects.filter(
         owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"), state__in=ConsolidationRun.OPEN
     )
-    sessions = eligible(limits, now).annotate(floor=FLOOR).filter(said_by_person(), ~Exists(under_way))
+    sessions = eligible(limits, now).filter(said_by_person(), ~Exists(under_way))
     sessions = models.given(sessions, "agent__book")
     latest = ConsolidationRun.objects.filter(owner_id=OuterRef("owner_id"), book__name=OuterRef("agent__book"))
     sessions = sessions.annotate(last_run=Subquery(latest.order_by("-id").values("created_at")[:1]))
@@ -84,8 +91,8 @@ def waiting_sessions(
     books: Sequence[Book], limits: ConsolidationSettings, now: datetime
 ) -> dict[tuple[UUID, str], int]:
     """Return how many sessions each of these books has to read, by owner and name. One query."""
-    rows = eligible(limits, now).filter(owner_id__in={book.owner_id for book in books}).annotate(floor=FLOOR)
-    counted = rows.filter(said_by_person()).order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
+    rows = eligible(limits, now).filter(said_by_person(), owner_id__in={book.owner_id for book in books})
+    counted = rows.order_by().values_list("owner_id", "agent__book").annotate(Count("pk"))
     return {(owner_id, name): number for owner_id, name, number in counted}
 
 
@@ -109,15 +116,25 @@ def current_versions(book: Book) -> dict[str, int]:
 
 
 def said_in(session: OuterRef) -> "QuerySet[Message]":
-    """Messages of a session that count, as in reviews.frozen: of completed turns that stand, and history. Commands do
-    not."""
-    standing = Q(run__isnull=True) | Q(run__state=Run.State.COMPLETED, run__superseded=False, run__temporary=False)
-    return Message.objects.filter(standing, session=session).exclude(kind=Message.Kind.COMMAND)
+    """Messages of a session that count, as for a review (reviews.frozen.reviewable)."""
+    return Message.objects.filter(STANDING, session=session).exclude(kind=Message.Kind.COMMAND)
+
+
+def said_through() -> Subquery:
+    """The number of the last message that counts; null where there is none."""
+    return Subquery(said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1])
+
+
+def in_use() -> Exists:
+    """Whether a turn of the session is open."""
+    open_states = (Run.State.RUNNING, Run.State.AWAITING_CLIENT_TOOLS)
+    return Exists(Run.objects.filter(session=OuterRef("pk"), state__in=open_states))
 
 
 def said_by_person() -> Exists:
-    """Whether a person said something in a session since what was cleared; wants the column `floor`."""
-    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=OuterRef("floor")))
+    """Whether a person said something in a session since what was cleared."""
+    floor = Coalesce(OuterRef("extraction__floor_seq"), 0)
+    return Exists(said_in(OuterRef("pk")).filter(role=Message.Role.USER, seq__gt=floor))
 
 
 def _synthesis_due(

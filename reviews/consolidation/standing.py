@@ -3,60 +3,42 @@ It says in words why a rebuild finds little or nothing, in the command's answer,
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from django.db.models import Count, Exists, F, Min, OuterRef, Q, Subquery
+from django.db.models import Count, Min, Q
 from django.utils import timezone
 
 from gateway.agents.configuration import consolidation_settings
 from gateway.agents.settings import ConsolidationSettings
-from gateway.models import Run, Session
 from memories.models import Book
 from memories.viewers import Viewer, zone_of
-from reviews.consolidation.selection import FLOOR, OPEN_RUNS, said_by_person, said_in
+from reviews.consolidation.selection import NEWS, in_use, said_by_person, said_through, sessions_in
+from reviews.labels import counted
 from reviews.models import Extraction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """Numbers of a book's sessions in which a person said something. `first_rested` is when the first of the resting
-    ones may be read; `text` says it all in sentences, on the owner's clock."""
+    """Numbers of a book's sessions in which a person said something. `first_rested_at` is when the first of the
+    resting ones may be read; `text` says it all in sentences, on the owner's clock. The API shows it as it is."""
 
     ready: int
     resting: int
-    first_rested: datetime | None
+    first_rested_at: datetime | None
     in_use: int
     unchanged: int
     given_up: int
     too_old: int
     text: str
 
-    def as_json(self) -> dict[str, Any]:
-        """As the API shows it."""
-        return {
-            "ready": self.ready,
-            "resting": self.resting,
-            "first_rested_at": self.first_rested,
-            "in_use": self.in_use,
-            "unchanged": self.unchanged,
-            "given_up": self.given_up,
-            "too_old": self.too_old,
-            "text": self.text,
-        }
-
 
 def standing_of(book: Book, *, force: bool = False) -> Standing:
-    """Return how the sessions of a book stand now. `force`: for a run that takes those again whose reading failed.
-    Three queries."""
+    """Return how the sessions stand now; with `force`, those whose reading failed are ready, too. Three queries."""
     limits, now = consolidation_settings(), timezone.now()
-    idle, oldest = _limits(limits, now)
-    said = said_in(OuterRef("pk")).order_by("-seq").values("seq")[:1]
-    busy = Run.objects.filter(session=OuterRef("pk"), state__in=OPEN_RUNS)
-    rows = Session.objects.filter(owner_id=book.owner_id, agent__book=book.name, temporary=False)
-    rows = rows.annotate(floor=FLOOR, said_through=Subquery(said), busy=Exists(busy)).filter(said_by_person())
-    news = Q(extraction__isnull=True) | Q(extraction__through_seq__lt=F("said_through"))
+    rest = timedelta(hours=limits.min_rollout_idle_hours)
+    idle, oldest = now - rest, now - timedelta(days=limits.max_rollout_age_days)
+    rows = sessions_in(book).annotate(said_through=said_through(), busy=in_use()).filter(said_by_person())
     failed = Q(extraction__state=Extraction.State.FAILED)
-    changed, given_up = (news | failed, Q(pk=None)) if force else (news, failed & ~news)
+    changed, given_up = (NEWS | failed, Q(pk=None)) if force else (NEWS, failed & ~NEWS)
     recent, waiting = Q(last_active_at__gte=oldest), changed & Q(last_active_at__gt=idle)
     found = rows.aggregate(
         ready=Count("pk", filter=changed & recent & Q(busy=False, last_active_at__lte=idle)),
@@ -67,49 +49,29 @@ def standing_of(book: Book, *, force: bool = False) -> Standing:
         given_up=Count("pk", filter=given_up),
         too_old=Count("pk", filter=changed & ~recent),
     )
-    first = found.pop("oldest_resting")
-    first = first + timedelta(hours=limits.min_rollout_idle_hours) if first else None
-    return Standing(**found, first_rested=first, text=_text(book, limits, first, found))
-
-
-def _limits(limits: ConsolidationSettings, now: datetime) -> tuple[datetime, datetime]:
-    """Sessions that were active after the first moment rest; those that were not since the second are too old."""
-    return (
-        now - timedelta(hours=limits.min_rollout_idle_hours),
-        now - timedelta(days=limits.max_rollout_age_days),
-    )
+    resting = found.pop("oldest_resting")
+    first = resting + rest if resting else None
+    return Standing(**found, first_rested_at=first, text=_text(book, limits, first, found))
 
 
 def _text(book: Book, limits: ConsolidationSettings, first: datetime | None, found: dict[str, int]) -> str:
-    hours, days = limits.min_rollout_idle_hours, limits.max_rollout_age_days
-    sentences = []
-    if found["ready"]:
-        sentences.append(f"{_sessions(found['ready'])} can be read now.")
-    if found["resting"] and first:
-        one = found["resting"] == 1
-        until = Viewer(book.owner, zone_of(book.owner)).minute(first)
-        idle = f"{hours:g} hour{'' if hours == 1 else 's'}"
-        sentences.append(
-            f"{_sessions(found['resting'])} {'rests' if one else 'rest'} for {idle} after the last message, "
-            f"{'' if one else 'the first '}until {until}."
-        )
-    if found["in_use"]:
-        sentences.append(f"{_sessions(found['in_use'])} {'is' if found['in_use'] == 1 else 'are'} in use.")
-    if found["unchanged"]:
-        one = found["unchanged"] == 1
-        was = "is unchanged since it was read" if one else "are unchanged since they were read"
-        sentences.append(f"{_sessions(found['unchanged'])} {was}.")
-    if found["given_up"]:
-        one = found["given_up"] == 1
-        waits, left = ("waits", "it changes or a rebuild") if one else ("wait", "they change or a rebuild")
-        sentences.append(f"{_sessions(found['given_up'])} could not be read and {waits} until {left} is forced.")
-    if found["too_old"]:
-        sentences.append(
-            f"{_sessions(found['too_old'])} {'is' if found['too_old'] == 1 else 'are'} older than "
-            f"{days} day{'' if days == 1 else 's'} and not read."
-        )
+    hours, age = limits.min_rollout_idle_hours, counted(limits.max_rollout_age_days, "day")
+    idle = f"for {hours:g} hour{'' if hours == 1 else 's'} after the last message"
+    until = f"until {Viewer(book.owner, zone_of(book.owner)).minute(first)}" if first else ""
+    words = {
+        "ready": ("can be read now", "can be read now"),
+        "resting": (f"rests {idle}, {until}", f"rest {idle}, the first {until}"),
+        "in_use": ("is in use", "are in use"),
+        "unchanged": ("is unchanged since it was read", "are unchanged since they were read"),
+        "given_up": (
+            "could not be read and waits until it changes or a rebuild is forced",
+            "could not be read and wait until they change or a rebuild is forced",
+        ),
+        "too_old": (f"is older than {age} and not read", f"are older than {age} and not read"),
+    }
+    sentences = [
+        f"{counted(number, 'session')} {one if number == 1 else many}."
+        for name, (one, many) in words.items()
+        if (number := found[name])
+    ]
     return " ".join(sentences) or "The book has no sessions to read."
-
-
-def _sessions(number: int) -> str:
-    return f"{number} session{'' if number == 1 else 's'}"

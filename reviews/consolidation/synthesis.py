@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
 import scanning
@@ -36,8 +36,8 @@ from reviews.consolidation.extraction import retry_pause
 from reviews.consolidation.model_call import ask, is_lasting
 from reviews.consolidation.quotas import Meter
 from reviews.consolidation.runs import ConsolidationClaim, fail, finish, hold, pause
-from reviews.consolidation.selection import has_cooled, needs_synthesis
-from reviews.models import ConsolidationRun, ConsolidationState, Extraction
+from reviews.consolidation.selection import has_cooled, needs_synthesis, notes_in
+from reviews.models import ConsolidationRun, ConsolidationState
 
 ACTOR = "consolidation"
 
@@ -89,8 +89,7 @@ async def synthesize(claim: ConsolidationClaim, meter: Meter) -> None:
 
 
 def read_sources(claim: ConsolidationClaim) -> Sources | None:
-    """Return what the model is given, or None when it is not time: nothing changed, the cool-down, nothing to write
-    from."""
+    """Return what the model is given; None if nothing changed, the cool-down is not over, or there are no sources."""
     run = ConsolidationRun.objects.select_related("book").get(pk=claim.run.pk)
     book = run.book
     # The count first: what changes after this reading is noticed when the answer is stored.
@@ -116,8 +115,7 @@ def read_sources(claim: ConsolidationClaim) -> Sources | None:
 
 def notes_of(claim: ConsolidationClaim) -> tuple[SessionNotes, ...]:
     """Return the book's notes, newest session first, within the limits of number and tokens; without secrets."""
-    rows = Extraction.objects.filter(owner_id=claim.run.owner_id, book_id=claim.run.book_id, cleared_at=None)
-    rows = rows.exclude(Q(raw_memory="") & Q(synopsis="")).order_by("-said_at", "-session_id")
+    rows = notes_in(claim.run.book).order_by("-said_at", "-session_id")
     left = claim.limits.synthesis_token_limit
     notes: list[SessionNotes] = []
     for row in rows[: claim.limits.max_extractions]:

@@ -3,7 +3,6 @@ recovers runs whose worker died, resumes paused runs, and purges notes that were
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
 from django.conf import settings
@@ -14,21 +13,14 @@ from gateway.agents.settings import ConsolidationSettings
 from gateway.jobs import Throttle
 from memories.errors import Conflict
 from reviews.consolidation.clear import purge_cleared
-from reviews.consolidation.runs import Trigger, consolidation_request, recover
+from reviews.consolidation.requests import Trigger, consolidation_request
+from reviews.consolidation.runs import recover
 from reviews.consolidation.selection import due_books, waiting_sessions
 from reviews.models import ConsolidationRun
 
 MOST_BOOKS = 200
 _looks = Throttle()
 _left: int | None = None  # sessions that the look under way may still read, None when none is
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
-    """How many books a look at them started, and how many sessions these runs may read together."""
-
-    books: int
-    sessions: int
 
 
 def consolidation_sweep() -> None:
@@ -42,17 +34,19 @@ def consolidation_sweep() -> None:
     purge_cleared(timezone.now() - timedelta(days=settings.UNDO_DAYS))
     if limits.enabled:
         most = limits.max_rollouts_per_startup if _left is None else _left
-        started = start_due(trigger, limits, most_sessions=most)
-        _left = most - started.sessions
-        if started.books == MOST_BOOKS and _left:
+        books, sessions = start_due(trigger, limits, most_sessions=most)
+        _left = most - sessions
+        if books == MOST_BOOKS and _left:
             return  # there may be more: the next sweep looks on
     _left = None
     _looks.look()
 
 
-def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, *, most_sessions: int) -> Started:
-    """Schedule a run for each book that is due; together they read at most `most_sessions`. A book with sessions that
-    gets no share waits for the next time."""
+def start_due(
+    trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, *, most_sessions: int
+) -> tuple[int, int]:
+    """Schedule a run for each due book, for `most_sessions` together. A book that gets no share of them waits. Returns
+    how many books it was, and how many sessions these runs may read."""
     now = timezone.now()
     books = due_books(limits, now, most=MOST_BOOKS)
     waiting = waiting_sessions(books, limits, now)
@@ -67,7 +61,7 @@ def start_due(trigger: ConsolidationRun.Trigger, limits: ConsolidationSettings, 
             continue  # one ended this very moment, or it was turned off
         count += 1
         sessions += share
-    return Started(books=count, sessions=sessions)
+    return count, sessions
 
 
 def shares(wanted: Sequence[int], most: int) -> list[int]:
@@ -82,7 +76,7 @@ def shares(wanted: Sequence[int], most: int) -> list[int]:
     return given
 
 
-def _time_to_look(limits: ConsolidationSettings) -> ConsolidationRun.Trigger | None:
+def _time_to_look(limits: ConsolidationSettings) -> Trigger | None:
     passed = _looks.passed()
     if math.isinf(passed):
         return Trigger.STARTUP

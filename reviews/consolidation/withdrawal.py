@@ -15,33 +15,27 @@ from reviews.models import ClearedReview, Extraction, ReviewRun
 
 State = ReviewRun.State
 REASON = "The book was cleared."
-_OPEN = (State.SCHEDULED, State.RUNNING, State.AWAITING_APPROVAL)
 _BATCH = 500
 
 ReviewPositions = Mapping[UUID, tuple[int, int]]
 """By session: through which message it is reviewed, and how many turns it had since."""
 
 
-def reviews_withdraw(book: Book) -> list[ClearedReview]:
-    """End the book's open reviews. Returns what waited for a person, to be stored with the clear's change set."""
-    rows = ReviewRun.objects.select_for_update().filter(book=book, state__in=_OPEN).order_by("pk")
-    waiting = [
-        ClearedReview(review=run, owner_id=run.owner_id, writes=run.writes, waits_since=run.finished_at)
-        for run in rows
-        if run.state == State.AWAITING_APPROVAL
+def reviews_withdraw(book: Book, change_set: ChangeSet) -> None:
+    """End the book's open reviews, and keep what waited for a person for an undo of this clear. A review has one such
+    row, of its latest clear."""
+    runs = list(ReviewRun.objects.select_for_update().filter(book=book, state__in=ReviewRun.UNDECIDED).order_by("pk"))
+    waiting = [run for run in runs if run.state == State.AWAITING_APPROVAL]
+    ClearedReview.objects.filter(review__in=[run.pk for run in waiting]).delete()
+    kept = [
+        ClearedReview(
+            review=run, owner_id=run.owner_id, change_set=change_set.pk, writes=run.writes, waits_since=run.finished_at
+        )
+        for run in waiting
     ]
-    reviews_cancel(ReviewRun.objects.filter(pk__in=[run.pk for run in rows]), REASON)
-    return waiting
-
-
-def withdrawn_keep(waiting: Iterable[ClearedReview], change_set: ChangeSet) -> None:
-    """Store what waited, for an undo of this clear; a review has one row, of its latest clear."""
-    rows = list(waiting)
-    ClearedReview.objects.filter(review__in=[row.review_id for row in rows]).delete()
-    for row in rows:
-        row.change_set = change_set.pk
-    ClearedReview.objects.bulk_create(rows, batch_size=_BATCH)
-    _name_change_set([row.review_id for row in rows], change_set)
+    ClearedReview.objects.bulk_create(kept, batch_size=_BATCH)
+    reviews_cancel(ReviewRun.objects.filter(pk__in=[run.pk for run in runs]), REASON)
+    _name_change_set([run.pk for run in waiting], change_set)
 
 
 def sessions_pass_over(sessions: "QuerySet[Session]") -> ReviewPositions:

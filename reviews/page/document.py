@@ -11,6 +11,7 @@ from memories.models import Artifact, ArtifactRevision, WriteOrigin
 from memories.page.rows import IconLabel, origin_label
 from memories.viewers import Viewer
 from memories.word_diff import Piece, word_diff
+from reviews.labels import counted
 from reviews.page.panel import document_name
 
 MOST_REVISIONS = 30
@@ -49,25 +50,35 @@ def shown_document(artifact: Artifact, viewer: Viewer) -> Shown:
     return Shown(artifact=artifact, name=document_name(artifact.path), html=html, about=_about(artifact, viewer))
 
 
+def newest_revisions(artifact: Artifact) -> list[ArtifactRevision]:
+    """Return the newest revisions of a document, newest first. One query."""
+    rows = ArtifactRevision.objects.filter(owner_id=artifact.owner_id, artifact=artifact).order_by("-version")
+    return list(rows[:MOST_REVISIONS])
+
+
 def document_history(artifact: Artifact, viewer: Viewer) -> list[DocumentStep]:
-    """Return the newest revisions, newest first. One query."""
-    rows = ArtifactRevision.objects.filter(owner_id=viewer.owner.pk, artifact=artifact).order_by("-version")
+    """Return the newest revisions as the drawer shows them. One query."""
     return [
         DocumentStep(
             revision=revision,
             icon_label=origin_label(revision.write_origin),
             verb=revision_verb(revision),
             when=viewer.minute(revision.created_at),
-            lines=changed_lines(words_of(revision.before), words_of(revision.after)),
+            lines=lines_of(revision),
             now=revision.version == artifact.version,
         )
-        for revision in rows[:MOST_REVISIONS]
+        for revision in newest_revisions(artifact)
     ]
 
 
 def revision_verb(revision: ArtifactRevision) -> str:
     """Return what the actor did, in words."""
     return _VERBS[ArtifactRevision.Action(revision.action)] if revision.before else "wrote it"
+
+
+def lines_of(revision: ArtifactRevision) -> list[tuple[Piece, ...]]:
+    """Return the lines that a revision changed, each as a row of pieces."""
+    return changed_lines(words_of(revision.before), words_of(revision.after))
 
 
 def changed_lines(before: str, after: str) -> list[tuple[Piece, ...]]:
@@ -90,8 +101,7 @@ def _about(artifact: Artifact, viewer: Viewer) -> str:
     if artifact.write_origin == WriteOrigin.ADMIN:
         return f"Changed by an administrator on {day}. The next consolidation keeps what they changed."
     if mine:
-        lines = f"{mine} line{'' if mine == 1 else 's'}"
-        return f"Last changed on {day}. You changed {lines}; the next consolidation keeps them."
+        return f"Last changed on {day}. You changed {counted(mine, 'line')}; the next consolidation keeps them."
     writer = "consolidation" if artifact.write_origin == WriteOrigin.CONSOLIDATION else "you"
     return f"Written by {writer} on {day}."
 

@@ -15,6 +15,7 @@ from reviews.consolidation.health import finished_text, obstacle_of
 from reviews.consolidation.model_call import ANSWER_TOKENS
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun
+from reviews.page.undo import near_minute
 
 State = ConsolidationRun.State
 Phase = ConsolidationRun.Phase
@@ -22,7 +23,7 @@ _BAR = 99.6
 _MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ProgressStep:
     """One step of a run. `fill` is the bar's width out of 100, None where there is no bar."""
 
@@ -64,9 +65,11 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
     limits = consolidation_settings()
     books = {book.name: book for book in Book.objects.filter(owner_id=viewer.owner.pk).order_by("name")}
     names = sorted(books or {name})
+    hours = limits.min_rollout_idle_hours
+    idle = f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
     book = books.get(name)
     if book is None:
-        return Panel(book=name, books=names, enabled=limits.enabled, idle=_idle(limits))
+        return Panel(book=name, books=names, enabled=limits.enabled, idle=idle)
     runs = ConsolidationRun.objects.filter(owner_id=viewer.owner.pk, book=book).select_related("book__owner")
     run = runs.order_by("-id").first()
     open_ = run is not None and run.state in ConsolidationRun.OPEN
@@ -74,7 +77,7 @@ def panel_of(viewer: Viewer, name: str) -> Panel:
         book=name,
         books=names,
         enabled=limits.enabled,
-        idle=_idle(limits),
+        idle=idle,
         run=run,
         open=open_,
         steps=_steps(run) if run and open_ else (),
@@ -91,34 +94,26 @@ def document_name(path: str) -> str:
     return f"skills/{skill}" if skill else path
 
 
-def _idle(limits: ConsolidationSettings) -> str:
-    hours = limits.min_rollout_idle_hours
-    return f" for {hours:g} hour{'' if hours == 1 else 's'}" if hours else ""
-
-
 def _steps(run: ConsolidationRun) -> list[ProgressStep]:
-    total, done = run.sessions_total, run.sessions_done
+    total, done, chosen = run.sessions_total, run.sessions_done, run.selected
     reading = run.phase == Phase.EXTRACTION
-    chosen = ProgressStep(
-        name="Choose sessions",
-        state="done" if run.selected else "now",
-        count=f"{total} found" if run.selected else "",
-    )
-    read = ProgressStep(
-        name="Read each one",
-        state="next" if not run.selected else "now" if reading else "done",
-        count=f"{done} of {total}" if run.selected else "next",
-        fill=round(_BAR * done / total, 1) if run.selected and reading and total else None,
-    )
-    written = ProgressStep(
-        name="Write the documents", state="next" if reading else "now", count="next" if reading else ""
-    )
-    return [chosen, read, written]
+    return [
+        ProgressStep("Choose sessions", "done" if chosen else "now", f"{total} found" if chosen else ""),
+        ProgressStep(
+            "Read each one",
+            "next" if not chosen else "now" if reading else "done",
+            f"{done} of {total}" if chosen else "next",
+            round(_BAR * done / total, 1) if chosen and reading and total else None,
+        ),
+        ProgressStep("Write the documents", "next" if reading else "now", "next" if reading else ""),
+    ]
 
 
 def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[str, str]]:
     rows = [("Tokens", f"{run.tokens:,} of at most {limits.max_tokens_per_run:,}")]
-    price = price_of(_reader_model(run))
+    # The model that reads the book's sessions; none where no upstream may be given the book.
+    book, models = run.book.name, BackgroundModels.now(run.book.name)
+    price = None if models.obstacle(book) else price_of(models.of_book(book, "default").model)
     if price is not None:
         written = min(run.tokens, run.requests * ANSWER_TOKENS)
         cost = ((run.tokens - written) * price.input + written * price.output) / _MILLION
@@ -127,20 +122,13 @@ def _quotas(run: ConsolidationRun, limits: ConsolidationSettings) -> list[tuple[
     return rows
 
 
-def _reader_model(run: ConsolidationRun) -> str:
-    """Return the name of the model that reads the book's sessions; "" where no upstream may be given the book."""
-    models = BackgroundModels.now(run.book.name)
-    return "" if models.obstacle(run.book.name) else models.of_book(run.book.name, "default").model
-
-
 def _said(run: ConsolidationRun, viewer: Viewer) -> str:
     problem = str((run.error or {}).get("message", ""))
     if run.state == State.PAUSED:
-        until = f"{viewer.near_day(run.not_before)}, {viewer.local(run.not_before):%H:%M}"
-        return f"It is paused until {until}. {problem}".strip()
+        return f"It is paused until {near_minute(viewer, run.not_before)}. {problem}".strip()
     if run.state in ConsolidationRun.OPEN or run.finished_at is None:
         return ""
-    when = f"{viewer.near_day(run.finished_at)}, {viewer.local(run.finished_at):%H:%M}"
+    when = near_minute(viewer, run.finished_at)
     if run.state in {State.FAILED, State.CANCELLED}:
         verb = "failed" if run.state == State.FAILED else "was stopped"
         return f"The last run {verb} {when}. {problem} What was done is kept.".replace("  ", " ")

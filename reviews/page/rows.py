@@ -2,7 +2,7 @@
 does not grow with the number of rows."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from uuid import UUID
@@ -17,8 +17,9 @@ from memories.models import Target
 from memories.page.rows import IconLabel
 from memories.provenance import Turns
 from memories.viewers import Viewer
+from reviews.labels import counted
 from reviews.models import ReviewRun
-from reviews.page.undo import Steps, steps_of, undone_words
+from reviews.page.undo import Steps, near_minute, steps_of, undone_words
 from reviews.presenter import ShownWrite, about_words, by_staff, reason_words
 from reviews.turns_read import turns_read
 from reviews.writes import ReviewWrite, WriteState
@@ -67,11 +68,11 @@ class Change(ShownWrite):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One review of the timeline. `version` differs when anything that is shown of it does."""
+    """One review of the timeline. `version` changes with what is shown; `new_day` names the day that begins here."""
 
     review: ReviewRun
     version: str
-    new_day: str
+    new_day: str = ""
     day: date
     time: str
     icon_label: IconLabel
@@ -91,55 +92,48 @@ class Row:
 
 def rows_of(reviews: Sequence[ReviewRun], viewer: Viewer) -> list[Row]:
     """Rows in the given order, with a day where another one begins."""
-    sessions = _sessions(viewer, {review.session_id for review in reviews if review.session_id})
+    ids = {review.session_id for review in reviews if review.session_id}
+    found = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
+    sessions = {session.pk: session for session in found}
     turns = turns_read(viewer.owner.pk, reviews)
     sets = [review.change_set for review in reviews if review.change_set]
     steps = steps_of(viewer.owner.pk, sets) if sets else {}
     today = viewer.local(timezone.now()).date()
     rows: list[Row] = []
     for review in reviews:
-        day = viewer.local(review.created_at).date()
-        begins = not rows or rows[-1].day != day
-        session = sessions.get(review.session_id) if review.session_id else None
-        rows.append(
-            _row(
-                review,
-                viewer,
-                day=day,
-                new_day=day_words(day, today) if begins else "",
-                session=session,
-                turns=turns.get(review.pk),
-                steps=steps.get(review.change_set, {}) if review.change_set else {},
-            )
+        row = _row(
+            review,
+            viewer,
+            session=sessions.get(review.session_id) if review.session_id else None,
+            turns=turns.get(review.pk),
+            steps=steps.get(review.change_set, {}) if review.change_set else {},
         )
+        begins = not rows or rows[-1].day != row.day
+        rows.append(replace(row, new_day=day_words(row.day, today)) if begins else row)
     return rows
 
 
-def _row(
-    review: ReviewRun,
-    viewer: Viewer,
-    *,
-    day: date,
-    new_day: str,
-    session: Session | None,
-    turns: Turns | None,
-    steps: Steps,
-) -> Row:
+def _row(review: ReviewRun, viewer: Viewer, *, session: Session | None, turns: Turns | None, steps: Steps) -> Row:
     changes = [_change(write) for write in review.writes if write.state not in _NOT_SHOWN]
     applied = [change for change in changes if change.write.state == "applied"]
     restorable = _restorable(review, changes, steps)
     changes = changes if restorable else _single(changes, steps, viewer)
     newest = max(steps.values(), key=lambda step: step.pk, default=None)
     state = State(review.state)
+    rejected = state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
     return Row(
         review=review,
         version=".".join(
-            [state, str(review.attempts), str(newest.pk) if newest else "", *(_version(c.write) for c in changes)]
+            [
+                state,
+                str(review.attempts),
+                str(newest.pk) if newest else "",
+                *(f"{change.write.state}{change.write.times or ''}" for change in changes),
+            ]
         ),
-        new_day=new_day,
-        day=day,
+        day=viewer.local(review.created_at).date(),
         time=f"{viewer.local(review.created_at):%H:%M}",
-        icon_label=IconLabel(_ICONS[state], "Rejected" if _rejected(review) else str(state.label)),
+        icon_label=IconLabel(_ICONS[state], "Rejected" if rejected else str(state.label)),
         title=title_of(session) if session else _NO_SESSION.get(review.trigger, "A session that was deleted"),
         turns=turns if session else None,
         span=_span(review, turns.last - turns.first + 1 if turns else 0),
@@ -150,32 +144,21 @@ def _row(
         restorable=restorable,
         undone=undone_words(newest, viewer) if restorable and newest else "",
         later=[c.write.index for c in changes if c.write.pending and not c.write.waiting and not review.orphaned],
-        again=session is not None and state in {State.FAILED, State.TIMED_OUT},
-        open=state in {State.SCHEDULED, State.RUNNING},
+        again=session is not None and state in ReviewRun.FAILED,
+        open=state in ReviewRun.OPEN,
     )
 
 
-def _version(write: ReviewWrite) -> str:
-    return f"{write.state}{write.times or ''}"
-
-
-def _rejected(review: ReviewRun) -> bool:
-    """Whether it was cancelled by a person who rejected what it wanted to save."""
-    return review.state == State.CANCELLED and (review.error or {}).get("code") == "rejected"
-
-
 def _change(write: ReviewWrite) -> Change:
-    edited = _edited(write) if write.edited and write.state == WriteState.APPLIED else ""
+    note = _LATER.get(write.state, "")
+    if write.edited and write.state == WriteState.APPLIED:
+        note = "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
     return Change(
         write=write,
         about=about_words(write, _TARGETS),
         struck=write.state in _STRUCK or write.action == "delete",
-        note=_LATER.get(write.state, edited),
+        note=note,
     )
-
-
-def _edited(write: ReviewWrite) -> str:
-    return "edited by an administrator" if by_staff(write.edited_by) else "edited by you"
 
 
 def _restorable(review: ReviewRun, changes: Sequence[Change], steps: Steps) -> UUID | None:
@@ -204,11 +187,6 @@ def _single(changes: Sequence[Change], steps: Steps, viewer: Viewer) -> list[Cha
     return found
 
 
-def _sessions(viewer: Viewer, ids: Collection[UUID]) -> dict[UUID, Session]:
-    rows = titled(Session.objects.filter(owner_id=viewer.owner.pk, pk__in=ids)) if ids else ()
-    return {session.pk: session for session in rows}
-
-
 def _action_words(verb: str, number: int) -> str:
     """`Undo`, `Undo both`, `Undo all 3`."""
     if number < 2:
@@ -221,7 +199,7 @@ def _span(review: ReviewRun, turns: int) -> str:
     if review.state == State.RUNNING and review.started_at:
         seconds = max(0, int((timezone.now() - review.started_at).total_seconds()))
         most = review.settings.get("memory_review_timeout", 30)
-        reading = f"Reading {turns} turn{'' if turns == 1 else 's'} · " if turns else ""
+        reading = f"Reading {counted(turns, 'turn')} · " if turns else ""
         return f"{reading}{min(seconds, most)} of at most {most} seconds"
     parts = [review.model] if review.model else []
     if tokens := review.usage.get("total_tokens"):
@@ -234,13 +212,13 @@ def _span(review: ReviewRun, turns: int) -> str:
 def _outcome(review: ReviewRun, viewer: Viewer) -> str:
     """Return why it came to nothing, or when it goes on; "" where its state and its changes say all."""
     reason = reason_words(review, own=True)
-    if review.state in {State.TIMED_OUT, State.FAILED}:
+    if review.state in ReviewRun.FAILED:
         return f"{reason or 'It could not be finished.'} {_AGAIN}"
     if review.state == State.CANCELLED:
         return f"{reason} Nothing was saved.".strip()
     if review.state == State.SCHEDULED:
         later = review.not_before > timezone.now()
-        when = f"It begins {viewer.near_day(review.not_before)}, {viewer.local(review.not_before):%H:%M}."
+        when = f"It begins {near_minute(viewer, review.not_before)}."
         return f"{reason} {when if later else 'It begins as soon as a worker is free.'}".strip()
     return ""
 

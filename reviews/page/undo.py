@@ -3,6 +3,7 @@ Read for many reviews at once: the number of queries does not grow with them."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from uuid import UUID
 
 from memories.models import ChangeSet, Revision
@@ -33,9 +34,13 @@ def steps_of(owner_id: UUID, sets: Sequence[UUID]) -> dict[UUID, Steps]:
     return dict(by_set)
 
 
+def near_minute(viewer: Viewer, moment: datetime) -> str:
+    """`today, 18:41`, `20 Nov, 18:41`."""
+    return f"{viewer.near_day(moment)}, {viewer.local(moment):%H:%M}"
+
+
 def undone_words(step: ChangeSet, viewer: Viewer) -> str:
     """`Undone by you, 18:41`; with the day when it was another one."""
     who = "you" if step.actor == viewer.actor else "somebody else"
     near = viewer.near_day(step.created_at)
-    day = "" if near == "today" else f" {near}"
-    return f"Undone by {who}{day}, {viewer.local(step.created_at):%H:%M}"
+    return f"Undone by {who}{'' if near == 'today' else f' {near}'}, {viewer.local(step.created_at):%H:%M}"

@@ -17,9 +17,10 @@ from memories.page.filters import DEFAULT_BOOK
 from memories.selectors import book_named
 from memories.viewers import Viewer, action_view, fragment_view, page_view
 from reviews import services
+from reviews.labels import counted
 from reviews.models import ReviewRun
 from reviews.page.document import document_history, shown_document
-from reviews.page.panel import document_name, panel_of
+from reviews.page.panel import panel_of
 from reviews.page.rows import rows_of
 from reviews.quotas import day_of
 from reviews.selectors import review_get
@@ -32,11 +33,7 @@ MOST_ROWS = 300
 def reviews(request: HttpRequest, viewer: Viewer) -> HttpResponse:
     """`/reviews/`: the timeline, beside it consolidation; with `doc` one of its documents is open."""
     book = _book(request)
-    context = _timeline(request, viewer) | {
-        "tab": "reviews",
-        "intro": _intro(viewer),
-        "panel": panel_of(viewer, book),
-    }
+    context = _timeline(request, viewer) | {"tab": "reviews", "intro": _intro(viewer), "panel": panel_of(viewer, book)}
     artifact = _document(viewer, book, request.GET.get("doc", ""))
     if artifact is not None:
         context["shown"] = shown_document(artifact, viewer)
@@ -57,8 +54,7 @@ def consolidation_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse
 
 @fragment_view
 def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
-    """One document (`path` of `book`): rendered, its history (`view=history`), its editor (`view=edit`), or the text of
-    a revision (`revision`)."""
+    """One document (`path` of `book`), its history or editor (`view`), or a revision's text (`revision`)."""
     artifact = _document(viewer, _book(request), request.GET.get("path", ""))
     if artifact is None:
         return HttpResponse(status=404)
@@ -70,7 +66,7 @@ def document_fragment(request: HttpRequest, viewer: Viewer) -> HttpResponse:
         return HttpResponse(str(revision.after.get("content", "")), content_type="text/plain; charset=utf-8")
     context: dict[str, Any] = {"shown": shown_document(artifact, viewer), "book": _book(request)}
     if request.GET.get("view") == "history":
-        context |= {"steps": document_history(artifact, viewer), "name": document_name(artifact.path)}
+        context["steps"] = document_history(artifact, viewer)
         return render(request, "reviews/document_history.html", context)
     template = "reviews/document_edit.html" if request.GET.get("view") == "edit" else "reviews/document.html"
     return render(request, template, context)
@@ -83,7 +79,7 @@ def review_cancel(request: HttpRequest, viewer: Viewer, review_id: UUID) -> Http
         review = review_get(viewer.owner.pk, review_id)
     except NotFound:
         return HttpResponse(status=404)
-    if review.state in {ReviewRun.State.SCHEDULED, ReviewRun.State.RUNNING}:
+    if review.state in ReviewRun.OPEN:
         services.review_cancel(review, "You cancelled it.")
     return HttpResponse(status=204)
 
@@ -113,16 +109,9 @@ def _intro(viewer: Viewer) -> dict[str, Any]:
         "on": any(agent.reviews_on for agent in agents),
         "after_turns": bool(interval or intervals),
         "interval": interval,
-        "waiting": _waiting_words(waiting),
+        "waiting": f"{counted(waiting, 'review needs', 'reviews need')} your decision." if waiting else "",
         "used_up": day_of(viewer.owner).reached,
     }
-
-
-def _waiting_words(waiting: int) -> str:
-    """`1 review needs your decision.`, "" where none does."""
-    if not waiting:
-        return ""
-    return f"{waiting} review needs your decision." if waiting == 1 else f"{waiting} reviews need your decision."
 
 
 def _book(request: HttpRequest) -> str:

@@ -1,6 +1,6 @@
 // Copying answers and code, also where the page is not served over https and the clipboard API is missing.
 
-export async function copyText(text) {
+async function copyText(text) {
   if (navigator.clipboard && window.isSecureContext) {
     await navigator.clipboard.writeText(text);
     return;

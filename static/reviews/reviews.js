@@ -1,6 +1,6 @@
 // The reviews page: the timeline that keeps itself up to date, deciding, undoing, and the panel beside it.
 
-import { ApiError, call, request } from "../gateway/api.js";
+import { ApiError, attempt, call, request } from "../gateway/api.js";
 import { notifications, reviews } from "../gateway/shell.js";
 import { reconcile } from "../memories/reconcile.js";
 import { shown } from "../memories/list.js";
@@ -42,21 +42,14 @@ async function takeBack(path, body = {}) {
   if (!result.undone.length) throw new ApiError("conflict", "It was changed since; see the history of the memory.");
 }
 
-async function act(run, button, done, write) {
+function act(run, button, done, write) {
   const focused = run.contains(document.activeElement); // a disabled button loses it
-  button.disabled = true;
-  try {
+  return attempt(run, button, async () => {
     await write();
     say(done);
     await refresh();
     if (focused) document.getElementById(run.id)?.querySelector("button, a")?.focus();
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error;
-    button.disabled = false;
-    const place = run.querySelector("[data-error]");
-    place.textContent = error.message;
-    place.hidden = false;
-  }
+  });
 }
 
 function say(words) {

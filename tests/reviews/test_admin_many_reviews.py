@@ -12,7 +12,7 @@ from memories.services import MemoryFields, Source, book_get_or_create, book_wri
 from reviews.admin import many_reviews
 from reviews.approvals import review_approve
 from reviews.models import ReviewRun
-from reviews.services import review_undo_slices
+from reviews.undo import review_undo_slices
 from tests.admin_rows import bob, staff_client
 from tests.factories import memory_make, owner_make
 from tests.in_one_go import review_undo

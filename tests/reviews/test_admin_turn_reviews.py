@@ -39,8 +39,8 @@ def test_the_page_of_a_turn_shows_the_reviews_that_read_it_and_what_they_wrote(s
     for turn in (2, 3):
         page = client.get(page_of(turn))
         (shown,) = page.context["review_parts"]
-        assert shown.url == reverse("admin:reviews_reviewrun_change", args=[review.pk])
-        assert [write.write.after for write in shown.writes] == ["Prefers tea."]
+        assert shown["url"] == reverse("admin:reviews_reviewrun_change", args=[review.pk])
+        assert [write.write.after for write in shown["writes"]] == ["Prefers tea."]
         assert "Prefers tea." in page.content.decode()
     first = client.get(page_of(1)).content.decode()
     assert "No review has read this turn." in first

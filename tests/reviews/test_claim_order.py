@@ -6,8 +6,8 @@ import pytest
 from django.utils import timezone
 
 from memories.models import Owner
+from reviews.claiming import review_claim
 from reviews.models import ReviewRun
-from reviews.services import review_claim
 from tests.factories import session_make
 from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewing_agent, say

@@ -10,17 +10,10 @@ from gateway.models import Session
 from gateway.services import session_delete
 from memories.models import Book, Notification, Owner
 from reviews.approvals import forget_orphans
+from reviews.claiming import ReviewClaim, review_claim
 from reviews.ending import reviews_cancel, reviews_end
 from reviews.models import ReviewRun
-from reviews.services import (
-    ReviewClaim,
-    ReviewOutcome,
-    expire_leases,
-    review_cancel,
-    review_claim,
-    review_finish,
-    review_time_out,
-)
+from reviews.services import ReviewOutcome, expire_leases, review_cancel, review_finish, review_time_out
 from reviews.writes import ReviewWrite, WriteState
 from tests.in_one_go import book_clear
 from tests.reviews.talk import newest_review, reviewed_session, say

@@ -11,7 +11,7 @@ from memories.models import Owner
 from reviews.frozen import CONTEXT_MESSAGES, read_frozen
 from reviews.models import ReviewRun
 from reviews.runner import build_messages, prepare
-from reviews.schedule import review_request
+from reviews.schedule import review_session
 from tests.factories import caller_make, memory_make
 from tests.reviews.talk import DONE, newest_review, reviewed_session, run_review, say
 from tests.scripted_model import ScriptedModel
@@ -103,13 +103,13 @@ def test_the_words_of_an_open_turn_are_left_for_the_review_after_it(alice: Owner
     session = reviewed_session(alice, memory_review_interval=0)
     say(session, "First", "One.")
     context = open_native(caller_make(alice), session_id=session.pk, content="Second", replaces=None, request_id="test")
-    review = review_request(alice.pk, session)
+    review = review_session(alice.pk, session.pk)
     assert texts(review) == ["First", "One."]
     model.script(DONE)
     run_review(review)
     answer = RunOutput(text="Two.", messages=[{"role": "assistant", "content": "Two."}])
     close(context, answer, state=Run.State.COMPLETED)
-    assert texts(review_request(alice.pk, session))[-2:] == ["Second", "Two."]
+    assert texts(review_session(alice.pk, session.pk))[-2:] == ["Second", "Two."]
 
 
 def test_it_is_cut_at_the_token_limit_oldest_first(alice: Owner, settings: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from gateway.errors import UpstreamRefused
 from gateway.jobs import rest_after
 from memories.errors import RateLimited
-from reviews.retries import RETRY_SECONDS, retry_delay
+from reviews.services import RETRY_SECONDS, retry_delay
 
 
 def limited(header: str) -> RateLimited:

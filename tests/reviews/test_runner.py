@@ -20,9 +20,9 @@ from memories.services import MemoryFields, Source, book_writing
 from prompts.review import review_prompt_sha256
 from reviews import ending
 from reviews import runner as review_runner
+from reviews.claiming import ReviewClaim, review_claim
 from reviews.models import ReviewRun
-from reviews.retries import retry_delay
-from reviews.services import ReviewClaim, ReviewOutcome, expire_leases, review_cancel, review_claim, review_finish
+from reviews.services import ReviewOutcome, expire_leases, retry_delay, review_cancel, review_finish
 from tests.factories import memory_make
 from tests.reviews.talk import DONE, adds, deletes, newest_review, reviewed_session, run_review, say, updates
 from tests.scripted_model import Hangs, ScriptedModel, calls, says

@@ -16,7 +16,7 @@ from memories.models import Owner
 from memories.services import book_get_or_create
 from reviews.health import review_facts
 from reviews.models import ReviewRun
-from reviews.schedule import review_request
+from reviews.schedule import review_session
 from reviews.sweep import review_idle_sessions
 from tests.factories import agent_make, session_make
 from tests.reviews.talk import DONE, newest_review, reviewed_session, run_review, say
@@ -69,7 +69,7 @@ def test_without_an_interval_there_is_no_row_no_job_and_no_query_but_the_counter
 def test_without_an_interval_a_review_by_hand_works(alice: Owner) -> None:
     session = reviewed_session(alice, memory_review_interval=0)
     say(session)
-    review = review_request(alice.pk, session)
+    review = review_session(alice.pk, session.pk)
     assert (review.trigger, review.state, counted(session)) == ("request", "scheduled", 0)
 
 
@@ -112,20 +112,20 @@ def test_a_temporary_session_is_never_reviewed(alice: Owner) -> None:
     say(session)
     assert not ReviewRun.objects.exists()
     with pytest.raises(InvalidRequest):
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
 
 
 def test_nothing_new_means_no_review_by_hand(alice: Owner, model: ScriptedModel) -> None:
     session = reviewed_session(alice)
     with pytest.raises(Conflict):
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
     say(session)
     with pytest.raises(Conflict):  # the scheduled one covers it
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
     model.script(DONE)
     run_review(newest_review())
     with pytest.raises(Conflict):
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
 
 
 @pytest.mark.parametrize("state", [Run.State.FAILED, Run.State.STOPPED])
@@ -133,7 +133,7 @@ def test_words_of_a_broken_turn_are_nothing_new(alice: Owner, state: Run.State) 
     session = reviewed_session(alice)
     say(session, state=state)
     with pytest.raises(Conflict):
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
 
 
 def test_a_memory_command_is_nothing_new(alice: Owner) -> None:
@@ -142,7 +142,7 @@ def test_a_memory_command_is_nothing_new(alice: Owner) -> None:
         Message.objects.create(owner=alice, session=session, seq=seq, role=role, text=text, kind="command")
     Session.objects.update(message_seq=2)
     with pytest.raises(Conflict):
-        review_request(alice.pk, session)
+        review_session(alice.pk, session.pk)
 
 
 def sweep_after(minutes: float) -> int:
@@ -209,7 +209,7 @@ def test_a_pause_after_a_failed_review_reads_its_turns_again(alice: Owner) -> No
 def test_a_pause_with_nothing_unreviewed_schedules_nothing(alice: Owner, model: ScriptedModel) -> None:
     session = idle_session(alice)
     model.script(DONE)
-    run_review(review_request(alice.pk, session))
+    run_review(review_session(alice.pk, session.pk))
     assert sweep_after(31) == 0
 
 

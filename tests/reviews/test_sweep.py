@@ -16,8 +16,9 @@ from gateway.services import session_delete
 from memories.ids import uuid7
 from memories.models import Owner
 from reviews import schedule, sweep
+from reviews.claiming import review_claim
 from reviews.models import ReviewRun
-from reviews.services import expire_leases, review_claim
+from reviews.services import expire_leases
 from reviews.sweep import enqueue_lost, reviews_sweep
 from tests.reviews.talk import newest_review, reviewed_session, say
 

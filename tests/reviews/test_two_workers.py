@@ -10,9 +10,9 @@ import pytest
 from django.db import connection
 
 from memories.models import Memory, Notification, Owner
+from reviews.claiming import review_claim
 from reviews.models import ReviewRun
 from reviews.runner import execute
-from reviews.services import review_claim
 from tests.factories import session_make
 from tests.reviews.talk import DONE, adds, newest_review, reviewed_session, reviewing_agent, say
 from tests.scripted_model import ScriptedModel

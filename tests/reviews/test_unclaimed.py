@@ -9,10 +9,10 @@ from django.utils import timezone
 from gateway.sessions.keeping import session_discard, session_restore
 from memories.ids import uuid7
 from memories.models import Owner
-from reviews import services
+from reviews import claiming
+from reviews.claiming import review_claim
 from reviews.models import ReviewRun
 from reviews.quotas import day_of
-from reviews.services import review_claim
 from tests.reviews.conftest import Unclaimed
 from tests.reviews.talk import newest_review, reviewed_session, say
 
@@ -84,7 +84,7 @@ def test_one_that_another_worker_takes_at_the_same_time(
         ReviewRun.objects.update(state="running")
         return day_of(*args)
 
-    monkeypatch.setattr(services, "day_of", taken_meanwhile)
+    monkeypatch.setattr(claiming, "day_of", taken_meanwhile)
     assert review_claim(review.pk) is None
     assert unclaimed() == [f"review not claimed: id={review.pk} cause=taken"]
 

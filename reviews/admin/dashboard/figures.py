@@ -78,7 +78,13 @@ def day_charts(period: Period, money: Money) -> tuple[tuple[Chart, ...], Used]:
     for day, tokens in period.read("consolidation", "created_at", _of_consolidation):
         used.tokens[day, "Consolidation"] += tokens
     charts = (
-        _turns_chart(period, turns),
+        Chart(
+            name="turns",
+            title="Turns",
+            days=period.days,
+            series=lines(period.days, _TURNS, turns),
+            empty="Nobody talked to an agent in these days.",
+        ),
         _tokens_chart(period, used, money),
         Chart(
             name="reviews",
@@ -112,16 +118,6 @@ def _of_consolidation(rows: Q) -> Iterable[tuple[Any, ...]]:
 def _of_revisions(rows: Q) -> Iterable[tuple[Any, ...]]:
     by = Revision.objects.filter(rows).annotate(day=day_of("created_at"), by=group_of("write_origin", CharField()))
     return by.order_by().values_list("day", "by").annotate(Count("pk"))
-
-
-def _turns_chart(period: Period, turns: ByDay) -> Chart:
-    return Chart(
-        name="turns",
-        title="Turns",
-        days=period.days,
-        series=lines(period.days, _TURNS, turns),
-        empty="Nobody talked to an agent in these days.",
-    )
 
 
 def _tokens_chart(period: Period, used: Used, money: Money) -> Chart:

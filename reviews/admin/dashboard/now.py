@@ -1,6 +1,7 @@
 """What goes on at this moment: workers, the queue, and runs that are open too long or whose lease ran out. Open runs
 are found by partial indexes: finished ones are not looked at. `manage.py doctor` asks the rest, disk and upstreams."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -57,11 +58,19 @@ class NowFacts:
 
 def now_facts(request: HttpRequest, now: datetime) -> NowFacts:
     """As it is now. Five queries, and those of the queue."""
+
+    def lapsed_or(otherwise: str) -> Callable[[Any], str]:
+        return lambda run: "its lease ran out" if run.lease_expires_at and run.lease_expires_at < now else otherwise
+
+    turns = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW)
+    reviews = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)
+    waiting = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - WAITED)
+    long = ConsolidationRun.objects.filter(state__in=ConsolidationRun.OPEN, created_at__lt=now - SLOW_CONSOLIDATION)
     looks = (
-        _turns(request, now),
-        _reviews_running(request, now),
-        _reviews_waiting(request, now),
-        _consolidations(request, now),
+        _look(request, turns, "Turn {0.turn} of {0.owner}", lapsed_or("open"), since="started_at"),
+        _look(request, reviews, "Review for {0.owner}", lapsed_or("running"), since="started_at"),
+        _look(request, waiting, "Review for {0.owner}", lambda _: "waits for a worker", since="not_before"),
+        _look(request, long, "Consolidation for {0.owner}", _state_words, since="created_at", order="not_before"),
     )
     return NowFacts(
         workers=Worker.objects.filter(beat_at__gt=now - SILENT).count(),
@@ -100,59 +109,19 @@ def _oldest_on_redis(broker: Any) -> datetime | None:
     return came if isinstance(came, datetime) else None
 
 
-def _turns(request: HttpRequest, now: datetime) -> list[Open]:
-    rows = Run.objects.filter(state=Run.State.RUNNING, started_at__lt=now - SLOW).select_related("owner__user")
+def _look(
+    request: HttpRequest, rows: "QuerySet[Any]", what: str, why: Callable[[Any], str], *, since: str, order: str = ""
+) -> list[Open]:
+    """Return the first of these runs, which are as they are since the moment in that column. `order`: the column of
+    their partial index, where it is another one."""
+    found = rows.select_related("owner__user").order_by(order or since)[: SHOWN + 1]
     return [
-        Open(
-            what=f"Turn {run.turn} of {run.owner}",
-            why=_why(run.lease_expires_at, now, "open"),
-            since=run.started_at,
-            link=_link(request, run),
-        )
-        for run in _first(rows, "started_at")
+        Open(what=what.format(run), why=why(run), since=getattr(run, since), link=_link(request, run)) for run in found
     ]
 
 
-def _reviews_running(request: HttpRequest, now: datetime) -> list[Open]:
-    rows = ReviewRun.objects.filter(state=ReviewRun.State.RUNNING, started_at__lt=now - SLOW)
-    return [
-        Open(
-            what=f"Review for {run.owner}",
-            why=_why(run.lease_expires_at, now, "running"),
-            since=run.started_at,
-            link=_link(request, run),
-        )
-        for run in _first(rows.select_related("owner__user"), "started_at")
-    ]
-
-
-def _reviews_waiting(request: HttpRequest, now: datetime) -> list[Open]:
-    rows = ReviewRun.objects.filter(state=ReviewRun.State.SCHEDULED, not_before__lt=now - WAITED)
-    return [
-        Open(what=f"Review for {run.owner}", why="waits for a worker", since=run.not_before, link=_link(request, run))
-        for run in _first(rows.select_related("owner__user"), "not_before")
-    ]
-
-
-def _consolidations(request: HttpRequest, now: datetime) -> list[Open]:
-    rows = ConsolidationRun.objects.filter(state__in=ConsolidationRun.OPEN, created_at__lt=now - SLOW_CONSOLIDATION)
-    return [
-        Open(
-            what=f"Consolidation for {run.owner}",
-            why=str(run.get_state_display()).lower(),
-            since=run.created_at,
-            link=_link(request, run),
-        )
-        for run in _first(rows.select_related("owner__user"), "not_before")
-    ]
-
-
-def _first(rows: "QuerySet[Any]", column: str) -> list[Any]:
-    return list(rows.order_by(column)[: SHOWN + 1])
-
-
-def _why(lease_expires_at: datetime | None, now: datetime, otherwise: str) -> str:
-    return "its lease ran out" if lease_expires_at is not None and lease_expires_at < now else otherwise
+def _state_words(run: ConsolidationRun) -> str:
+    return run.get_state_display().lower()
 
 
 def _link(request: HttpRequest, row: Model) -> str:

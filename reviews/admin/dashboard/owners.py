@@ -18,8 +18,9 @@ from gateway.limits.money import Money, Tokens, dollars, token_sums
 from gateway.models import Run
 from memories.models import Owner
 from reviews.admin.dashboard.figures import Used
-from reviews.admin.dashboard.periods import Period, begin_of, group_of
+from reviews.admin.dashboard.periods import Period, group_of
 from reviews.models import ConsolidationDay, ConsolidationRun, ReviewRun
+from reviews.quotas import begin_of
 
 SHOWN = 20
 # So many groups of owner and model are looked at, those with most tokens; who is not among them is one of the others.
@@ -71,8 +72,7 @@ class OwnerUse:
 
 
 def owners_table(request: HttpRequest, period: Period, money: Money, used: Used, now: datetime) -> list[OwnerUse]:
-    """At most twenty owners, most tokens first, and last the rest of what was `used`, as a row. Seven queries, ten
-    of a cold process."""
+    """At most twenty owners, most tokens first, and the rest of what was `used`. Seven queries, ten when cold."""
     spent = defaultdict[UUID, float](float)
     turns, reviewed = (_by_owner(period, table, column, money, spent) for table, column in _ASKED)
     consolidated = Counter[UUID]()

@@ -5,7 +5,7 @@ process for some minutes, since it hardly changes; a warm page reads the rows of
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, TypeVar
 
 from django.core.cache import cache
@@ -13,6 +13,7 @@ from django.db.models import DateField, Field, Q
 from django.db.models.functions import Coalesce, TruncDate
 
 from memories.ids import first_id
+from reviews.quotas import begin_of
 
 CHOICES = (7, 30)
 KEPT_SECONDS = 600
@@ -54,11 +55,6 @@ class Period:
             finished = list(groups(since & Q(pk__lt=today)))
             cache.set(key, finished, KEPT_SECONDS)
         return [*finished, *groups(since & Q(pk__gte=today))]
-
-
-def begin_of(day: date) -> datetime:
-    """Midnight of UTC."""
-    return datetime.combine(day, time.min, UTC)
 
 
 class _Day(TruncDate):

@@ -2,7 +2,6 @@
 today are looked at by their keys, and other rows are counted up to a number."""
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
@@ -19,8 +18,8 @@ from gateway.models import Run, Session, UsageDay
 from memories.admin.badges import memory_state_query
 from memories.ids import first_id
 from memories.models import Memory
-from reviews.admin.dashboard.periods import begin_of
 from reviews.models import ReviewRun
+from reviews.quotas import begin_of
 
 COUNTED = 10_000
 TIMED = 1_000
@@ -41,10 +40,7 @@ class Headline:
 
 def headlines(request: HttpRequest, money: Money, now: datetime) -> list[Headline]:
     """Return the figures of this UTC day, for those who may see runs. Seven queries."""
-    return [*_headlines(request, money, now.astimezone(UTC).date(), now)]
-
-
-def _headlines(request: HttpRequest, money: Money, day: date, now: datetime) -> Iterator[Headline]:
+    day = now.astimezone(UTC).date()
     runs = Run.objects.filter(pk__gte=first_id(begin_of(day)), started_at__gte=begin_of(day)).order_by("-pk")
     facts = runs[:COUNTED].aggregate(
         turns=Count("pk"),
@@ -52,46 +48,50 @@ def _headlines(request: HttpRequest, money: Money, day: date, now: datetime) -> 
         sessions=Count("session_id", distinct=True),
         failed=Count("pk", filter=Q(state=Run.State.FAILED)),
     )
-    accounts = User.objects.filter(is_active=True)
     asked = "nobody asked today" if not facts["people"] else f"{facts['people']:,} asked today"
-    yield Headline(word="People", value=_bounded(accounts), note=asked, link=_list(request, User, is_active__exact="1"))
-    yield Headline(
-        word="Conversations today",
-        value=_many(facts["sessions"], facts["turns"]),
-        note=f"{_many(facts['turns'], facts['turns'])} turn{'' if facts['turns'] == 1 else 's'}",
-        link=_list(request, Session, last_active_at_from=day),
-    )
     live = Memory.objects.filter(memory_state_query("live", now))
     new = Memory.objects.filter(pk__gte=first_id(begin_of(day)))
-    yield Headline(
-        word="Memories", value=_bounded(live), note=f"{_bounded(new)} new today", link=_list(request, Memory)
-    )
-    yield Headline(
-        word="Failed turns today",
-        value=_many(facts["failed"], facts["turns"]),
-        link=_list(request, Run, state=Run.State.FAILED.value, started_at_from=day),
-        bad=bool(facts["failed"]),
-    )
-    yield _time(request, runs, day)
-    cost, note = _cost(money, day)
-    yield Headline(word="Cost today", value=cost, note=note, link=_list(request, Run, started_at_from=day))
+    runs_of_day = _list(request, Run, started_at_from=day)
+    time, of_answers = _time(runs)
+    cost, of_what = _cost(money, day)
+    return [
+        Headline(
+            word="People",
+            value=_bounded(User.objects.filter(is_active=True)),
+            note=asked,
+            link=_list(request, User, is_active__exact="1"),
+        ),
+        Headline(
+            word="Conversations today",
+            value=_many(facts["sessions"], facts["turns"]),
+            note=f"{_many(facts['turns'], facts['turns'])} turn{'' if facts['turns'] == 1 else 's'}",
+            link=_list(request, Session, last_active_at_from=day),
+        ),
+        Headline(word="Memories", value=_bounded(live), note=f"{_bounded(new)} new today", link=_list(request, Memory)),
+        Headline(
+            word="Failed turns today",
+            value=_many(facts["failed"], facts["turns"]),
+            link=_list(request, Run, state=Run.State.FAILED.value, started_at_from=day),
+            bad=bool(facts["failed"]),
+        ),
+        Headline(word="95 % of answers within", value=time, note=of_answers, link=runs_of_day),
+        Headline(word="Cost today", value=cost, note=of_what, link=runs_of_day),
+    ]
 
 
-def _time(request: HttpRequest, runs: "QuerySet[Run]", day: date) -> Headline:
-    """How long 95 of 100 answers took at most, of today's newest ones. One query."""
+def _time(runs: "QuerySet[Run]") -> tuple[str, str]:
+    """How long 95 of 100 answers took at most, of today's newest ones, and how many these are. One query."""
     over = runs.filter(state=Run.State.COMPLETED, finished_at__isnull=False)
     times = over.values_list("started_at", "finished_at")[:TIMED]
     took = sorted((end - began).total_seconds() for began, end in times if end)
-    value = f"{took[math.ceil(_SHARE * len(took)) - 1]:,.1f} s" if took else "–"
-    note = f"of {'the newest ' if len(took) == TIMED else ''}{len(took):,} answers" if took else "no answer today"
-    return Headline(
-        word="95 % of answers within", value=value, note=note, link=_list(request, Run, started_at_from=day)
-    )
+    if not took:
+        return "–", "no answer today"
+    longest = took[math.ceil(_SHARE * len(took)) - 1]
+    return f"{longest:,.1f} s", f"of {'the newest ' if len(took) == TIMED else ''}{len(took):,} answers"
 
 
 def _cost(money: Money, day: date) -> tuple[str, str]:
-    """Money and what it is of: turns as they were counted, and reviews by the prices of now. Two queries, none without
-    prices."""
+    """Money spent today and what it is for; reviews count by the prices of now. Two queries, none without prices."""
     if not money.known:
         return "–", "no price is set"
     # Totals of a day are made on that day: its rows are the newest.

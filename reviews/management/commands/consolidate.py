@@ -12,6 +12,7 @@ from memories.errors import DomainError
 from memories.models import Book
 from reviews.consolidation import runs
 from reviews.consolidation.preview import consolidation_preview
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.standing import standing_of
 from reviews.consolidation.triggers import MOST_BOOKS
@@ -52,7 +53,7 @@ class Command(BaseCommand):
 
     def _start(self, book: Book, *, force: bool) -> ConsolidationRun:
         try:
-            run = runs.consolidation_request(book, trigger=runs.Trigger.REQUEST, actor="system", force=force)
+            run = consolidation_request(book, trigger=Trigger.REQUEST, actor="system", force=force)
         except DomainError as refused:
             raise CommandError(str(refused)) from None
         stands = standing_of(book, force=run.force).text

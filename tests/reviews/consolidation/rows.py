@@ -10,8 +10,8 @@ from gateway.models import Agent, Message, Run, Session
 from gateway.services import configuration_save
 from memories.models import Artifact, Book, Owner
 from memories.services import book_get_or_create
+from reviews.consolidation.requests import Trigger, consolidation_request
 from reviews.consolidation.runner import execute
-from reviews.consolidation.runs import Trigger, consolidation_request
 from reviews.models import ConsolidationRun, Extraction
 from tests.factories import session_make
 

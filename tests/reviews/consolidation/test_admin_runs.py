@@ -16,6 +16,7 @@ from memories.models import Artifact, AuditEntry, Book, Lease, Owner
 from memories.services import book_get_or_create
 from reviews.admin.consolidation_books import MOST_BOOKS
 from reviews.consolidation import runs
+from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.admin_rows import bob as actor_of_bob
 from tests.admin_rows import owner_make, staff_client
@@ -78,7 +79,7 @@ def test_runs_are_found_by_state_phase_trigger_owner_book_and_id(
     talk(alice, agent)
     talk(charlie, agent)
     done = consolidate(alice)
-    waits = request(charlie, trigger=runs.Trigger.SCHEDULE)
+    waits = request(charlie, trigger=Trigger.SCHEDULE)
     assert listed(root, RUNS, state="completed") == [done]
     assert listed(root, RUNS, phase="extraction") == [waits]
     assert listed(root, RUNS, trigger="schedule") == [waits]

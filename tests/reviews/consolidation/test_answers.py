@@ -2,7 +2,7 @@
 
 import pytest
 
-from reviews.consolidation.answers import parse_extraction, parse_synthesis
+from reviews.consolidation.answers import ExtractionAnswer, parse_extraction, parse_synthesis
 from reviews.consolidation.errors import AnswerUnusable
 
 NOTE = '{"raw_memory": "- Uses {braces}.", "rollout_summary": "S"}'
@@ -25,7 +25,8 @@ def test_the_object_is_found_among_other_words(text: str) -> None:
 
 
 def test_null_is_an_empty_answer() -> None:
-    assert parse_extraction('{"raw_memory": null, "rollout_summary": null}').is_empty
+    nothing = ExtractionAnswer(raw_memory="", synopsis="")
+    assert parse_extraction('{"raw_memory": null, "rollout_summary": null}') == nothing
 
 
 def test_a_skill_that_holds_json_is_not_taken_for_the_answer() -> None:

@@ -15,7 +15,7 @@ from gateway.models import Agent, Run, Session
 from memories.database import in_thread
 from memories.errors import RateLimited, UpstreamError
 from memories.models import Notification, Owner
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.consolidation.standing import standing_of
 from reviews.models import ConsolidationRun, Extraction
 from tests.conftest import Api
@@ -164,7 +164,7 @@ def test_the_standing_counts_each_session_once_and_says_it_on_the_owners_clock(a
         standing.too_old,
     )
     assert counts == (1, 2, 1, 1, 1, 1)
-    assert standing.first_rested == NOON + timedelta(hours=1)
+    assert standing.first_rested_at == NOON + timedelta(hours=1)
     assert standing.text == (
         "1 session can be read now. 2 sessions rest for 12 hours after the last message, the first until 4 Mar, 14:00. "
         "1 session is in use. 1 session is unchanged since it was read. 1 session could not be read and waits until it "

@@ -16,7 +16,7 @@ from memories.models import Artifact, Book, Lease, Owner
 from reviews.consolidation import runner, runs, triggers
 from reviews.consolidation.errors import RunCancelled
 from reviews.consolidation.extraction import choose_sessions
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, Extraction
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction
 from tests.reviews.consolidation.rows import consolidate, notes, request, settings_make, talk, work

@@ -11,7 +11,7 @@ from memories.artifacts import artifact_put, artifact_read
 from memories.errors import UpstreamError
 from memories.models import Artifact, ArtifactRevision, Book, Notification, Owner, WriteOrigin
 from memories.services import Source
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.models import ConsolidationRun, ConsolidationState
 from tests.reviews.consolidation.answering_model import AnsweringModel, extraction, synthesis
 from tests.reviews.consolidation.rows import book_of, consolidate, document, go_on, request, settings_make, talk, work

@@ -9,7 +9,7 @@ from gateway.agents.configuration import consolidation_settings
 from gateway.models import Agent
 from memories.models import Book, Owner
 from reviews.consolidation import triggers
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
 from reviews.consolidation.triggers import shares
 from reviews.models import ConsolidationRun

@@ -18,7 +18,7 @@ from gateway.services import configuration_save
 from memories.database import in_thread
 from memories.errors import Conflict
 from memories.models import Owner
-from reviews.consolidation.runs import Trigger
+from reviews.consolidation.requests import Trigger
 from reviews.consolidation.selection import due_books
 from reviews.models import ConsolidationRun
 from tests.conftest import Api

@@ -1,0 +1,111 @@
+"""Claiming a review: of several workers one gets it, in the order of its session and within its owner's day. Called by
+reviews.runner."""
+
+import time
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db import IntegrityError, transaction
+from django.db.models import F
+from django.utils import timezone
+
+from gateway.jobs import NotClaimed
+from gateway.runs.holder import this_process
+from memories.ids import uuid7
+from reviews.ending import reviews_cancel
+from reviews.models import ReviewRun
+from reviews.quotas import day_of
+
+State = ReviewRun.State
+LEASE_MARGIN = timedelta(seconds=10)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewClaim:
+    """A review that this worker holds until its lease runs out. `deadline` is in the clock of time.monotonic()."""
+
+    review: ReviewRun
+    session_id: UUID
+    token: UUID
+    reviewed_through: int
+    deadline: float
+
+
+def review_claim(run_id: UUID) -> ReviewClaim | None:
+    """Take a scheduled run, or the oldest due one of its session. None if it is not time; the log says why."""
+    try:
+        return _claim(run_id)
+    except NotClaimed as why:
+        why.log("review", run_id)
+        return None
+
+
+def _claim(run_id: UUID) -> ReviewClaim | None:
+    now, began = timezone.now(), time.monotonic()
+    run = ReviewRun.objects.select_related("owner", "session").filter(pk=run_id).first()
+    if run is None:
+        raise NotClaimed("unknown")
+    if run.state != State.SCHEDULED:
+        raise NotClaimed("not_scheduled", state=run.state)
+    if run.not_before > now:
+        raise NotClaimed("not_due", not_before=run.not_before.isoformat())
+    if run.session_id is None:
+        reviews_cancel(ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED), "Its session was deleted.")
+        raise NotClaimed("session_deleted")
+    if run.session is not None and run.session.deleted_at:
+        raise NotClaimed("session_deleted")  # it waits: the session may be restored
+    due = ReviewRun.objects.filter(session_id=run.session_id, state=State.SCHEDULED, not_before__lte=now)
+    first = due.order_by("id").first()
+    if first and first.pk != run.pk:
+        # In order, whichever job came first; the end of that one wakes this one.
+        NotClaimed("earlier_first", first=first.pk).log("review", run_id)
+        return review_claim(first.pk)
+    if _postponed(run):
+        raise NotClaimed("daily_limit")
+    return _take(run, run.session_id, now, began)
+
+
+def _take(run: ReviewRun, session_id: UUID, now: datetime, began: float) -> ReviewClaim:
+    """Set a run that is due to running, if it still is; its time began at `began`. Raises NotClaimed."""
+    timeout = int(run.settings["memory_review_timeout"])
+    token = uuid7()
+    due = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED, not_before__lte=now)
+    try:
+        with transaction.atomic():
+            claimed = due.update(
+                state=State.RUNNING,
+                attempts=F("attempts") + 1,
+                lease_token=token,
+                lease_expires_at=now + timedelta(seconds=timeout) + LEASE_MARGIN,
+                holder=this_process(),
+                started_at=now,
+                error=None,
+            )
+    except IntegrityError:
+        # One review per session at a time: it stays scheduled behind the running one.
+        raise NotClaimed("session_busy") from None
+    if claimed != 1:
+        raise NotClaimed("taken")
+    review = ReviewRun.objects.select_related("book", "session").get(pk=run.pk)
+    return ReviewClaim(
+        review=review,
+        session_id=session_id,
+        token=token,
+        reviewed_through=review.session.reviewed_through if review.session else 0,
+        deadline=began + timeout,
+    )
+
+
+def _postponed(run: ReviewRun) -> bool:
+    """Return True if the owner's day is used up: the run waits for the next one, or leaves its turns to a later run."""
+    day = day_of(run.owner)
+    if not day.reached:
+        return False
+    mine = ReviewRun.objects.filter(pk=run.pk, state=State.SCHEDULED)
+    if ReviewRun.objects.filter(session=run.session, state=State.SCHEDULED, pk__gt=run.pk).exists():
+        reviews_cancel(mine, day.reached, code="daily_limit")
+    else:
+        problem = {"code": "daily_limit", "message": day.reached}
+        mine.update(not_before=day.ends, enqueued_at=None, error=problem)
+    return True
