@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -117,6 +118,26 @@ def test_why_spells_a_near_word_as_its_own_book_does_not_as_another_book_did() -
     hit = next(h for h in index.search("Where does my brother live?", limit=3) if h.number == 7)
     near = next(reason for reason in hit.reasons if reason.kind == "near_words")
     assert all(word in FACTS[6] for word in near.words)
+
+
+def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
+    queries = ("Where does my brother live?", "which coffees are decaffeinated", "listening to a cellist", "trains")
+    book = facts(*FACTS, "Bakeries and stations are listed weekly", keywords=("teachers", "parrots"))
+    alone = BookIndex.build(book, analysis=AnalysisCache())
+    expected = [alone.search(query, limit=9, threshold=False) for query in queries]
+    others = (
+        "Sisterly SISTERS, bakes, baking, decaffeination",
+        "Stationed listeners deploying deployments",
+        "Living, work",
+    )
+    for places in permutations(others):
+        kept = AnalysisCache()
+        for other in places:
+            BookIndex.build(facts(other), analysis=kept)
+        among = BookIndex.build(book, analysis=kept)
+        assert [among.search(query, limit=9, threshold=False) for query in queries] == expected
+        assert list(among._arrays.places) == list(alone._arrays.places)
+        assert np.array_equal(among._arrays.word_vectors, alone._arrays.word_vectors)
 
 
 def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
