@@ -8,10 +8,11 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from scanning import commands, markup
 from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
 from scanning.judging import KnownLines, judged_orders
-from scanning.markup import markup_findings
+from scanning.patterns import pattern_findings
 from scanning.quick_views import quick_cleaned, quick_folded, quick_leet, quick_lookalike
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
@@ -22,6 +23,7 @@ from scanning.views import View, labels_view, raw_view
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
 
+_PATTERN_RULES = (*markup.RULES, *commands.RULES)
 
 RULES_VERSION: str = rules_version()
 
@@ -86,7 +88,7 @@ def _disguises(plain: View) -> Iterator[View]:
 
 
 def _plain_findings(view: View, original: str, known: KnownLines, *, is_disguise: bool) -> Iterator[Finding]:
-    yield from markup_findings(view)
+    yield from pattern_findings(view, _PATTERN_RULES)
     yield from judged_orders(view, is_disguise=is_disguise, known=known)
     yield from spoken_findings(view, original)
 

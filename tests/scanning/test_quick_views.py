@@ -2,8 +2,9 @@
 
 import pytest
 
+from scanning import commands, markup
 from scanning.judging import KnownLines
-from scanning.markup import SOURCES, PatternRule
+from scanning.patterns import PatternRule
 from scanning.quick_views import quick_cleaned, quick_folded, quick_leet, quick_lookalike
 from scanning.sentences import sentences_of
 from scanning.views import View, cleaned_view, folded_view, leet_views, lookalike_view, raw_view
@@ -49,7 +50,7 @@ def test_lines_have_the_sentences_of_their_text_also_when_they_were_read_before(
             assert known.sentences_of(view) == sentences_of(view), text
 
 
-@pytest.mark.parametrize("rule", SOURCES, ids=lambda rule: rule.name)
+@pytest.mark.parametrize("rule", [*markup.RULES, *commands.RULES], ids=lambda rule: rule.name)
 def test_a_text_without_the_words_of_a_pattern_does_not_match_it(rule: PatternRule) -> None:
     for text in texts():
         folded = folded_view(raw_view(text)).text
