@@ -35,7 +35,7 @@ class KnownLines:
             if line:
                 known = self._lines.get(line)
                 if known is None:
-                    known = self._lines[line] = sentences_of(View("line", line, ()))
+                    known = self._lines[line] = sentences_of(View(line, ()))
                 found += [_moved(sentence, at) for sentence in known] if at else known
             at += len(line) + 1
         return found

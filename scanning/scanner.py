@@ -13,12 +13,11 @@ from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
 from scanning.judging import KnownLines, judged_orders
 from scanning.patterns import pattern_findings
-from scanning.quick_views import quick_cleaned, quick_folded, quick_leet, quick_lookalike
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
 from scanning.secret_rules import spoken_findings, written_findings
 from scanning.verdict import Finding, Redaction, Verdict
-from scanning.views import View, labels_view, raw_view
+from scanning.views import View, cleaned_view, folded_view, labels_view, leet_views, lookalike_view, raw_view
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
@@ -67,24 +66,19 @@ def _findings(text: str) -> Iterator[Finding]:
 def _readable_findings(view: View, known: KnownLines) -> Iterator[Finding]:
     """Findings in a text and its disguises: folded, look-alikes, joined letters, digits for letters."""
     yield from written_findings(view)
-    clean = quick_cleaned(view)
-    if clean is not None:
+    if clean := cleaned_view(view):
         yield from written_findings(clean)
-    plain = quick_folded(view)
+    plain = folded_view(view)
     yield from _plain_findings(plain, view.text, known, is_disguise=view.decoded)
     for disguise in _disguises(plain):
         yield from _plain_findings(disguise, view.text, known, is_disguise=True)
 
 
 def _disguises(plain: View) -> Iterator[View]:
-    lookalike = quick_lookalike(plain)
-    if lookalike is not None:
-        yield lookalike
-    for mend in (joined_view, rejoined_view, unscrambled_view, labels_view):
-        view = mend(plain)
-        if view is not None:
+    for undo in (lookalike_view, joined_view, rejoined_view, unscrambled_view, labels_view):
+        if view := undo(plain):
             yield view
-    yield from quick_leet(plain)
+    yield from leet_views(plain)
 
 
 def _plain_findings(view: View, original: str, known: KnownLines, *, is_disguise: bool) -> Iterator[Finding]:
@@ -118,12 +112,11 @@ def _redact_once(text: str) -> Redaction:
     # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
     unredacted = _REDACTED.sub(lambda redacted: "…" * len(redacted[0]), text)
     view = raw_view(unredacted)
-    plain = quick_folded(view)
+    plain = folded_view(view)
     found = [*written_findings(view), *spoken_findings(plain, unredacted)]
     for disguise in _disguises(plain):
         found.extend(spoken_findings(disguise, unredacted))
-    clean = quick_cleaned(view)
-    if clean is not None:
+    if clean := cleaned_view(view):
         found.extend(written_findings(clean))
     redacted = [match.span() for match in _REDACTED.finditer(text)]
     pieces: list[str] = []
