@@ -18,11 +18,14 @@ class Alternative:
     pattern: re.Pattern[str]
     needs: tuple[str, ...] = ()
 
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield the matches in a folded text."""
+        if not self.needs or any(word in text for word in self.needs):
+            yield from self.pattern.finditer(text)
+
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in a folded text."""
-        if self.needs and not any(word in text for word in self.needs):
-            return None
-        return self.pattern.search(text)
+        return next(self.finditer(text), None)
 
 
 @dataclass(frozen=True, slots=True)

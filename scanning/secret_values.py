@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 
+from scanning import secret_words
 from scanning.formats import is_placeholder
 from scanning.provider_keys import entropy, looks_random
-from scanning.vocabulary import secret_words
 from scanning.words import UNSPACED, word_set
 
 _NOT_VALUES = word_set(secret_words.NOT_VALUES)

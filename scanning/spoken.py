@@ -7,8 +7,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from scanning import secret_words
 from scanning.formats import is_placeholder
-from scanning.password_words import MORE_PASSWORDS, told_spans
+from scanning.password_sentences import told_spans
 from scanning.provider_keys import Span
 from scanning.secret_values import (
     is_plain_password,
@@ -18,7 +19,6 @@ from scanning.secret_values import (
     looks_like_password,
 )
 from scanning.views import View
-from scanning.vocabulary import secret_words
 from scanning.words import UNSPACED, any_of, entries_of, fold_word, word_set
 
 _FAR = 70  # characters between a label and its value
@@ -34,7 +34,7 @@ def _labels(source: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]|[_\-][^\W_])|{unspaced})")
 
 
-_PASSWORD = _labels(secret_words.PASSWORDS + MORE_PASSWORDS)
+_PASSWORD = _labels(secret_words.PASSWORDS)
 _PIN = _labels(secret_words.PINS)
 _KEY = _labels(secret_words.KEYS)
 _PLACES = word_set(secret_words.PLACES)
