@@ -33,8 +33,7 @@ _ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b", re.IGNORECASE)
 _TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
 _BACKWARDS = re.compile(
     r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever"
-    r"|tnatsissa|revoc|yebo|drocer"
-    r"|rückwärts|à l'envers|al revés|наоборот|задом наперед",
+    r"|tnatsissa|revoc|yebo|drocer|rückwärts|à l'envers|al revés|наоборот|задом наперед",
     re.IGNORECASE,
 )
 

@@ -57,8 +57,7 @@ _SEED_LABEL = re.compile(
     r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
     r"|metamask|ledger|trezor|(?:twelve|12|24|doce|douze|zwölf|dodici|doze) (?:secret )?(?:words|palabras|mots"
     r"|wörter|parole|palavras)"
-    r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung"
-    r"|semilla",
+    r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
     re.IGNORECASE,
 )
 # Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
@@ -66,8 +65,7 @@ _SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
 _SEED_TOLD = re.compile(
     r"(?:words|phrase|seed|mnemonic|palabras|mots|wörter|parole|palavras|слова|слов|фраза)(?:,| are| is| son"
-    r"| sont| sind| sono| são|:) "
-    r"(?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
+    r"| sont| sind| sono| são|:) (?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
 )
 _SEED_WORD = re.compile(r"[a-z]{3,8}")
 _COMMON = word_set("""

@@ -9,8 +9,7 @@ from scanning.patterns import needing
 
 _LABEL = (
     r"(?:passwor[dt]|passcode|passphrase|kennwort|mot de passe|mdp|contrasena|senha|palavra-passe|wachtwoord"
-    r"|haslo|heslo"
-    r"|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
+    r"|haslo|heslo|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
 )
 _VALUE = r"[\"'`]?(?P<v>[^\s\"'`,;<>(){}]{8,64}[^\s\"'`,;<>(){}.!?:])"
 _TOLD = (

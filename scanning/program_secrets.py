@@ -59,17 +59,14 @@ _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("bindpw", re.compile(r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$")),
 )
 _PGPASS = re.compile(
-    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}"
-    r"|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
+    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
 )
 _OPTION = re.compile(
-    r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>="
-    r"|\s)"
+    r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>=|\s)"
     r"[\"']?(?P<v>[^\s\"'<>|;$]{4,200})"
 )
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9])(?P<k>(?:[A-Z0-9]{1,20}_){0,5}(?:[A-Z]{2,6}PASSWORD|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD"
-    r"|SECRET"
+    r"(?<![A-Za-z0-9])(?P<k>(?:[A-Z0-9]{1,20}_){0,5}(?:[A-Z]{2,6}PASSWORD|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET"
     r"|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET_KEY(?:_BASE)?|AUTH))="
     r"(?:\"(?P<q>[^\"\n]{4,300})\"|'(?P<a>[^'\n]{4,300})'|(?P<v>[^\s\"'$<>;&|]{4,300}))"
 )
@@ -85,15 +82,13 @@ _ATTRIBUTES = re.compile(
 )
 _PASSWORD_KEY = re.compile(r"(?:^|[_.\-:]|(?<=[a-z]))(?:pass(?:word|wd|phrase|code)?|pwd|psk|pw)$")
 _SECRET_KEY = re.compile(
-    r"(?:secret|token|apikey|api[_\-]key|access[_\-]?key|private[_\-]?key|secret[_\-]?key(?:[_\-]?base)?|_auth"
-    r"|^auth"
+    r"(?:secret|token|apikey|api[_\-]key|access[_\-]?key|private[_\-]?key|secret[_\-]?key(?:[_\-]?base)?|_auth|^auth"
     r"|authtoken|credentials?|key[_\-]data|signing[_\-]?key|encryption[_\-]?key|account[_\-]?key)$"
 )
 _ENCODED = re.compile(r"[A-Za-z0-9+/_\-]{16,600}={0,2}")
 _COOKIE = re.compile(
     r"(?<![\w?&.\-])(?P<k>[\w.\-]{0,40}?(?:auth_)?(?:sess(?:ion)?(?:[_\-]?(?:id|key|token))?|sid"
-    r"|auth(?:[_\-]?token)?|jwt"
-    r"|remember[_\-]?(?:me|token)|(?:csrf|xsrf|access|refresh|login)[_\-]?token"
+    r"|auth(?:[_\-]?token)?|jwt|remember[_\-]?(?:me|token)|(?:csrf|xsrf|access|refresh|login)[_\-]?token"
     r"|li_at))=(?P<v>[\w\-.%+/=:~]{16,600})",
     re.IGNORECASE,
 )

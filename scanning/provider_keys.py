@@ -32,14 +32,10 @@ _LEFT_OUT = (
 )
 
 _SHAPES = re.compile(
-    r"(?<![A-Za-z0-9])(?:"
-    r"(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Z0-9])"
-    r"|GOCSPX-[\w\-]{20,60}|ya29\.[\w\-]{20,300}|1//0[\w\-]{30,120}"
-    r"|NR(?:AK|JS|II|AL|BR|RA)-[A-Za-z0-9_\-]{18,60}"
-    r"|f[mo][12]_[\w\-+/=]{20,400}|pscale_(?:tkn|pw|oauth|otkn)_[\w\-.=]{20,80}"
-    r"|\d{8,10}:AA[\w\-]{30,40}"
-    r"|[0-9a-f]{32}-us\d{1,2}(?!\d)"
-    r"|gl(?:pat|dt|rt|ptt|ft|imt|agent|oas|soat|cbt|ffct)-[\w\-.]{18,80}"
+    r"(?<![A-Za-z0-9])(?:(?:AKIA|ASIA|ABIA|ACCA|A3T[A-Z0-9])[A-Z0-9]{16}(?![A-Z0-9])"
+    r"|GOCSPX-[\w\-]{20,60}|ya29\.[\w\-]{20,300}|1//0[\w\-]{30,120}|NR(?:AK|JS|II|AL|BR|RA)-[A-Za-z0-9_\-]{18,60}"
+    r"|f[mo][12]_[\w\-+/=]{20,400}|pscale_(?:tkn|pw|oauth|otkn)_[\w\-.=]{20,80}|\d{8,10}:AA[\w\-]{30,40}"
+    r"|[0-9a-f]{32}-us\d{1,2}(?!\d)|gl(?:pat|dt|rt|ptt|ft|imt|agent|oas|soat|cbt|ffct)-[\w\-.]{18,80}"
     r"|gh[pousr]_[A-Za-z0-9]{30,255}|github_pat_\w{40,255}"
     r"|xox[abposer](?:-[A-Za-z0-9]{1,80}){2,6}|xapp-\d-[A-Z0-9]{8,14}-\d{8,16}-[a-f0-9]{40,80}"
     r"|sk-(?:proj|svcacct|admin|ant|or|lf|live|test)-[\w\-]{20,300}|sk-[A-Za-z0-9]{32,80}"
@@ -51,10 +47,8 @@ _SHAPES = re.compile(
     r"|do[opr]_v1_[0-9a-f]{60,70}|dop_v1_[0-9a-f]{40,70}|pul-[0-9a-f]{36,44}|dp\.(?:pt|st|ct|sa|scim"
     r"|audit)\.[\w.\-]{36,80}"
     r"|dapi[0-9a-f]{30,34}(?:-\d)?|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{30,34}|hv[sbr]\.[\w\-]{20,300}|(?:s"
-    r"|b)\.[A-Za-z0-9]{24}(?![A-Za-z0-9])"
-    r"|glsa_[\w]{30,60}|glc_[\w+/=]{30,400}|eyJrIjoi[\w+/=]{40,200}"
-    r"|lin_(?:api|oauth)_[A-Za-z0-9]{30,70}|(?:secret|ntn)_[A-Za-z0-9]{36,60}"
-    r"|PMAK-[0-9a-f]{24}-[0-9a-f]{30,36}"
+    r"|b)\.[A-Za-z0-9]{24}(?![A-Za-z0-9])|glsa_[\w]{30,60}|glc_[\w+/=]{30,400}|eyJrIjoi[\w+/=]{40,200}"
+    r"|lin_(?:api|oauth)_[A-Za-z0-9]{30,70}|(?:secret|ntn)_[A-Za-z0-9]{36,60}|PMAK-[0-9a-f]{24}-[0-9a-f]{30,36}"
     r"|AT(?:ATT|CTT|BB)[\w\-=]{20,400}|sntry[su]_[\w+/=\-]{30,300}|sq0(?:atp|csp|idp)-[\w\-]{20,50}"
     r"|EAAA[\w\-]{50,70}|EAA[A-Za-z0-9]{80,250}"
     r"|[A-Za-z0-9]{10,16}\.atlasv1\.[\w\-=]{40,90}|fig[dou]_[\w\-]{30,60}|sb[pv]_[0-9a-f]{36,50}"
@@ -73,21 +67,16 @@ _SHAPES = re.compile(
     r"|dt0c01\.[A-Z0-9]{24}\.[A-Z0-9]{64}|duffel_(?:test|live)_[\w\-=]{40,50}|EZ[AT]K[a-z0-9]{50,60}"
     r"|ghu_[\w]{30,40}|CLOJARS_[0-9a-f]{60}"
     r"|sha_[\w]{30,60}|tk-us-[\w\-]{40,60}|api_org_[A-Za-z]{34}|fw_[A-Za-z0-9]{20,40}|tgp_v1_[\w\-]{40,50}"
-    r"|csk-[a-z0-9]{40,60}|ls(?:v2_(?:pt|sk)|__)_?[0-9a-f_]{32,60}"
-    r")"
+    r"|csk-[a-z0-9]{40,60}|ls(?:v2_(?:pt|sk)|__)_?[0-9a-f_]{32,60})"
 )
 _WEBHOOKS = re.compile(
     r"https://(?:(?:ptb\.|canary\.)?discord(?:app)?\.com/api/(?:v\d+/)?webhooks/\d{10,22}/[\w\-]{20,90}"
     r"|hooks\.slack\.com/(?:services|workflows|triggers)/[\w/]{20,100}"
-    r"|[\w\-]{1,60}\.webhook\.office\.com/webhookb2/[\w\-@/]{40,300}"
-    r"|hooks\.zapier\.com/hooks/catch/\d{3,12}/\w{4,20}"
+    r"|[\w\-]{1,60}\.webhook\.office\.com/webhookb2/[\w\-@/]{40,300}|hooks\.zapier\.com/hooks/catch/\d{3,12}/\w{4,20}"
     r"|chat\.googleapis\.com/v1/spaces/[\w\-]{6,30}/messages\?key=[\w\-&=%]{20,200})"
 )
 # prefix_body: the body must look random (both cases and digits, or long hex).
-_PREFIXED = re.compile(
-    r"(?<![\w/\-.=&?#%])(?:[a-z][a-z0-9]{1,11}[_\-]){1,3}(?P<body>[A-Za-z0-9]{20,200})("
-    r"?![\w\-/])"
-)
+_PREFIXED = re.compile(r"(?<![\w/\-.=&?#%])(?:[a-z][a-z0-9]{1,11}[_\-]){1,3}(?P<body>[A-Za-z0-9]{20,200})(?![\w\-/])")
 # Prefixes of identifiers that are shown in addresses and logs and open nothing.
 _IDENTIFIERS = word_set("""
 price cus prod sub pi acct evt ch in txn req card pm si seti order msg thread asst run file chatcmpl resp
