@@ -62,7 +62,7 @@ def folded_view(view: View) -> View:
     plain = {char: folded(char) for char in set(view.text)}
     marks = {char for char in plain if char > "\x7f" and unicodedata.category(char) in _MARKS}
     if not marks and all(len(letter) == 1 for letter in plain.values()):
-        return replace(view, text=view.text.translate(str.maketrans(plain)))
+        return replace(view, text=view.text.translate({ord(char): letter for char, letter in plain.items()}))
     edits: list[tuple[int, int, str]] = []
     after_latin = False
     for at, char in enumerate(view.text):
