@@ -103,27 +103,19 @@ def is_placeholder(value: str) -> bool:
 
 
 def _address_spans(text: str) -> Iterator[Span]:
-    if "://" in text:
-        for match in _URL.finditer(text):
-            if not is_placeholder(match.group("password")):
-                yield *match.span("password"), "url_password"
-        for match in _QUERY.finditer(text):
-            value = match.group("password")
-            if not is_placeholder(value) and any(c.isdigit() for c in value) and len(value) >= 8:
-                yield *match.span("password"), "url_password"
-    for pattern, name in (
-        (_CONNECTION, "url_password"),
-        (_CURL_USER, "password"),
-        (_BASIC, "password"),
-        (_BEARER, "token"),
-    ):
+    addresses = (_URL, _QUERY) if "://" in text else ()
+    for pattern in (*addresses, _CONNECTION, _CURL_USER, _BASIC, _BEARER):
         for match in pattern.finditer(text):
             value = match.group("password")
-            if is_placeholder(value) or (
-                pattern in (_BASIC, _BEARER) and not any(c.isdigit() or c == "=" for c in value)
-            ):
-                continue
-            yield *match.span("password"), name
+            digits = any(char.isdigit() for char in value)
+            plain = (pattern is _QUERY and not (digits and len(value) >= 8)) or (
+                pattern in (_BASIC, _BEARER) and not (digits or "=" in value)
+            )
+            if not plain and not is_placeholder(value):
+                yield *match.span("password"), _RULE_OF.get(pattern, "url_password")
+
+
+_RULE_OF = {_CURL_USER: "password", _BASIC: "password", _BEARER: "token"}
 
 
 def _card_spans(text: str) -> Iterator[Span]:

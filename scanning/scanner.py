@@ -96,56 +96,50 @@ def redact(text: str) -> Redaction:
 
     What a first pass takes away can let a cue point at its other neighbour: it is passed over again until nothing more
     is found, so redacting twice changes nothing."""
-    count = 0
-    kinds: dict[str, None] = {}
+    rules: list[str] = []
     for _ in range(_MOST_PASSES):
-        once = _redact_once(text)
-        if not once.count:
+        text, found = _redact_once(text)
+        if not found:
             break
-        text = once.text
-        count += once.count
-        kinds |= dict.fromkeys(once.kinds)
-    return Redaction(text=text, count=count, kinds=tuple(kinds))
+        rules += found
+    return Redaction(text=text, count=len(rules), kinds=tuple(dict.fromkeys(rules)))
 
 
-def _redact_once(text: str) -> Redaction:
+def _redact_once(text: str) -> tuple[str, list[str]]:
+    """Return the text without the secrets that one pass finds, and the rule of each."""
+    redacted = [match.span() for match in _REDACTED.finditer(text)]
     # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
-    unredacted = _REDACTED.sub(lambda redacted: "…" * len(redacted[0]), text)
+    unredacted = _REDACTED.sub(lambda mark: "…" * len(mark[0]), text)
     view = raw_view(unredacted)
     plain = folded_view(view)
-    found = [*written_findings(view), *spoken_findings(plain, unredacted)]
-    for disguise in _disguises(plain):
-        found.extend(spoken_findings(disguise, unredacted))
+    found = written_findings(view)
     if clean := cleaned_view(view):
-        found.extend(written_findings(clean))
-    redacted = [match.span() for match in _REDACTED.finditer(text)]
+        found += written_findings(clean)
+    for read in (plain, *_disguises(plain)):
+        found += spoken_findings(read, unredacted)
+    spans = [
+        (start, end, rule)
+        for start, end, rule in _merged(found)
+        if not any(first < end and start < last for first, last in redacted)
+    ]
     pieces: list[str] = []
-    kinds: list[str] = []
-    at = count = 0
-    for start, end, rule in _merged(found):
-        if any(first < end and start < last for first, last in redacted):
-            continue
+    at = 0
+    for start, end, rule in spans:
         pieces += (text[at:start], f"[redacted: {rule}]")
         at = end
-        count += 1
-        if rule not in kinds:
-            kinds.append(rule)
-    pieces.append(text[at:])
-    return Redaction(text="".join(pieces), count=count, kinds=tuple(kinds))
+    return "".join([*pieces, text[at:]]), [rule for _, _, rule in spans]
 
 
-def _merged(findings: list[Finding]) -> Iterator[tuple[int, int, str]]:
+def _merged(findings: list[Finding]) -> list[tuple[int, int, str]]:
     """Overlapping spans as one, named after the longest."""
-    current: tuple[int, int, str] | None = None
-    longest = 0
+    groups: list[list[Finding]] = []
+    end = 0
     for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
-        length = finding.end - finding.start
-        if current is None or finding.start >= current[1]:
-            if current is not None:
-                yield current
-            current, longest = (finding.start, finding.end, finding.rule), length
-        else:
-            rule = finding.rule if length > longest else current[2]
-            current, longest = (current[0], max(current[1], finding.end), rule), max(length, longest)
-    if current is not None:
-        yield current
+        if not groups or finding.start >= end:
+            groups.append([])
+            end = finding.end
+        groups[-1].append(finding)
+        end = max(end, finding.end)
+    return [
+        (group[0].start, max(f.end for f in group), max(group, key=lambda f: f.end - f.start).rule) for group in groups
+    ]
