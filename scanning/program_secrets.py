@@ -12,52 +12,39 @@ from scanning.secret_values import is_plain_value, looks_like_key, looks_like_pa
 
 # Where a form itself says that its value is a password: any value but a placeholder.
 _VALUE = r"[\"']?(?P<v>[^\s\"'$<>|;{}]{4,100})"
-_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("jdbc:oracle", re.compile(r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
-    ("sqlplus", re.compile(r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
-    (
-        "mysql",
-        re.compile(
+_COMMANDS = tuple(
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("jdbc:oracle", r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
+        ("sqlplus", r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
+        (
+            "mysql",
             r"\bmysql(?:dump|admin|import)?\s[^\n|;<>]{0,120}?(?<=\s)-p(?!ort\b|rotocol|ager)"
-            r"(?P<v>[^\s\-\"'<>|;$={][^\s\"'<>|;]{3,60})"
+            r"(?P<v>[^\s\-\"'<>|;$={][^\s\"'<>|;]{3,60})",
         ),
-    ),
-    ("redis-cli", re.compile(rf"\bredis-cli\s[^\n|;]{{0,100}}?(?<=\s)-a\s{{1,3}}{_VALUE}")),
-    ("sshpass", re.compile(rf"\bsshpass\s{{1,3}}-p\s?{_VALUE}")),
-    (
-        " login ",
-        re.compile(
+        ("redis-cli", rf"\bredis-cli\s[^\n|;]{{0,100}}?(?<=\s)-a\s{{1,3}}{_VALUE}"),
+        ("sshpass", rf"\bsshpass\s{{1,3}}-p\s?{_VALUE}"),
+        (
+            " login ",
             rf"\b(?:docker|podman|buildah|skopeo|helm|oc|az|nerdctl)\s[^\n|;]{{0,40}}?\blogin\s[^\n|;]{{0,100}}?"
-            rf"(?<=\s)-p[ =]{_VALUE}"
+            rf"(?<=\s)-p[ =]{_VALUE}",
         ),
-    ),
-    ("net use", re.compile(r"(?i)\bnet use\s[^\n]{0,120}?/user:[^\s]{1,60}\s{1,3}(?P<v>[^\s/*\"']{4,100})")),
-    (
-        "echo",
-        re.compile(
-            r"\becho\s(?:-n\s)?[\"']?(?P<v>[^\s\"'|$]{4,100})[\"']?\s?\|\s?(?:sudo\s-S|docker login|passwd|gpg)"
-        ),
-    ),
-    (
-        "password",
-        re.compile(
+        ("net use", r"(?i)\bnet use\s[^\n]{0,120}?/user:[^\s]{1,60}\s{1,3}(?P<v>[^\s/*\"']{4,100})"),
+        ("echo", r"\becho\s(?:-n\s)?[\"']?(?P<v>[^\s\"'|$]{4,100})[\"']?\s?\|\s?(?:sudo\s-S|docker login|passwd|gpg)"),
+        (
+            "password",
             r"\b(?:machine\s{1,9}[\w.\-]{3,80}|default)\s{1,9}login\s{1,9}[^\s]{1,80}\s{1,9}"
-            r"(?:account\s{1,9}[^\s]{1,60}\s{1,9})?password\s{1,9}(?P<v>[^\s]{4,100})"
+            r"(?:account\s{1,9}[^\s]{1,60}\s{1,9})?password\s{1,9}(?P<v>[^\s]{4,100})",
         ),
-    ),
-    (
-        "identified",
-        re.compile(r"(?i)\bidentified (?:with \w{3,30} )?by (?:password )?[\"'](?P<v>[^\"'\n]{3,100})[\"']"),
-    ),
-    ("password", re.compile(r"(?i)\b(?:with|encrypted) password [\"'](?P<v>[^\"'\n]{3,100})[\"']")),
-    ("wifi:", re.compile(r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}?P:(?P<v>[^;\n]{4,64});")),
-    (
-        "requirepass",
-        re.compile(r"(?m)^\s{0,20}requirepass\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
-    ),
-    ("masterauth", re.compile(r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$")),
-    ("bindpw", re.compile(r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$")),
+        ("identified", r"(?i)\bidentified (?:with \w{3,30} )?by (?:password )?[\"'](?P<v>[^\"'\n]{3,100})[\"']"),
+        ("password", r"(?i)\b(?:with|encrypted) password [\"'](?P<v>[^\"'\n]{3,100})[\"']"),
+        ("wifi:", r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}?P:(?P<v>[^;\n]{4,64});"),
+        ("requirepass", r"(?m)^\s{0,20}requirepass\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
+        ("masterauth", r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
+        ("bindpw", r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$"),
+    )
 )
+"""Words and patterns: a text that a pattern matches has its word."""
 _PGPASS = re.compile(
     r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
 )
