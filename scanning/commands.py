@@ -57,12 +57,10 @@ RULES: tuple[PatternRule, ...] = (
             r"|reverse shell (?:to|at|on|in|into)|socket\.socket\([^\n]{0,200}subprocess",
         ),
         needing(
-            "|",
-            r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n|;]{0,300}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da|k)?sh\b",
+            "|", r"\b(?:curl|wget|iwr|invoke-webrequest|fetch)\b[^\n|;]{0,300}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da|k)?sh\b"
         ),
         needing(
-            "curl wget",
-            r"\b(?:curl|wget)\b[^\n]{0,300}(?:\$\(|`)[^\n]{0,80}(?:cat|env|base64|printenv|history|id_rsa)",
+            "curl wget", r"\b(?:curl|wget)\b[^\n]{0,300}(?:\$\(|`)[^\n]{0,80}(?:cat|env|base64|printenv|history|id_rsa)"
         ),
         needing(
             "control c2 c&c command",
@@ -75,10 +73,7 @@ RULES: tuple[PatternRule, ...] = (
             r"|github|gitlab|crates|docker|conda|maven|rubygems)[a-z0-9\-]{2,40}\.[a-z]{2,10}[^\n]{0,20}\binstead of",
         ),
         r"\\(?:x1b|033|u001b|e)\]52",
-        needing(
-            "base64",
-            r"base64\s+(?:-d|--decode|-D)\s{0,3}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da)?sh|\|\s{0,3}base64 -d",
-        ),
+        needing("base64", r"base64\s+(?:-d|--decode|-D)\s{0,3}\|\s{0,3}(?:sudo\s+)?(?:ba|z|da)?sh|\|\s{0,3}base64 -d"),
         needing("|", r"(?:cat|printenv|env)\b[^\n|]{0,80}\|\s{0,3}(?:curl|nc|wget|ssh)\b"),
         needing(
             "rc profile",

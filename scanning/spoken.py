@@ -63,9 +63,7 @@ _IS_MY = re.compile(
     r"|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
 )
 # A text without one of these words between spaces has nothing that the two patterns above could find.
-_LINKS = re.compile(
-    r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ",
-)
+_LINKS = re.compile(r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ")
 _USER_PASS = re.compile(
     r"(?:login|user(?:name)?|creds|credentials|account|logins?"
     r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}+(?:@[\w.\-]{3,60}+)?)(?:[:|]"
