@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 from scanning import secret_words
 from scanning.formats import is_placeholder
@@ -85,34 +86,30 @@ _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|res
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
     """Values announced by a label in a folded view, as spans of the view; `original` is the text it was made from."""
     text = view.text
-    yield from _told_spans(view, original)
+    for start, end in told_spans(text):
+        if is_strong_password(_cased(view, original, start, end)):
+            yield start, end, "password"
     for match in _PASSWORD.finditer(text):
         yield from _values_behind(view, original, match, "password")
-    for match in _PIN.finditer(text):
+    for match in (*_PIN.finditer(text), *_DEVICE_CODE.finditer(text)):
         yield from _digits_behind(text, match)
     for match in _KEY.finditer(text):
         network = _NETWORK.search(text, max(0, match.start() - 50), match.start())
         yield from _values_behind(view, original, match, "password" if network else "token")
-    for pattern in (_AS_LABEL, _IS_MY) if _LINKS.search(text) else ():
-        for match in pattern.finditer(text):
-            label = _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end())
-            value = _cased(view, original, *match.span("value"))
-            if label and looks_like_password(value):
-                yield *match.span("value"), "password"
-    for match in _DEVICE_CODE.finditer(text):
-        yield from _digits_behind(text, match)
-    addresses = _EMAIL_PASS.finditer(text) if "@" in text else ()
-    for match in (*_USER_PASS.finditer(text), *addresses):
-        value = _cased(view, original, *match.span("value"))
-        if looks_like_password(value):
+    for match in _values_before(text):
+        if looks_like_password(_cased(view, original, *match.span("value"))):
             yield *match.span("value"), "password"
 
 
-def _told_spans(view: View, original: str) -> Iterator[Span]:
-    """Passwords that a sentence tells without a label right before them."""
-    for start, end in told_spans(view.text):
-        if is_strong_password(_cased(view, original, start, end)):
-            yield start, end, "password"
+def _values_before(text: str) -> Iterator[re.Match[str]]:
+    """Yield what may be a password by what stands around it: "… as my password", "user/…"."""
+    yield from _USER_PASS.finditer(text)
+    if "@" in text:
+        yield from _EMAIL_PASS.finditer(text)
+    if _LINKS.search(text):
+        for match in chain(_AS_LABEL.finditer(text), _IS_MY.finditer(text)):
+            if _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end()):
+                yield match
 
 
 def _cased(view: View, original: str, start: int, end: int) -> str:
