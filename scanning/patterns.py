@@ -18,14 +18,16 @@ class Alternative:
     pattern: re.Pattern[str]
     needs: tuple[str, ...] = ()
 
-    def finditer(self, text: str) -> Iterator[re.Match[str]]:
-        """Yield the matches in a folded text."""
-        if not self.needs or any(word in text for word in self.needs):
-            yield from self.pattern.finditer(text)
+    def may_match(self, text: str) -> bool:
+        """Return True unless a folded text lacks all of the words."""
+        for word in self.needs:
+            if word in text:
+                return True
+        return not self.needs
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the first match in a folded text."""
-        return next(self.finditer(text), None)
+        return self.pattern.search(text) if self.may_match(text) else None
 
 
 @dataclass(frozen=True, slots=True)
