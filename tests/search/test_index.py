@@ -203,6 +203,17 @@ def test_words_asked_again_and_many_others_between_give_the_same_answer() -> Non
     assert index.search("Where does my sibling live?", limit=5) == first
 
 
+def test_what_is_close_to_a_word_does_not_depend_on_the_words_it_was_asked_with() -> None:
+    question = "Where does my sibling bake bread for the orchestra and the railway?"
+    together, after = (BookIndex.build(facts(*FACTS), analysis=CACHE) for _ in range(2))
+    for word in question.strip("?").split():
+        after.search(f"my {word}", limit=5)
+    assert after.search(question, limit=5) == together.search(question, limit=5)
+    kept = after._similarity._kept
+    for word, close in together._similarity._kept.items():
+        assert np.array_equal(close.cosines, kept[word].cosines), word
+
+
 def test_reasons_are_worked_out_when_they_are_read() -> None:
     asked: list[int] = []
 
