@@ -16,7 +16,7 @@ from gateway.upstream import ModelTarget, is_demo
 from memories.errors import DomainError
 from memories.models import Book, ChangeSet, Memory, WriteOrigin
 from memories.services import MemoryFields, Source, book_writing, keywords_claim, keywords_release
-from prompts.keyword_generation import keyword_generation_prompt
+from prompts.memory import keyword_generation_prompt
 
 logger = logging.getLogger("daybook.keyword_generation")
 

@@ -1,10 +1,14 @@
-"""Blocks of remembered data: escaped, inside a tag, after one sentence that says what they are."""
+"""Remembered data as models see it: escaped, inside a tag, after one sentence that says what it is; and the requests
+that are about it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
+
+_QUOTE = {'"': "&quot;"}
+_NOTHING = "(Nothing is remembered in this book yet.)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +28,15 @@ class Snippet:
     text: str
 
 
+def tagged_line(tag: str, content: str, **attributes: object) -> str:
+    """Return `  <tag key="value">content</tag>`; nothing in it can end the tag."""
+    named = "".join(f' {key}="{escape(str(value), _QUOTE)}"' for key, value in attributes.items())
+    return f"  <{tag}{named}>{escape(content)}</{tag}>"
+
+
 def memory_line(memory: MemoryLine) -> str:
     """`<memory id="12" category="preference">…</memory>`; no content can end the tag."""
-    attributes = f"id={_attribute(str(memory.number))} category={_attribute(memory.category)}"
-    return f"  <memory {attributes}>{escape(memory.content)}</memory>"
+    return tagged_line("memory", memory.content, id=memory.number, category=memory.category)
 
 
 def memory_block(memories: Sequence[MemoryLine]) -> str:
@@ -41,9 +50,18 @@ def thread_block(snippets: Sequence[Snippet]) -> str:
     """Return the `<thread_memories>` block, or "" for none."""
     if not snippets:
         return ""
-    lines = (f'  <snippet turn="{snippet.turn}">{escape(snippet.text)}</snippet>' for snippet in snippets)
+    lines = (tagged_line("snippet", snippet.text, turn=snippet.turn) for snippet in snippets)
     return fill(prompt_file("thread_block"), snippets="\n".join(lines))
 
 
-def _attribute(value: str) -> str:
-    return '"' + escape(value, {'"': "&quot;"}) + '"'
+def review_my_memory(memories: Sequence[MemoryLine], *, book: str, tools_book: str, note: str = "") -> str:
+    """Return the prompt with which a person has a client of MCP go through a book; `tools_book` is the one that the
+    client's tools work on, `note` is said after the memories."""
+    block = "\n".join(part for part in (memory_block(memories) or _NOTHING, note) if part)
+    return fill(prompt_file("review_my_memory"), memories=block, book=book, tools_book=tools_book)
+
+
+def keyword_generation_prompt(notes: Sequence[tuple[int, str]]) -> str:
+    """Return the request for search words of notes that were written without them, each (number, content)."""
+    lines = (tagged_line("note", content, id=number) for number, content in notes)
+    return fill(prompt_file("keyword_generation"), notes="\n".join(lines))

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape
 
 from prompts.files import fill, prompt_file
+from prompts.memory import tagged_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +44,4 @@ def review_prompt_sha256() -> str:
 
 
 def _line(memory: ExistingMemory) -> str:
-    category = escape(memory.category, {'"': "&quot;"})
-    opening = f'  <memory id="{memory.number}" target="{memory.target}" category="{category}">'
-    return f"{opening}{escape(memory.content)}</memory>"
+    return tagged_line("memory", memory.content, id=memory.number, target=memory.target, category=memory.category)

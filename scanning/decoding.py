@@ -9,6 +9,7 @@ import codecs
 import html
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from urllib.parse import unquote
 
 from scanning.views import View, reversed_view
@@ -32,8 +33,7 @@ _ROT13 = re.compile(r"\b(?:rot-?13|caesar|rot)\b", re.IGNORECASE)
 _TAG_RUN = re.compile("[\U000e0020-\U000e007e]{4,}")
 _BACKWARDS = re.compile(
     r"backwards?|reversed?\b|right to left|\u202e|erongi|snoitcurtsni|tpmorp|yrevE|drawrof|laever"
-    r"|tnatsissa|revoc|yebo|drocer"
-    r"|rückwärts|à l'envers|al revés|наоборот|задом наперед",
+    r"|tnatsissa|revoc|yebo|drocer|rückwärts|à l'envers|al revés|наоборот|задом наперед",
     re.IGNORECASE,
 )
 
@@ -49,7 +49,7 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
         origin.extend(first + place * (last - first) // len(text) for place in range(len(text)))
         origin.append(max(last - 1, first))
     if pieces:
-        inner = View("decoded", "".join(pieces), [*origin, view.origin[-1]], decoded=True)
+        inner = View("".join(pieces), [*origin, view.origin[-1]], decoded=True)
         yield inner
         if depth > 1:
             yield from decoded_views(inner, depth - 1)
@@ -57,7 +57,7 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
     if unescaped is not None:
         yield unescaped
     if _ROT13.search(view.text):
-        yield View("rot13", codecs.encode(view.text, "rot13"), view.origin, decoded=True)
+        yield View(codecs.encode(view.text, "rot13"), view.origin, decoded=True)
     if _BACKWARDS.search(view.text):
         yield reversed_view(view)
 
@@ -65,25 +65,10 @@ def decoded_views(view: View, depth: int = MAX_DEPTH) -> Iterator[View]:
 def _unescaped_view(view: View) -> View | None:
     """Return the whole text with the escapes of JSON (one is enough: "ign\\u006fre") as the characters they stand for;
     None if there are none, or none that hides a letter or a bracket."""
-    if "\\" not in view.text:
+    escapes = [(*escape.span(), _from_escapes(escape.group())) for escape in _ESCAPE.finditer(view.text)]
+    if not any(" " < plain < "\x7f" for _, _, plain in escapes):
         return None
-    letters: list[str] = []
-    origin: list[int] = []
-    at = 0
-    hides = False
-    for escape in _ESCAPE.finditer(view.text):
-        letters.append(view.text[at : escape.start()])
-        origin.extend(view.origin[at : escape.start()])
-        plain = _from_escapes(escape.group())
-        hides = hides or " " < plain < "\x7f"
-        letters.append(plain)
-        origin.append(view.origin[escape.start()])
-        at = escape.end()
-    if not hides:
-        return None
-    letters.append(view.text[at:])
-    origin.extend(view.origin[at : len(view.text) + 1])
-    return View("unescaped", "".join(letters), origin, decoded=True)
+    return replace(view.edited(escapes), decoded=True)
 
 
 def _passages(text: str) -> Iterator[tuple[int, int, str]]:

@@ -57,8 +57,7 @@ _SEED_LABEL = re.compile(
     r"seed|mnemonic|recovery (?:phrase|words)|backup phrase|secret phrase|wallet|мнемоник|сид|seed-phrase"
     r"|metamask|ledger|trezor|(?:twelve|12|24|doce|douze|zwölf|dodici|doze) (?:secret )?(?:words|palabras|mots"
     r"|wörter|parole|palavras)"
-    r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung"
-    r"|semilla",
+    r"|двенадцать слов|12 слов|24 слова|phrase de récupération|助记词|ニーモニック|니모닉|wiederherstellung|semilla",
     re.IGNORECASE,
 )
 # Labelled, the words may be listed; without a label they stand in one line with single spaces, in a known number.
@@ -66,8 +65,7 @@ _SEED_PLAIN = re.compile(r"(?<![\w'’])(?<![a-z] )[a-z]{3,8}(?: [a-z]{3,8}){11,
 _SEED_RUN = re.compile(r"(?<![\w'’])[a-z]{3,8}(?:(?:[ \n,]|, )(?:\d{1,2}[.)] ?)?[a-z]{3,8}){11,23}(?![\w'’])")
 _SEED_TOLD = re.compile(
     r"(?:words|phrase|seed|mnemonic|palabras|mots|wörter|parole|palavras|слова|слов|фраза)(?:,| are| is| son"
-    r"| sont| sind| sono| são|:) "
-    r"(?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
+    r"| sont| sind| sono| são|:) (?P<v>[a-z]{3,8}(?:,? [a-z]{3,8}){11,23})(?![\w'’]| [a-z])"
 )
 _SEED_WORD = re.compile(r"[a-z]{3,8}")
 _COMMON = word_set("""
@@ -105,27 +103,19 @@ def is_placeholder(value: str) -> bool:
 
 
 def _address_spans(text: str) -> Iterator[Span]:
-    if "://" in text:
-        for match in _URL.finditer(text):
-            if not is_placeholder(match.group("password")):
-                yield *match.span("password"), "url_password"
-        for match in _QUERY.finditer(text):
-            value = match.group("password")
-            if not is_placeholder(value) and any(c.isdigit() for c in value) and len(value) >= 8:
-                yield *match.span("password"), "url_password"
-    for pattern, name in (
-        (_CONNECTION, "url_password"),
-        (_CURL_USER, "password"),
-        (_BASIC, "password"),
-        (_BEARER, "token"),
-    ):
+    addresses = (_URL, _QUERY) if "://" in text else ()
+    for pattern in (*addresses, _CONNECTION, _CURL_USER, _BASIC, _BEARER):
         for match in pattern.finditer(text):
             value = match.group("password")
-            if is_placeholder(value) or (
-                pattern in (_BASIC, _BEARER) and not any(c.isdigit() or c == "=" for c in value)
-            ):
-                continue
-            yield *match.span("password"), name
+            digits = any(char.isdigit() for char in value)
+            plain = (pattern is _QUERY and not (digits and len(value) >= 8)) or (
+                pattern in (_BASIC, _BEARER) and not (digits or "=" in value)
+            )
+            if not plain and not is_placeholder(value):
+                yield *match.span("password"), _RULE_OF.get(pattern, "url_password")
+
+
+_RULE_OF = {_CURL_USER: "password", _BASIC: "password", _BEARER: "token"}
 
 
 def _card_spans(text: str) -> Iterator[Span]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from scanning.characters import BLACK_FLAG, LOOKALIKES, folded, is_accent, is_invisible, script_of
 from scanning.verdict import Finding
@@ -25,10 +25,7 @@ _NEVER_TYPED = re.compile("[\u2061-\u2065\u206a-\u206f\ufff9-\ufffb\U0001d173-\U
 _FILLERS = re.compile("[\u115f\u1160\u3164\uffa0]")
 _HANGUL = re.compile("[\u1100-\u115e\u1161-\u11ff\u3131-\u3163\uac00-\ud7af]")
 _SOFT_HYPHENS = re.compile("(?:[^\\W\\d_]{1,2}\u00ad){3,}")
-_STACKED = re.compile(
-    r"\w[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
-    r"{3,}"
-)
+_STACKED = re.compile(r"\w[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{3,}")
 _WORD = re.compile(r"[^\W\d_]+")
 # pattern, rule, what excuses it anywhere in the text
 _ANYWHERE: tuple[tuple[re.Pattern[str], str, re.Pattern[str] | None], ...] = (
@@ -74,18 +71,12 @@ def _unicode_spans(text: str) -> Iterator[tuple[int, int, str]]:
         found = pattern.search(text)
         if found and not (unless and unless.search(text)):
             yield found.start(), found.end(), rule
-    yield from _first(_selector_spans(text))
-    yield from _first(_zero_width_spans(text))
+    yield from islice(_selector_spans(text), 1)
+    yield from islice(_zero_width_spans(text), 1)
     stacked = list(_STACKED.finditer(text))
     if len(stacked) >= 2:
         yield stacked[0].start(), stacked[-1].end(), "stacked_accents"
     yield from _mixed_scripts(text)
-
-
-def _first(spans: Iterator[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
-    for span in spans:
-        yield span
-        return
 
 
 def _selector_spans(text: str) -> Iterator[tuple[int, int, str]]:

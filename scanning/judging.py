@@ -3,14 +3,14 @@ Only certain orders block a text; every other suspicion is a doubt, which a pers
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from scanning.model import model
 from scanning.orders import RULES
-from scanning.persona import persona_findings
-from scanning.proximity import QUOTE, CompiledRule, order_findings, possible_rules
+from scanning.proximity import QUOTE, CompiledRule, order_findings
 from scanning.sentences import Sentence, sentences_of
 from scanning.verdict import Finding
 from scanning.views import View
@@ -35,7 +35,7 @@ class KnownLines:
             if line:
                 known = self._lines.get(line)
                 if known is None:
-                    known = self._lines[line] = sentences_of(View("line", line, ()))
+                    known = self._lines[line] = sentences_of(View(line, ()))
                 found += [_moved(sentence, at) for sentence in known] if at else known
             at += len(line) + 1
         return found
@@ -48,7 +48,7 @@ def _moved(sentence: Sentence, by: int) -> Sentence:
 
 @lru_cache(maxsize=8192)
 def _possible(classes: int) -> tuple[CompiledRule, ...]:
-    return possible_rules(classes, RULES)
+    return tuple(rule for rule in RULES if rule.can_match(classes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ def judged_orders(view: View, *, is_disguise: bool, known: KnownLines | None = N
     sentences = (known or KnownLines()).sentences_of(view)
     orders = orders_in(view, sentences)
     yield from (replace(order.finding, certain=_is_certain(view, order)) for order in orders)
-    yield from persona_findings(view)
+    yield from _persona_findings(view)
     if orders or is_disguise:
         return
     learned = model()
@@ -82,7 +82,7 @@ def orders_in(view: View, sentences: Sequence[Sentence]) -> list[Order]:
     """Return what the rules find in the sentences of a folded view."""
     orders = []
     for sentence in sentences:
-        for finding in order_findings(view, [sentence], _possible(sentence.union)):
+        for finding in order_findings(view, sentence, _possible(sentence.union)):
             word = next((at for at, start in enumerate(sentence.starts) if view.origin[start] >= finding.start), 0)
             start = sentence.starts[word]
             line = view.text.rfind("\n", 0, start) + 1
@@ -99,3 +99,32 @@ def _is_certain(view: View, order: Order) -> bool:
     learned = model()
     # The sentence by itself: what else is on the page must not make an order look harmless.
     return learned.score(*order.sentence.alone(view.text)).value >= learned.block_from
+
+
+_ORDERED = re.compile(
+    r"\byou(?:'re| are| will| must| can| cannot| can't| should| shall| have to| always| never|'ll| won't"
+    r"| do not| don't)\b"
+)
+_ABOUT_ANSWERS = re.compile(
+    r"\b(?:chatgpt|gpt|openai|ai|language model|jailbreak\w*|prompts?|persona|personalit\w+|in character"
+    r"|out of character|"
+    r"unhinged|uncensored|unfiltered|developer mode|insert prompt|my first (?:prompt|question|request)"
+    r"|respond(?:ing)? (?:as|with|to)|"
+    r"(?:your|his|its) (?:answers?|responses?|replies)|answer(?:ing)? (?:as|with|my|in))\b"
+)
+_ORDERS = 3
+_MENTIONS = 2
+_LEAST = 160  # characters; shorter texts are left to the rules about orders
+
+
+def _persona_findings(view: View) -> list[Finding]:
+    """Find a long prompt that sets up a persona: many sentences to "you", and some about how to answer."""
+    if len(view.text) < _LEAST:
+        return []
+    mentions = len(_ABOUT_ANSWERS.findall(view.text))
+    orders = [match.span() for match in _ORDERED.finditer(view.text)]
+    if mentions < _MENTIONS or len(orders) + mentions < _ORDERS + _MENTIONS or not orders:
+        return []
+    start, end = view.located(orders[0][0], orders[-1][1])
+    reason = "sets up a persona with a list of orders"
+    return [Finding(kind="injection", rule="persona_prompt", start=start, end=end, reason=reason)]

@@ -18,7 +18,6 @@ FAMILIES: tuple[Family, ...] = (
         """
         DROP + RULES(0,7) + PRIOR|AUTHORITY|YOURS(-2,10) ? is_order
         DROP + RULES(0,3) + ALL(-1,2) ? is_short
-        WEAKEN + RULES(0,5) + AUTHORITY|YOURS(0,7) - LOCAL|EVERYDAY ? is_wanted
         WEAKEN + RULES(0,2) + ALL(0,1) ? is_bare
         DROP_LAST + RULES(-7,1) + PRIOR|AUTHORITY|YOURS|ALL(-10,2)
         DROP + EVERYTHING(0,3) + REPLACE|ONLY(0,12) ? is_order
@@ -27,22 +26,16 @@ FAMILIES: tuple[Family, ...] = (
         DIRECTIVES + CANCELLED(-2,6) + PRIOR(-1,1) - EVERYDAY
         RULES + CANCELLED(-2,6) + ABOVE(-1,1) - EVERYDAY
         OUTRANKS + AUTHORITY|INNER(-7,7) + NOTE|THIS|INNER|RULES(-9,9)
-        OPPOSITE + AUTHORITY|RULES|INNER(-10,8)
-        DROP + INNER(0,4) ? is_order
         ONLY + NOTE(-3,4) + OBEY|COUNTS(-7,6) + RULES|DROP|CANCELLED(-14,10)
         OBEY + ONLY(-2,4) + NOTE(-3,5) ? is_order
         OBEY + ENTRY(-5,4) + THIS(-6,3) + LONG|EVERYTHING|ALL|NEVER(-4,8) ? is_order
         DROP + AUTHORITY(0,6) + SAYS(0,8) ? is_order
-        DROP + RULES(0,3) + OBEY(0,9) + ONLY|NOTE|THIS|SELF(0,12) ? is_order
         CANCELLED + INNER|AUTHORITY(-7,3) + YOU|YOURS|INNER|SELF(-10,10) + RULES|SAYS|INNER(-10,6)
-        RELEASED + RULES|AUTHORITY(-2,8) + YOU(-5,6)
-        RELEASED + RULES(0,8) + AUTHORITY(0,8) - EVERYDAY
         OUTRANKS + RULES|SELF(-7,4) + EVERYTHING(-2,6) - EVERYDAY
         DROP + MEMORIES(0,6) + REST(0,4) ? is_order
         SELF + OUTRANKS|OBEY|COUNTS|AUTHORITY|DROP(-10,10)
         WEAKEN + SAFETYNET(0,5) - LOCAL ? is_wanted
         SAFETYNET + CANCELLED(-7,5) - LOCAL
-        ONLY + COUNTS(0,5) + LONG|SELF(-6,8) - EVERYDAY
         """,
     ),
     Family(
@@ -57,9 +50,8 @@ FAMILIES: tuple[Family, ...] = (
         LIMITS + AVOID(-4,1) + BECOME(-12,0)
         REFUSE + NEVER(-3,2) + EVERY_REQUEST(-2,6)
         LIMITS + CANCELLED|WITHOUT(-4,6) + YOU(-8,8) + BECOME|LONG(-12,12) - STORY ? is_you
-        REFUSE + NEVER(-4,0) + MACHINE|YOU(-8,4) + BECOME(-12,0) - STORY
-        BECOME + UNRESTRICTED(0,4) + EVERYWHERE|LONG(0,12) ? is_order
         UNRESTRICTED + MACHINE(0,1) + ONLY_YOU(-13,6) ? is_no_question
+        REFUSE + NEVER(-4,0) + MACHINE|YOU(-8,4) + BECOME(-12,0) - STORY
         REFUSE + VIOLATION(-1,6)
         UNRESTRICTED + MODE(0,1) + BECOME(-4,0) - LOCAL|STORY ? is_no_question
         """,
@@ -85,13 +77,9 @@ FAMILIES: tuple[Family, ...] = (
         SEND + CHATDATA(-7,8) + URL|EMAIL|HOST(-12,16) + ENTIRE|THIS|USER|MUST|TRIGGER(-10,14) ? is_not_to_me
         SEND + PRIVATE(-7,10) + URL|EMAIL|HOST(-14,18) + USER|ENTIRE|TRIGGER|MUST(-12,14) ? is_not_to_me
         SEND + CHATDATA|PRIVATE(-7,8) + ATTACKER(-10,14)
-        SENT + MUST(-6,0) + CHATDATA|PRIVATE|ENTIRE(-8,8) + URL|EMAIL|HOST|DROPZONE(-2,12)
         SEND_OUT + SENSITIVE(-7,8) + URL|EMAIL|HOST|DROPZONE(-12,14) ? is_wanted
-        ENCODE + PRIVATE|SENSITIVE(0,6) + LINK(-2,14) + YOURS|LINK|ENTIRE|URL(-2,16)
-            + URL|DECODE|USER|EVERYWHERE(-6,16) ? is_wanted
         ONLY_YOU + URL|EMAIL|HOST(-14,14) + ENTIRE|TRIGGER(-10,10)
             + SEND|COPY|ENCODE|SENSITIVE(-12,12) + CHATDATA|PRIVATE|SENSITIVE(-12,12)
-        BLIND_COPY + EMAIL(-12,12) + ENTIRE(-12,12)
         ASSISTANT + SEND_OUT|REVEAL|RISK(0,2) + URL|EMAIL|HOST|SENSITIVE(0,9)
         ASSISTANT + MUST(0,3) + COPY|REVEAL|SEND(0,5) + PRIVATE|SENSITIVE(0,9) - NEVER
         """,
@@ -102,7 +90,6 @@ FAMILIES: tuple[Family, ...] = (
         """
         REVEAL + INNER(-9,9) ? is_wanted
         SHOW_OUT + HELD(0,7) ? is_wanted
-        REVEAL + RULES(0,7) + YOURS(0,6) + ENTIRE|EVERYWHERE(-6,10) ? is_wanted
         REVEAL + SENSITIVE|CREDENTIAL|PRONOUN(0,5) + SENSITIVE|CREDENTIAL(-8,8) + YOURS(-2,9)
             + ANSWERS(-2,10) ? is_wanted
         """,
@@ -122,7 +109,6 @@ FAMILIES: tuple[Family, ...] = (
         "biased_advice",
         "tells the assistant to push something on the user",
         """
-        PUSH + BUY(0,12) + USER(-4,10) + LONG|MUST|BUY|EVERYTHING|TRIGGER(-8,14) ? is_order
         MANIPULATE + ONE_USER(0,3) - STORY ? is_wanted
         PROMO + ANSWERS(-12,14) + YOURS(-12,14) - NEVER_ORDER|STORY ? is_no_question
         """,
@@ -146,11 +132,8 @@ FAMILIES: tuple[Family, ...] = (
         "unsafe_action",
         "tells the assistant to act without its safety checks",
         """
-        RISK + ATTACKER(0,8) ? is_wanted
-        RISK + ALL(0,2) + VALUABLE(0,5) + AUTO|SKIP|ATTACKER(-3,10) ? is_wanted
         COPY + BACKDOOR(0,5) - META ? is_wanted
         GRANT + ANYBODY|ATTACKER(0,5) + POWER(0,7) ? is_wanted
-        GRANT|REVEAL + VALUABLE|SENSITIVE(0,4) + ANYBODY(0,7) ? is_wanted
         SKIP + SECURITY_CHECK(0,4) - LOCAL ? is_wanted
         SKIP + CHECKS(0,5) + EVERYTHING|AUTHORITY|VALUABLE|ALL|POWER(-10,10) ? is_unguarded
         """,
@@ -159,7 +142,6 @@ FAMILIES: tuple[Family, ...] = (
         "authority_plant",
         "claims an approval that would switch checks off",
         """
-        CANCELLED + MODE(-4,1) + AUTHORITY(-5,1)
         VOUCHED + CHIEF|USER(-8,8) + SKIP|EVERYTHING|LONG|ALL(-10,10) + CHECKS|VALUABLE|RULES(-12,12)
         """,
     ),

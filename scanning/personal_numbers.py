@@ -20,24 +20,20 @@ _LINK = (
     r"(?:[\s:：=#№.,\-–—*\"'(]|numbers?\b|num\b|no\b|nr\b|nummer|nº|n°|numéro|número|numero|numer\b|номер|серия"
     r"|is\b|was\b"
     r"|ist\b|lautet|est\b|es\b|è\b|é\b|to\b|je\b|er\b|on\b|var\b|ar\b|card\b|code\b|codes\b|است|هو|هي|号码|号"
-    r"|番号|번호|は|是|为|는|은|\d{4}(?= номер)"
-    r"|now\b|still\b|your\b|my\b|شما|من){0,10}$"
+    r"|番号|번호|は|是|为|는|은|\d{4}(?= номер)|now\b|still\b|your\b|my\b|شما|من){0,10}$"
 )
 _CODE_LABELS = (
-    r"(?:verification|confirmation|authentication|authenticator|one-?time|two-?factor|2fa|mfa|log-?in|sign-?in"
-    r"|security"
+    r"(?:verification|confirmation|authentication|authenticator|one-?time|two-?factor|2fa|mfa|log-?in|sign-?in|security"
     r"|activation|unlock|sms)[ \-](?:pass)?(?:code|password|pin|token)|\botp"
     r"|(?:bestätigungs|verifizierungs|sicherheits|anmelde|einmal|freischalt|aktivierungs)(?:code|passwort"
-    r"|kennwort)|\bm?tan"
-    r"|code (?:de (?:vérification|confirmation|sécurité|connexion|validation)|à usage unique)"
+    r"|kennwort)|\bm?tan|code (?:de (?:vérification|confirmation|sécurité|connexion|validation)|à usage unique)"
     r"|código de (?:verifica\w+|confirma\w+|seguran\w+|seguridad|acceso|acesso)|códig\w de uso único"
     r"|codi de verificació|codice (?:di (?:verifica|conferma|sicurezza|accesso)|otp|usa e getta)"
     r"|(?:verificatie|bevestigings|inlog|beveiligings|eenmalige )code|(?:verifierings|bekræftelses|bekreftelses"
     r"|engångs|engangs)kode?"
     r"|vahvistuskoodi|kod\w{0,3} (?:weryfikacyjn\w+|potwierdz\w+|autoryzacyjn\w+|sms)|ověřovací kód|overovací kód"
     r"|(?:ellenőrző|megerősítő) kód|cod(?:ul)? de (?:verificare|confirmare)|(?:doğrulama|onay|güvenlik) kod\w{0,5}"
-    r"|код\w{0,3} (?:подтвержд\w+|доступа|авторизац\w+|верификац\w+|из смс|підтвердж\w+)|одноразов\w+ (?:код"
-    r"|пароль)"
+    r"|код\w{0,3} (?:подтвержд\w+|доступа|авторизац\w+|верификац\w+|из смс|підтвердж\w+)|одноразов\w+ (?:код|пароль)"
     r"|κωδικός (?:επαλήθευσης|επιβεβαίωσης)|رمز (?:التحقق|یکبار مصرف|یک‌بار مصرف|پویا)|کد (?:تأیید|تایید|فعال‌سازی)"
     r"|קוד (?:אימות|חד פעמי)|सत्यापन कोड|ओटीपी|mã (?:xác (?:minh|nhận|thực)|otp)|kode (?:verifikasi|otp)"
     r"|รหัส(?:ยืนยัน| ?otp)"
@@ -46,19 +42,16 @@ _CODE_LABELS = (
 _BANK_LABELS = (
     r"routing|\baba\b|sort code|\bbsb\b|(?:bank|checking|savings|current) (?:account|a/c)|\bifsc\b|\bclabe\b"
     r"|kontonummer"
-    r"|konto-?nr|bankleitzahl|\bblz\b|numéro de compte|\brib\b|número de (?:cuenta|conta)|cuenta (?:bancaria"
-    r"|corriente)"
+    r"|konto-?nr|bankleitzahl|\bblz\b|numéro de compte|\brib\b|número de (?:cuenta|conta)|cuenta (?:bancaria|corriente)"
     r"|conta (?:corrente|bancária)|numero (?:di|del) conto|rekeningnummer|num\w+ (?:konta|rachunku)|kontonumm?er"
     r"|(?:номер\w? |расч[её]тн\w+ )сч[её]та?|hesap (?:no|numara\w+)|银行(?:卡|账|帐)(?:号|户)|银行账号|口座番号"
-    r"|계좌 ?번호"
-    r"|شماره (?:حساب|کارت|شبا)|رقم الحساب|מספר חשבון|số tài khoản|nomor rekening"
+    r"|계좌 ?번호|شماره (?:حساب|کارت|شبا)|رقم الحساب|מספר חשבון|số tài khoản|nomor rekening"
 )
 _IDENTITY_LABELS = (
     r"passport|reisepass|passeport|pasaporte|passaport[eo]|paspoort|paszport\w{0,3}|pasaport\w{0,3}"
     r"|паспорт\w{0,3}|护照|護照|パスポート"
     r"|여권|گذرنامه|جواز السفر|דרכון|hộ chiếu|\bpaspor\b|driver'?s?'? licen[cs]e|driving licen[cs]e|führerschein"
-    r"|permis de conduire"
-    r"|\bssn\b|social security|national insurance|\bnino\b|social insurance|tax (?:id|identification"
+    r"|permis de conduire|\bssn\b|social security|national insurance|\bnino\b|social insurance|tax (?:id|identification"
     r"|file)\w{0,10}|taxpayer id\w{0,12}"
     r"|steuer-?id\w{0,30}|steuernummer|steuerliche identifikations|sécurité sociale|numéro fiscal|codice fiscale"
     r"|código fiscal"
@@ -96,8 +89,7 @@ _USE = re.compile(r"\b(?:use|enter|type)(?: the)?(?: code)? $", re.IGNORECASE)
 _DIGITS_CODE = re.compile(r"\d{4,8}|\d{3}[ \-]\d{3}")
 _UNIT = re.compile(
     r"^\s?(?:%|digits?|characters?|seconds?|minutes?|hours?|days?|years?|times|users?|people|lines?|km|kg|€|\$"
-    r"|usd|eur|zeichen|stellen"
-    r"|ziffern|sekunden|minuten|chiffres|cifras|dígitos|cifre|cijfers|знак|цифр|位|桁|자리)",
+    r"|usd|eur|zeichen|stellen|ziffern|sekunden|minuten|chiffres|cifras|dígitos|cifre|cijfers|знак|цифр|位|桁|자리)",
     re.IGNORECASE,
 )
 _DATE = re.compile(
@@ -105,13 +97,11 @@ _DATE = re.compile(
     r"|20)?\d{2}"
 )
 _RECOVERY = re.compile(
-    r"(?:(?:backup|back-up|recovery|emergency|scratch|rescue)[ \-]codes?|(?:wiederherstellungs|notfall"
-    r"|backup)-?codes?"
+    r"(?:(?:backup|back-up|recovery|emergency|scratch|rescue)[ \-]codes?|(?:wiederherstellungs|notfall|backup)-?codes?"
     r"|codes? de (?:secours|récupération)|códigos? de (?:respaldo|recupera\w+|backup|seguridad)"
     r"|codic[ei] di (?:backup|recupero)"
     r"|herstelcodes?|kody (?:zapasowe|odzyskiwania)|резервны\w+ код\w*|код\w{0,3} восстановления|恢复(?:代码|码)"
-    r"|备用(?:代码|码)"
-    r"|(?:バックアップ|リカバリー)コード|(?:복구|백업) ?코드)[^\n\d]{0,40}?[\s:：]{1,4}(?:[\-•*] "
+    r"|备用(?:代码|码)|(?:バックアップ|リカバリー)コード|(?:복구|백업) ?코드)[^\n\d]{0,40}?[\s:：]{1,4}(?:[\-•*] "
     r"|\d{1,2}[.)] )?(?P<v>{ONE}(?:{GAP}{ONE}){0,30})".replace(
         "{ONE}",
         r"(?:\d{8,12}|(?=[a-z\-]{0,20}\d)[a-z0-9]{4,8}(?:-[a-z0-9]{4,8}){1,6}"

@@ -12,64 +12,48 @@ from scanning.secret_values import is_plain_value, looks_like_key, looks_like_pa
 
 # Where a form itself says that its value is a password: any value but a placeholder.
 _VALUE = r"[\"']?(?P<v>[^\s\"'$<>|;{}]{4,100})"
-_COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("jdbc:oracle", re.compile(r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
-    ("sqlplus", re.compile(r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@")),
-    (
-        "mysql",
-        re.compile(
+_COMMANDS = tuple(
+    (word, re.compile(pattern))
+    for word, pattern in (
+        ("jdbc:oracle", r"jdbc:oracle:[a-z]{2,5}:[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
+        ("sqlplus", r"\bsqlplus\s(?:-\w{1,3}\s){0,3}[\w.$#]{1,60}/(?P<v>[^\s@/\"']{3,100})@"),
+        (
+            "mysql",
             r"\bmysql(?:dump|admin|import)?\s[^\n|;<>]{0,120}?(?<=\s)-p(?!ort\b|rotocol|ager)"
-            r"(?P<v>[^\s\-\"'<>|;$={][^\s\"'<>|;]{3,60})"
+            r"(?P<v>[^\s\-\"'<>|;$={][^\s\"'<>|;]{3,60})",
         ),
-    ),
-    ("redis-cli", re.compile(rf"\bredis-cli\s[^\n|;]{{0,100}}?(?<=\s)-a\s{{1,3}}{_VALUE}")),
-    ("sshpass", re.compile(rf"\bsshpass\s{{1,3}}-p\s?{_VALUE}")),
-    (
-        " login ",
-        re.compile(
+        ("redis-cli", rf"\bredis-cli\s[^\n|;]{{0,100}}?(?<=\s)-a\s{{1,3}}{_VALUE}"),
+        ("sshpass", rf"\bsshpass\s{{1,3}}-p\s?{_VALUE}"),
+        (
+            " login ",
             rf"\b(?:docker|podman|buildah|skopeo|helm|oc|az|nerdctl)\s[^\n|;]{{0,40}}?\blogin\s[^\n|;]{{0,100}}?"
-            rf"(?<=\s)-p[ =]{_VALUE}"
+            rf"(?<=\s)-p[ =]{_VALUE}",
         ),
-    ),
-    ("net use", re.compile(r"(?i)\bnet use\s[^\n]{0,120}?/user:[^\s]{1,60}\s{1,3}(?P<v>[^\s/*\"']{4,100})")),
-    (
-        "echo",
-        re.compile(
-            r"\becho\s(?:-n\s)?[\"']?(?P<v>[^\s\"'|$]{4,100})[\"']?\s?\|\s?(?:sudo\s-S|docker login|passwd|gpg)"
-        ),
-    ),
-    (
-        "password",
-        re.compile(
+        ("net use", r"(?i)\bnet use\s[^\n]{0,120}?/user:[^\s]{1,60}\s{1,3}(?P<v>[^\s/*\"']{4,100})"),
+        ("echo", r"\becho\s(?:-n\s)?[\"']?(?P<v>[^\s\"'|$]{4,100})[\"']?\s?\|\s?(?:sudo\s-S|docker login|passwd|gpg)"),
+        (
+            "password",
             r"\b(?:machine\s{1,9}[\w.\-]{3,80}|default)\s{1,9}login\s{1,9}[^\s]{1,80}\s{1,9}"
-            r"(?:account\s{1,9}[^\s]{1,60}\s{1,9})?password\s{1,9}(?P<v>[^\s]{4,100})"
+            r"(?:account\s{1,9}[^\s]{1,60}\s{1,9})?password\s{1,9}(?P<v>[^\s]{4,100})",
         ),
-    ),
-    (
-        "identified",
-        re.compile(r"(?i)\bidentified (?:with \w{3,30} )?by (?:password )?[\"'](?P<v>[^\"'\n]{3,100})[\"']"),
-    ),
-    ("password", re.compile(r"(?i)\b(?:with|encrypted) password [\"'](?P<v>[^\"'\n]{3,100})[\"']")),
-    ("wifi:", re.compile(r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}?P:(?P<v>[^;\n]{4,64});")),
-    (
-        "requirepass",
-        re.compile(r"(?m)^\s{0,20}requirepass\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
-    ),
-    ("masterauth", re.compile(r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$")),
-    ("bindpw", re.compile(r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$")),
+        ("identified", r"(?i)\bidentified (?:with \w{3,30} )?by (?:password )?[\"'](?P<v>[^\"'\n]{3,100})[\"']"),
+        ("password", r"(?i)\b(?:with|encrypted) password [\"'](?P<v>[^\"'\n]{3,100})[\"']"),
+        ("wifi:", r"WIFI:(?:[A-Z]:[^;\n]{0,60};){0,4}?P:(?P<v>[^;\n]{4,64});"),
+        ("requirepass", r"(?m)^\s{0,20}requirepass\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
+        ("masterauth", r"(?m)^\s{0,20}masterauth\s{1,9}[\"']?(?P<v>[^\s\"']{4,100})[\"']?\s{0,9}$"),
+        ("bindpw", r"(?m)^\s{0,20}bindpw\s{1,9}(?P<v>[^\s\"']{4,100})\s{0,9}$"),
+    )
 )
+"""Words and patterns: a text that a pattern matches has its word."""
 _PGPASS = re.compile(
-    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}"
-    r"|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
+    r"(?m)^(?=[\w.\-*]{0,79}[a-zA-Z*])[\w.\-*]{1,80}:(?:\d{2,5}|\*):[\w.\-*]{1,60}:[\w.\-*]{1,60}:(?P<v>[^\s:]{4,100})$"
 )
 _OPTION = re.compile(
-    r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>="
-    r"|\s)"
+    r"(?<![\w\-])--?(?:[a-z]{1,20}-){0,2}(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key)(?P<sign>=|\s)"
     r"[\"']?(?P<v>[^\s\"'<>|;$]{4,200})"
 )
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9])(?P<k>(?:[A-Z0-9]{1,20}_){0,5}(?:[A-Z]{2,6}PASSWORD|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD"
-    r"|SECRET"
+    r"(?<![A-Za-z0-9])(?P<k>(?:[A-Z0-9]{1,20}_){0,5}(?:[A-Z]{2,6}PASSWORD|PASSWORD|PASSWD|PASSPHRASE|PASS|PWD|SECRET"
     r"|TOKEN|API_?KEY|ACCESS_KEY|PRIVATE_KEY|SECRET_KEY(?:_BASE)?|AUTH))="
     r"(?:\"(?P<q>[^\"\n]{4,300})\"|'(?P<a>[^'\n]{4,300})'|(?P<v>[^\s\"'$<>;&|]{4,300}))"
 )
@@ -85,15 +69,13 @@ _ATTRIBUTES = re.compile(
 )
 _PASSWORD_KEY = re.compile(r"(?:^|[_.\-:]|(?<=[a-z]))(?:pass(?:word|wd|phrase|code)?|pwd|psk|pw)$")
 _SECRET_KEY = re.compile(
-    r"(?:secret|token|apikey|api[_\-]key|access[_\-]?key|private[_\-]?key|secret[_\-]?key(?:[_\-]?base)?|_auth"
-    r"|^auth"
+    r"(?:secret|token|apikey|api[_\-]key|access[_\-]?key|private[_\-]?key|secret[_\-]?key(?:[_\-]?base)?|_auth|^auth"
     r"|authtoken|credentials?|key[_\-]data|signing[_\-]?key|encryption[_\-]?key|account[_\-]?key)$"
 )
 _ENCODED = re.compile(r"[A-Za-z0-9+/_\-]{16,600}={0,2}")
 _COOKIE = re.compile(
     r"(?<![\w?&.\-])(?P<k>[\w.\-]{0,40}?(?:auth_)?(?:sess(?:ion)?(?:[_\-]?(?:id|key|token))?|sid"
-    r"|auth(?:[_\-]?token)?|jwt"
-    r"|remember[_\-]?(?:me|token)|(?:csrf|xsrf|access|refresh|login)[_\-]?token"
+    r"|auth(?:[_\-]?token)?|jwt|remember[_\-]?(?:me|token)|(?:csrf|xsrf|access|refresh|login)[_\-]?token"
     r"|li_at))=(?P<v>[\w\-.%+/=:~]{16,600})",
     re.IGNORECASE,
 )

@@ -4,7 +4,7 @@ Rules are data (`orders.py`); this file compiles them to bit masks and finds the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True)
 class CompiledRule:
-    """A rule as bit masks. `near` holds (mask, words before, words after); `needed` every mask that must occur."""
+    """A rule as bit masks. `near` holds (mask, words before, words after)."""
 
     name: str
     reason: str
@@ -37,15 +37,15 @@ class CompiledRule:
     near: tuple[tuple[int, int, int], ...]
     excuse: int
     check: Check | None
-    needed: tuple[int, ...]
+
+    def can_match(self, union: int) -> bool:
+        """Return True if all of its classes are among those of a sentence."""
+        return bool(union & self.anchor) and all(union & mask for mask, _, _ in self.near)
 
 
 def mask_of(names: str) -> int:
     """Bits of class names separated by bars. Raises KeyError for an unknown class."""
-    mask = 0
-    for name in names.split("|"):
-        mask |= BIT[name]
-    return mask
+    return sum(BIT[name] for name in set(names.split("|")))
 
 
 def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
@@ -61,37 +61,20 @@ def compiled(family: Family, checks: Mapping[str, Any]) -> list[CompiledRule]:
             if match is None:
                 raise ValueError(f"{family.name}: cannot read {term!r}")
             near.append((mask_of(match["classes"]), -int(match["before"]), int(match["after"])))
-        needed = (mask_of(anchor), *(mask for mask, _, _ in near))
-        excused = mask_of(excuse) if excuse else 0
         rules.append(
             CompiledRule(
                 name=family.name,
                 reason=family.reason,
-                anchor=needed[0],
+                anchor=mask_of(anchor),
                 near=tuple(near),
-                excuse=excused,
+                excuse=mask_of(excuse) if excuse else 0,
                 check=checks[check.strip()] if check else None,
-                needed=needed,
             )
         )
     return rules
 
 
 _ASIDE = 6  # words around a match in which a word of the excuse class counts
-
-
-def _mask_around(masks: list[int], start: int, end: int) -> int:
-    union = 0
-    for mask in masks[max(0, start) : end]:
-        union |= mask
-    return union
-
-
-def _has_all(union: int, needed: tuple[int, ...]) -> bool:
-    for mask in needed:  # noqa: SIM110 - a plain loop is faster, and this runs for every rule and sentence
-        if not union & mask:
-            return False
-    return True
 
 
 def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | None:
@@ -105,7 +88,7 @@ def _fits(rule: CompiledRule, sentence: Sentence, at: int) -> tuple[int, int] | 
                 break
         else:
             return None
-    if rule.excuse and _mask_around(masks, first - _ASIDE, last + _ASIDE + 1) & rule.excuse:
+    if rule.excuse and any(mask & rule.excuse for mask in masks[max(0, first - _ASIDE) : last + _ASIDE + 1]):
         return None
     if rule.check is not None and not rule.check(sentence, at):
         return None
@@ -131,25 +114,14 @@ def _places(at: int, before: int, after: int, length: int) -> list[int]:
     return [*range(at + 1, min(at + after, length - 1) + 1), *range(at - 1, max(at - before, 0) - 1, -1)]
 
 
-def possible_rules(union: int, rules: tuple[CompiledRule, ...]) -> tuple[CompiledRule, ...]:
-    """Return the rules that can match in a sentence with words of these classes."""
-    return tuple(rule for rule in rules if _has_all(union, rule.needed))
-
-
-def order_findings(view: View, sentences: list[Sentence], rules: tuple[CompiledRule, ...]) -> list[Finding]:
-    """All matches of the rules, at most one of each rule in a sentence."""
-    found: list[Finding] = []
-    for sentence in sentences:
-        union = sentence.union
-        for rule in rules:
-            if not _has_all(union, rule.needed):
+def order_findings(view: View, sentence: Sentence, rules: tuple[CompiledRule, ...]) -> Iterator[Finding]:
+    """Return the matches of the rules in a sentence of a view, at most one of each rule."""
+    for rule in rules:
+        for at, mask in enumerate(sentence.masks):
+            if not mask & rule.anchor:
                 continue
-            for at, mask in enumerate(sentence.masks):
-                if not mask & rule.anchor:
-                    continue
-                span = _fits(rule, sentence, at)
-                if span is not None and not _is_mentioned(view, sentence, span):
-                    start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
-                    found.append(Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason))
-                    break
-    return found
+            span = _fits(rule, sentence, at)
+            if span is not None and not _is_mentioned(view, sentence, span):
+                start, end = view.located(sentence.starts[span[0]], sentence.ends[span[1]])
+                yield Finding(kind="injection", rule=rule.name, start=start, end=end, reason=rule.reason)
+                break

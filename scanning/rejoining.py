@@ -4,6 +4,7 @@ vocabulary are rejoined, and only a rule that then matches blocks, so ordinary t
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from scanning.views import View
 from scanning.words import LEXICON, word_set
@@ -60,60 +61,39 @@ def word_cuts(letters: str) -> set[int]:
 
 def joined_view(view: View) -> View | None:
     """Letters that were set apart joined to words; where no wider gap tells them apart, the vocabulary does."""
-    letters: list[str] = []
-    origin: list[int] = []
-    at = 0
-    for run in _SPACED.finditer(view.text):
-        letters.append(view.text[at : run.start()])
-        origin.extend(view.origin[at : run.start()])
-        gaps = [(m.start() + run.start(), m.group()) for m in _SEPARATORS.finditer(run.group())]
-        narrow = min(len(gap) for _, gap in gaps)
-        wide = {where for where, gap in gaps if len(gap) > narrow}
-        places = [p for p in range(run.start(), run.end()) if p in wide or not _SEPARATORS.match(view.text[p])]
-        cuts = set() if wide else word_cuts("".join(view.text[p] for p in places))
-        for count, place in enumerate(places):
-            if count in cuts:
-                letters.append(" ")
-                origin.append(view.origin[place])
-            letters.append(" " if place in wide else view.text[place])
-            origin.append(view.origin[place])
-        at = run.end()
-    if not at:
-        return None
-    letters.append(view.text[at:])
-    origin.extend(view.origin[at : len(view.text)])
-    origin.append(view.origin[len(view.text)])
-    return View("joined", "".join(letters), origin, view.decoded)
+    edits = [edit for run in _SPACED.finditer(view.text) for edit in _joined(run)]
+    return view.edited(edits) if edits else None
+
+
+def _joined(run: re.Match[str]) -> Iterator[tuple[int, int, str]]:
+    """Yield how the gaps of a run of letters are closed: a gap that is wider than others is one between words."""
+    gaps = [(gap.start() + run.start(), len(gap.group())) for gap in _SEPARATORS.finditer(run.group())]
+    narrow = min(length for _, length in gaps)
+    wide = {at for at, length in gaps if length > narrow}
+    cuts = set() if wide else word_cuts(_SEPARATORS.sub("", run.group()))
+    letters = 0
+    for at in range(*run.span()):
+        if at in wide:
+            yield at, at + 1, " "
+        elif _SEPARATORS.match(run.string[at]):
+            yield at, at + 1, ""
+        else:
+            if letters in cuts:
+                yield at, at, " "
+            letters += 1
 
 
 def rejoined_view(view: View) -> View | None:
     """Words cut in two ("re- veal", "ig" + "nore") put together; None if none is."""
-    cuts = [match.span() for match in _CUT.finditer(view.text)]
-    if not cuts:
-        return None
-    letters: list[str] = []
-    origin: list[int] = []
-    at = 0
-    for start, end in [*cuts, (len(view.text), len(view.text))]:
-        letters.append(view.text[at:start])
-        origin.extend(view.origin[at:start])
-        at = end
-    origin.append(view.origin[len(view.text)])
-    return View("mended", "".join(letters), origin, view.decoded)
+    cuts = [(*cut.span(), "") for cut in _CUT.finditer(view.text)]
+    return view.edited(cuts) if cuts else None
 
 
 def unscrambled_view(view: View) -> View | None:
     """Vocabulary words whose inner letters changed places, put right; same length. None if there are none."""
-    found = False
 
     def right(match: re.Match[str]) -> str:
-        nonlocal found
         word = match.group()
-        if word in WORDS:
-            return word
-        known = _BY_LETTERS.get((word[0], word[-1], "".join(sorted(word[1:-1]))))
-        found = found or known is not None
-        return known or word
+        return word if word in WORDS else _BY_LETTERS.get((word[0], word[-1], "".join(sorted(word[1:-1]))), word)
 
-    text = _SCRAMBLED.sub(right, view.text)
-    return View("unscrambled", text, view.origin, view.decoded) if found else None
+    return view.respelled(_SCRAMBLED.sub(right, view.text))

@@ -8,20 +8,21 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 
+from scanning import commands, markup
 from scanning.decoding import decoded_views
 from scanning.hidden import hidden_findings
 from scanning.judging import KnownLines, judged_orders
-from scanning.markup import markup_findings
-from scanning.quick_views import quick_cleaned, quick_folded, quick_leet, quick_lookalike
+from scanning.patterns import pattern_findings
 from scanning.rejoining import joined_view, rejoined_view, unscrambled_view
 from scanning.rules_version import rules_version
 from scanning.secret_rules import spoken_findings, written_findings
 from scanning.verdict import Finding, Redaction, Verdict
-from scanning.views import View, labels_view, raw_view
+from scanning.views import View, cleaned_view, folded_view, labels_view, leet_views, lookalike_view, raw_view
 
 SCAN_LIMIT = 32_000
 """Characters of a content that are scanned; what is longer must be refused by the caller."""
 
+_PATTERN_RULES = (*markup.RULES, *commands.RULES)
 
 RULES_VERSION: str = rules_version()
 
@@ -65,28 +66,23 @@ def _findings(text: str) -> Iterator[Finding]:
 def _readable_findings(view: View, known: KnownLines) -> Iterator[Finding]:
     """Findings in a text and its disguises: folded, look-alikes, joined letters, digits for letters."""
     yield from written_findings(view)
-    clean = quick_cleaned(view)
-    if clean is not None:
+    if clean := cleaned_view(view):
         yield from written_findings(clean)
-    plain = quick_folded(view)
+    plain = folded_view(view)
     yield from _plain_findings(plain, view.text, known, is_disguise=view.decoded)
     for disguise in _disguises(plain):
         yield from _plain_findings(disguise, view.text, known, is_disguise=True)
 
 
 def _disguises(plain: View) -> Iterator[View]:
-    lookalike = quick_lookalike(plain)
-    if lookalike is not None:
-        yield lookalike
-    for mend in (joined_view, rejoined_view, unscrambled_view, labels_view):
-        view = mend(plain)
-        if view is not None:
+    for undo in (lookalike_view, joined_view, rejoined_view, unscrambled_view, labels_view):
+        if view := undo(plain):
             yield view
-    yield from quick_leet(plain)
+    yield from leet_views(plain)
 
 
 def _plain_findings(view: View, original: str, known: KnownLines, *, is_disguise: bool) -> Iterator[Finding]:
-    yield from markup_findings(view)
+    yield from pattern_findings(view, _PATTERN_RULES)
     yield from judged_orders(view, is_disguise=is_disguise, known=known)
     yield from spoken_findings(view, original)
 
@@ -100,57 +96,50 @@ def redact(text: str) -> Redaction:
 
     What a first pass takes away can let a cue point at its other neighbour: it is passed over again until nothing more
     is found, so redacting twice changes nothing."""
-    count = 0
-    kinds: dict[str, None] = {}
+    rules: list[str] = []
     for _ in range(_MOST_PASSES):
-        once = _redact_once(text)
-        if not once.count:
+        text, found = _redact_once(text)
+        if not found:
             break
-        text = once.text
-        count += once.count
-        kinds |= dict.fromkeys(once.kinds)
-    return Redaction(text=text, count=count, kinds=tuple(kinds))
+        rules += found
+    return Redaction(text=text, count=len(rules), kinds=tuple(dict.fromkeys(rules)))
 
 
-def _redact_once(text: str) -> Redaction:
-    # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
-    unredacted = _REDACTED.sub(lambda redacted: "…" * len(redacted[0]), text)
-    view = raw_view(unredacted)
-    plain = quick_folded(view)
-    found = [*written_findings(view), *spoken_findings(plain, unredacted)]
-    for disguise in _disguises(plain):
-        found.extend(spoken_findings(disguise, unredacted))
-    clean = quick_cleaned(view)
-    if clean is not None:
-        found.extend(written_findings(clean))
+def _redact_once(text: str) -> tuple[str, list[str]]:
+    """Return the text without the secrets that one pass finds, and the rule of each."""
     redacted = [match.span() for match in _REDACTED.finditer(text)]
+    # A mark of ours names its rule, which may be a cue word itself: it is scanned as a placeholder of the same length.
+    unredacted = _REDACTED.sub(lambda mark: "…" * len(mark[0]), text)
+    view = raw_view(unredacted)
+    plain = folded_view(view)
+    found = written_findings(view)
+    if clean := cleaned_view(view):
+        found += written_findings(clean)
+    for read in (plain, *_disguises(plain)):
+        found += spoken_findings(read, unredacted)
+    spans = [
+        (start, end, rule)
+        for start, end, rule in _merged(found)
+        if not any(first < end and start < last for first, last in redacted)
+    ]
     pieces: list[str] = []
-    kinds: list[str] = []
-    at = count = 0
-    for start, end, rule in _merged(found):
-        if any(first < end and start < last for first, last in redacted):
-            continue
+    at = 0
+    for start, end, rule in spans:
         pieces += (text[at:start], f"[redacted: {rule}]")
         at = end
-        count += 1
-        if rule not in kinds:
-            kinds.append(rule)
-    pieces.append(text[at:])
-    return Redaction(text="".join(pieces), count=count, kinds=tuple(kinds))
+    return "".join([*pieces, text[at:]]), [rule for _, _, rule in spans]
 
 
-def _merged(findings: list[Finding]) -> Iterator[tuple[int, int, str]]:
+def _merged(findings: list[Finding]) -> list[tuple[int, int, str]]:
     """Overlapping spans as one, named after the longest."""
-    current: tuple[int, int, str] | None = None
-    longest = 0
+    groups: list[list[Finding]] = []
+    end = 0
     for finding in sorted(findings, key=lambda f: (f.start, -f.end)):
-        length = finding.end - finding.start
-        if current is None or finding.start >= current[1]:
-            if current is not None:
-                yield current
-            current, longest = (finding.start, finding.end, finding.rule), length
-        else:
-            rule = finding.rule if length > longest else current[2]
-            current, longest = (current[0], max(current[1], finding.end), rule), max(length, longest)
-    if current is not None:
-        yield current
+        if not groups or finding.start >= end:
+            groups.append([])
+            end = finding.end
+        groups[-1].append(finding)
+        end = max(end, finding.end)
+    return [
+        (group[0].start, max(f.end for f in group), max(group, key=lambda f: f.end - f.start).rule) for group in groups
+    ]

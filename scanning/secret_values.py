@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import re
 
+from scanning import secret_words
 from scanning.formats import is_placeholder
 from scanning.provider_keys import entropy, looks_random
-from scanning.vocabulary import secret_words
 from scanning.words import UNSPACED, word_set
 
 _NOT_VALUES = word_set(secret_words.NOT_VALUES)
@@ -19,8 +19,7 @@ _SHAPE_NOT = re.compile(
     r"|.*/.*|~.*|\.[\w.]+|[\w\-]+\.(?:txt|md|py|js|ts|json|ya?ml|env|toml|ini|cfg|conf|html?|pdf|docx?"
     r"|xlsx?|kdbx|pem|key|com|org|net|io|example|dev|app|local|internal|de|fr|ru)\W?"
     r"|[\w.+\-]+@[\w.\-]+\.\w+|[a-z]+(?:_[a-z]+)*\(.*|\d+(?:st|nd|rd|th|%|€|\$)|#\d+|[a-z]+[’'][a-z]{1,2}"
-    r"|\W+|[a-z]{1,12}s?/[a-z]+|\(.*|--?[a-z][a-z\-=]*|[a-z]+-\d{1,4}|[a-z]\d{1,2}|q[1-4]"
-    r"|[a-z]{1,3}-?\d{1,2})$"
+    r"|\W+|[a-z]{1,12}s?/[a-z]+|\(.*|--?[a-z][a-z\-=]*|[a-z]+-\d{1,4}|[a-z]\d{1,2}|q[1-4]|[a-z]{1,3}-?\d{1,2})$"
 )
 _UUID = re.compile(r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _ENV_NAME = re.compile(r"^\$?[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$")

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import chain
 
+from scanning import secret_words
 from scanning.formats import is_placeholder
-from scanning.password_words import MORE_PASSWORDS, told_spans
+from scanning.password_sentences import told_spans
 from scanning.provider_keys import Span
 from scanning.secret_values import (
     is_plain_password,
@@ -18,7 +20,6 @@ from scanning.secret_values import (
     looks_like_password,
 )
 from scanning.views import View
-from scanning.vocabulary import secret_words
 from scanning.words import UNSPACED, any_of, entries_of, fold_word, word_set
 
 _FAR = 70  # characters between a label and its value
@@ -34,7 +35,7 @@ def _labels(source: str) -> re.Pattern[str]:
     return re.compile(rf"(?:(?<![^\W_])(?:{spaced})(?![^\W_]|[_\-][^\W_])|{unspaced})")
 
 
-_PASSWORD = _labels(secret_words.PASSWORDS + MORE_PASSWORDS)
+_PASSWORD = _labels(secret_words.PASSWORDS)
 _PIN = _labels(secret_words.PINS)
 _KEY = _labels(secret_words.KEYS)
 _PLACES = word_set(secret_words.PLACES)
@@ -63,9 +64,7 @@ _IS_MY = re.compile(
     r"|mein|unser|le|mon|ma|la|mi|il|mia|minha|mijn|мой|твой|наш)? ?(?:[\w\-]{2,12} ){0,2}"
 )
 # A text without one of these words between spaces has nothing that the two patterns above could find.
-_LINKS = re.compile(
-    r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ",
-)
+_LINKS = re.compile(r" (?:as|als|como|come|comme|jako|как|як|ως|is|ist|est|es|e|jest|—|-) ")
 _USER_PASS = re.compile(
     r"(?:login|user(?:name)?|creds|credentials|account|logins?"
     r"|admin)\b[^\n]{0,40}?(?:[\s:=])(?P<user>[\w.+\-]{1,40}+(?:@[\w.\-]{3,60}+)?)(?:[:|]"
@@ -87,34 +86,30 @@ _NETWORK = re.compile(r"wi-?fi|ssid|wlan|wpa|network|hotspot|router|netzwerk|res
 def spoken_spans(view: View, original: str) -> Iterator[Span]:
     """Values announced by a label in a folded view, as spans of the view; `original` is the text it was made from."""
     text = view.text
-    yield from _told_spans(view, original)
+    for start, end in told_spans(text):
+        if is_strong_password(_cased(view, original, start, end)):
+            yield start, end, "password"
     for match in _PASSWORD.finditer(text):
         yield from _values_behind(view, original, match, "password")
-    for match in _PIN.finditer(text):
+    for match in (*_PIN.finditer(text), *_DEVICE_CODE.finditer(text)):
         yield from _digits_behind(text, match)
     for match in _KEY.finditer(text):
         network = _NETWORK.search(text, max(0, match.start() - 50), match.start())
         yield from _values_behind(view, original, match, "password" if network else "token")
-    for pattern in (_AS_LABEL, _IS_MY) if _LINKS.search(text) else ():
-        for match in pattern.finditer(text):
-            label = _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end())
-            value = _cased(view, original, *match.span("value"))
-            if label and looks_like_password(value):
-                yield *match.span("value"), "password"
-    for match in _DEVICE_CODE.finditer(text):
-        yield from _digits_behind(text, match)
-    addresses = _EMAIL_PASS.finditer(text) if "@" in text else ()
-    for match in (*_USER_PASS.finditer(text), *addresses):
-        value = _cased(view, original, *match.span("value"))
-        if looks_like_password(value):
+    for match in _values_before(text):
+        if looks_like_password(_cased(view, original, *match.span("value"))):
             yield *match.span("value"), "password"
 
 
-def _told_spans(view: View, original: str) -> Iterator[Span]:
-    """Passwords that a sentence tells without a label right before them."""
-    for start, end in told_spans(view.text):
-        if is_strong_password(_cased(view, original, start, end)):
-            yield start, end, "password"
+def _values_before(text: str) -> Iterator[re.Match[str]]:
+    """Yield what may be a password by what stands around it: "… as my password", "user/…"."""
+    yield from _USER_PASS.finditer(text)
+    if "@" in text:
+        yield from _EMAIL_PASS.finditer(text)
+    if _LINKS.search(text):
+        for match in chain(_AS_LABEL.finditer(text), _IS_MY.finditer(text)):
+            if _PASSWORD.match(text, match.end()) or _PIN.match(text, match.end()):
+                yield match
 
 
 def _cased(view: View, original: str, start: int, end: int) -> str:

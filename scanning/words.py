@@ -9,29 +9,10 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from scanning.characters import folded
-from scanning.vocabulary import (
-    actions,
-    orders,
-    roles,
-    secrecy,
-    sending,
-    settings,
-    showing,
-    spreading,
-    standing,
-)
+from scanning.vocabulary import actions, orders, roles, secrecy, sending, settings, showing, spreading, standing
 
-SOURCES: dict[str, str] = {
-    **orders.CLASSES,
-    **standing.CLASSES,
-    **roles.CLASSES,
-    **secrecy.CLASSES,
-    **sending.CLASSES,
-    **showing.CLASSES,
-    **spreading.CLASSES,
-    **actions.CLASSES,
-    **settings.CLASSES,
-}
+_FAMILIES = (orders, standing, roles, secrecy, sending, showing, spreading, actions, settings)
+SOURCES: dict[str, str] = {name: words for family in _FAMILIES for name, words in family.CLASSES.items()}
 # Classes whose members are recognised by shape, not by a list.
 SHAPES = ("URL", "EMAIL", "HOST")
 

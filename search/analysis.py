@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import sys
 import threading
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -15,15 +16,15 @@ from numpy.typing import NDArray
 
 from search.entries import Entry
 from search.times import says_when
-from search.tokens import Token, language_of, tokens_of
+from search.tokens import language_of, tokens_of
 from search.vectors import DIMENSIONS, Floats, StaticVectors, static_vectors, unit
 
 Ints = NDArray[np.int64]
 
 KEYWORD_SHARE: Final = 0.8
 """Most that keywords count beside the same match in the content, in every kind of evidence."""
-_MOST_TERMS: Final = 200_000
-"""Terms one vocabulary holds (1 KB each with its vector) before the cache starts a new one."""
+_MOST_SPELLINGS: Final = 200_000
+"""Spellings one vocabulary holds (1 KB each with its vector) before the cache starts a new one."""
 _QUESTION_END: Final = re.compile(r"[?؟？]\W*$")
 
 
@@ -32,77 +33,70 @@ BookKey = tuple[Hashable, Hashable]
 
 
 class Vocabulary:
-    """Numbers for terms and vectors for words. A number is never given twice, so readers need no lock; a term that no
-    kept text uses any longer is erased."""
+    """Vectors of spellings, by number. A number is never given twice, so readers need no lock; a spelling that no kept
+    text uses any longer is erased. What a spelling means is the same in every book, so books may share a vocabulary."""
 
     def __init__(self, vectors: StaticVectors) -> None:
         self.vectors = vectors
         self._numbers: dict[str, int] = {}
-        self._terms: list[str] = []
-        self._surfaces: list[str] = []
+        self._spellings: list[str] = []
         self._uses: list[int] = []
         self._lock = threading.Lock()
         self._rows: Floats = np.zeros((1024, DIMENSIONS), dtype=np.float32)
         self._filled = 0
 
     def __len__(self) -> int:
-        return len(self._surfaces)
+        return len(self._spellings)
 
-    def add(self, term: str, surface: str) -> int:
-        """Return the number of a term, giving it the next one if it is new."""
-        known = self._numbers.get(term)
+    def add(self, spelling: str) -> int:
+        """Return the number of a spelling, giving it the next one if it is new."""
+        known = self._numbers.get(spelling)
         if known is not None:
             return known
         with self._lock:
-            known = self._numbers.get(term)
+            known = self._numbers.get(spelling)
             if known is None:
-                known = len(self._surfaces)
-                self._terms.append(term)
-                self._surfaces.append(surface)
+                known = self._numbers[spelling] = len(self._spellings)
+                self._spellings.append(spelling)
                 self._uses.append(0)
-                self._numbers[term] = known
         return known
 
     def use(self, numbers: Iterable[int]) -> None:
-        """Count one more kept text that uses each of these terms."""
+        """Count one more kept text that uses each of these spellings."""
         with self._lock:
             for number in numbers:
                 self._uses[number] += 1
 
     def release(self, numbers: Iterable[int], *, vectors: bool) -> None:
-        """Count one text less, and erase the terms that none uses now; with `vectors` their vectors too."""
+        """Count one text less, and erase the spellings that none uses now; with `vectors` their vectors too."""
         with self._lock:
             for number in numbers:
                 self._uses[number] -= 1
                 if not self._uses[number]:
-                    self._numbers.pop(self._terms[number], None)
-                    self._terms[number] = self._surfaces[number] = ""
+                    self._numbers.pop(self._spellings[number], None)
+                    self._spellings[number] = ""
                     if vectors and number < self._filled:
                         self._rows[number] = 0
-
-    def terms(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        """Return the terms with these numbers."""
-        return tuple(self._terms[number] for number in numbers)
 
     def fill(self) -> None:
         """Work out the vectors that are missing."""
         with self._lock:
-            if self._filled < len(self._surfaces):
+            if self._filled < len(self._spellings):
                 self._fill()
 
     def word_vectors(self, numbers: Ints) -> Floats:
-        """Return unit vectors of the terms, one row each."""
+        """Return unit vectors of the spellings, one row each."""
         self.fill()
         return self._rows[numbers]
 
     def _fill(self) -> None:
-        missing = self._surfaces[self._filled :]
-        if len(self._surfaces) > len(self._rows):
-            grown = np.zeros((len(self._surfaces) * 2, DIMENSIONS), dtype=np.float32)
+        missing = self._spellings[self._filled :]
+        if len(self._spellings) > len(self._rows):
+            grown = np.zeros((len(self._spellings) * 2, DIMENSIONS), dtype=np.float32)
             grown[: self._filled] = self._rows[: self._filled]
             self._rows = grown
-        self._rows[self._filled : len(self._surfaces)] = unit(self.vectors.embed(missing))
-        self._filled = len(self._surfaces)
+        self._rows[self._filled : len(self._spellings)] = unit(self.vectors.embed(missing))
+        self._filled = len(self._spellings)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,8 +107,8 @@ class Analysis:
     words: tuple[str, ...]
     """The distinct terms, in the order of the columns of `terms`."""
     terms: NDArray[np.int32]
-    """One column per distinct term: its number, how often it occurs in the content and in the keywords, and whether
-    the content writes it as a name or number (4, K)."""
+    """One column per distinct term: the number of its first spelling, how often it occurs in the content and in the
+    keywords, and whether the content writes it as a name or number (4, K)."""
     length: int
     """Terms of the content, with repeats."""
     keywords_length: int
@@ -147,7 +141,7 @@ class AnalysisCache:
     def vocabulary(self) -> Vocabulary:
         """Return the vocabulary in use; a new one when the old has grown too large."""
         with self._lock:
-            if self._vocabulary is None or len(self._vocabulary) > _MOST_TERMS:
+            if self._vocabulary is None or len(self._vocabulary) > _MOST_SPELLINGS:
                 self._vocabulary = Vocabulary(static_vectors())
                 self._kept.clear()
                 self._book_of.clear()
@@ -173,7 +167,7 @@ class AnalysisCache:
                 return vocabulary, [found[key] for key in keys]
 
     def forget(self, matches: Callable[[BookKey | None], bool]) -> None:
-        """Drop the texts of the books that `matches` names, with the terms that no other text uses. Also texts that
+        """Drop the texts of the books that `matches` names, with the words that no other text uses. Also texts that
         another book has come to hold since: they are analysed again when that book is laid out next."""
         with self._lock:
             chosen = {book for book in set(self._book_of.values()) if matches(book)}
@@ -181,7 +175,7 @@ class AnalysisCache:
                 self._drop(key, self._kept.pop(key), vectors=True)
 
     def _keep(self, fresh: dict[bytes, Analysis], book: BookKey | None, vocabulary: Vocabulary, drops: int) -> bool:
-        """Keep new analyses. False when a text was dropped since they were begun: its terms, which they may share, may
+        """Keep new analyses. False when a text was dropped since they were begun: its words, which they may share, may
         have been erased before these were kept."""
         with self._lock:
             if drops != self._drops or vocabulary is not self._vocabulary:
@@ -213,43 +207,33 @@ def _key(content: str, keywords: str) -> bytes:
 
 
 def _analyse(texts: Sequence[tuple[str, str]], vocabulary: Vocabulary) -> list[Analysis]:
-    """Analyse pairs of content and keywords; contents first, so that theirs are the spellings that terms keep."""
-    if not texts:
-        return []
-    contents, keywords = [content for content, _ in texts], [keyword_terms for _, keyword_terms in texts]
-    languages = [language_of(text) for text in contents]
-    said = [
-        tokens_of(text, language if text.isascii() else None)
-        for text, language in zip(contents, languages, strict=True)
-    ]
-    numbers = [_numbered(tokens, vocabulary) for tokens in said]
-    keyword_terms = [_numbered(tokens_of(text), vocabulary) for text in keywords]
-    columns = [_columns(numbers[at], said[at], keyword_terms[at]) for at in range(len(texts))]
+    """Analyse pairs of content and keywords."""
     embed = vocabulary.vectors.embed
-    vectors = unit(embed(contents)) + np.float32(KEYWORD_SHARE) * unit(embed(keywords))
-    return [
-        Analysis(
-            vocabulary=vocabulary,
-            words=vocabulary.terms(columns[at][0].tolist()),
-            terms=columns[at],
-            length=len(numbers[at]),
-            keywords_length=len(keyword_terms[at]),
-            vector=vectors[at].copy(),
-            asks=bool(_QUESTION_END.search(content)),
-            says_when=says_when(content),
-            language=languages[at],
-        )
-        for at, content in enumerate(contents)
+    vectors = unit(embed([content for content, _ in texts]))
+    vectors += np.float32(KEYWORD_SHARE) * unit(embed([keywords for _, keywords in texts]))
+    return [_analysis(*text, vector.copy(), vocabulary) for text, vector in zip(texts, vectors, strict=True)]
+
+
+def _analysis(content: str, keywords: str, vector: Floats, vocabulary: Vocabulary) -> Analysis:
+    language = language_of(content)
+    said = tokens_of(content, language if content.isascii() else None)
+    written = tokens_of(keywords)
+    # The first spelling of a term counts, and one of the content before those of the keywords.
+    spelled = {token.term: token.surface for token in (*reversed(written), *reversed(said))}
+    in_content, in_keywords = (Counter(token.term for token in tokens) for tokens in (said, written))
+    names = {token.term for token in said if token.is_name}
+    columns = [
+        (vocabulary.add(surface.casefold()), in_content[term], in_keywords[term], term in names)
+        for term, surface in spelled.items()
     ]
-
-
-def _numbered(tokens: Iterable[Token], vocabulary: Vocabulary) -> list[int]:
-    return [vocabulary.add(token.term, token.surface) for token in tokens]
-
-
-def _columns(numbers: Sequence[int], tokens: Sequence[Token], keyword_terms: Sequence[int]) -> NDArray[np.int32]:
-    said, found = Counter(numbers), Counter(keyword_terms)
-    names = {number for number, token in zip(numbers, tokens, strict=True) if token.is_name}
-    every = list(said.keys() | found.keys()) if found else list(said)
-    rows = [every, [said[one] for one in every], [found[one] for one in every], [one in names for one in every]]
-    return np.array(rows, dtype=np.int32)
+    return Analysis(
+        vocabulary=vocabulary,
+        words=tuple(map(sys.intern, spelled)),
+        terms=np.array(columns, dtype=np.int32).reshape(-1, 4).T.copy(),
+        length=len(said),
+        keywords_length=len(written),
+        vector=vector,
+        asks=bool(_QUESTION_END.search(content)),
+        says_when=says_when(content),
+        language=language,
+    )

@@ -103,28 +103,31 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     """Analyse what is new, and lay the book out."""
     vocabulary, analyses = cache.analyse(entries, book)
     pairs = np.concatenate([np.zeros((4, 0), dtype=np.int32), *(one.terms for one in analyses)], axis=1)
-    terms, local = _compressed(pairs[0])
+    words = list(chain.from_iterable(one.words for one in analyses))
+    # In the order of the book: nothing that other books hold may change a sum or decide between equals.
+    places = {word: place for place, word in enumerate(dict.fromkeys(words))}
+    local = np.fromiter(map(places.__getitem__, words), dtype=np.int64, count=len(words))
     sizes = np.array([one.terms.shape[1] for one in analyses], dtype=np.int64)
     documents = np.repeat(np.arange(len(entries)), sizes)
     in_content, in_keywords, named = pairs[1:] > 0
     own: Triples = (local[in_content], documents[in_content], pairs[1][in_content].astype(np.float32))
     keyword_triples: Triples = (local[in_keywords], documents[in_keywords], pairs[2][in_keywords].astype(np.float32))
-    idf = idf_of(np.bincount(local, minlength=len(terms)), len(entries), at_least=SMALL_BOOK)
+    idf = idf_of(np.bincount(local, minlength=len(places)), len(entries), at_least=SMALL_BOOK)
     facts = _entry_facts(entries, analyses)
     around = context_window_of(entries)
     content = build_postings(own, facts.lengths, idf)
     context, sessions = _context_postings(own, facts.lengths, around, content)
-    words, word_centre = _centred(vocabulary.word_vectors(terms))
+    word_vectors, word_centre = _centred(vocabulary.word_vectors(_spellings(pairs, local, len(places))))
     vectors, centre = _centred(_text_vectors(analyses))
     shares = np.where(in_content, 1.0, KEYWORD_SHARE)
-    is_named = np.zeros(len(terms), dtype=bool)
+    is_named = np.zeros(len(places), dtype=bool)
     is_named[local[named]] = True
     keyword_lengths = np.array([one.keywords_length for one in analyses], dtype=np.float32)
     return BookArrays(
         static=vocabulary.vectors,
-        places=_places(analyses, local, len(terms)),
+        places=places,
         named=is_named,
-        word_vectors=words,
+        word_vectors=word_vectors,
         word_centre=word_centre,
         entry_starts=np.concatenate(([0], sizes.cumsum())),
         entry_terms=local,
@@ -142,12 +145,16 @@ def build_arrays(entries: Sequence[Entry], cache: AnalysisCache, book: BookKey |
     )
 
 
-def _places(analyses: Sequence[Analysis], local: Ints, count: int) -> dict[str, int]:
-    """Return the place of each term among the book's terms; `local` holds the places of all pairs, in order."""
-    words = list(chain.from_iterable(one.words for one in analyses))
-    some = np.empty(count, dtype=np.int64)
-    some[local] = np.arange(len(local))
-    return {words[pair]: place for place, pair in enumerate(some.tolist())}
+def _spellings(pairs: NDArray[np.int32], local: Ints, count: int) -> Ints:
+    """Return the number of each term's spelling: the commonest in the book's contents, or else in its keywords."""
+    numbers, spellings = pairs[0], np.empty(count, dtype=np.int64)
+    often = np.minimum(np.bincount(numbers), 2**16 - 1).astype(np.uint16)
+    for times in (pairs[2], pairs[1]):
+        there = times.nonzero()[0][::-1]
+        # Of several values for one place the last is kept: of the commonest the one that comes first in the book.
+        there = there[often[numbers[there]].argsort(kind="stable")]
+        spellings[local[there]] = numbers[there]
+    return spellings
 
 
 def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> EntryFacts:
@@ -164,13 +171,6 @@ def _entry_facts(entries: Sequence[Entry], analyses: Sequence[Analysis]) -> Entr
         months=np.array([day.year * 12 + day.month - 1 if day else 0 for day in said], dtype=np.int64),
         languages=tuple(one.language for one in analyses),
     )
-
-
-def _compressed(numbers: NDArray[np.int32]) -> tuple[Ints, Ints]:
-    """Return the distinct numbers, ascending, and the place of each given number among them."""
-    met = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, dtype=bool)
-    met[numbers] = True
-    return np.flatnonzero(met), (met.cumsum() - 1)[numbers]
 
 
 def _text_vectors(analyses: Sequence[Analysis]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from search.book import BookArrays
@@ -35,22 +36,17 @@ class Reason(NamedTuple):
 class Hit:
     """One found entry. `reasons` and `why` are worked out when they are read."""
 
-    __slots__ = ("_explain", "_place", "_reasons", "number", "score")
-
     def __init__(self, number: int, score: float, place: int, explain: Callable[[int], tuple[Reason, ...]]) -> None:
         self.number = number
         self.score = score
         """Only the order within one search means something; never rises down the list."""
         self._place = place
         self._explain = explain
-        self._reasons: tuple[Reason, ...] = ()
 
-    @property
+    @cached_property
     def reasons(self) -> tuple[Reason, ...]:
         """What speaks for the entry, strongest kinds first; never empty."""
-        if not self._reasons:
-            self._reasons = self._explain(self._place)
-        return self._reasons
+        return self._explain(self._place)
 
     @property
     def why(self) -> str:

@@ -16,7 +16,7 @@ from search.evidence import gather_evidence
 from search.hits import Hit, ranked_reasons, strict_reasons
 from search.keywords import FoldedContents, extract_keywords
 from search.query import Query, analyse_query
-from search.ranking import DEFAULT, Tuning, best_places, least_score, spread_over_sessions, total_score
+from search.ranking import best_places, least_score, spread_over_sessions, total_score
 from search.superseded import newest_first
 from search.term_similarity import TermSimilarity
 from search.tokens import language_of
@@ -31,16 +31,13 @@ RESERVE: Final = 10
 class BookIndex:
     """An index over the entries of one book; any number of threads may search it at once."""
 
-    def __init__(
-        self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None, tuning: Tuning
-    ) -> None:
+    def __init__(self, entries: tuple[Entry, ...], arrays: BookArrays, upstream: UpstreamVectors | None) -> None:
         self.entries = entries
         self._places = {entry.number: at for at, entry in enumerate(entries)}
         self._arrays = arrays
         self._similarity = TermSimilarity(arrays)
         self._folded = FoldedContents([entry.content for entry in entries])
         self._upstream = upstream
-        self._tuning = tuning
 
     @classmethod
     def build(
@@ -50,7 +47,6 @@ class BookIndex:
         analysis: AnalysisCache = PROCESS_CACHE,
         book: BookKey | None = None,
         vectors: Mapping[int, Vector] | None = None,
-        tuning: Tuning = DEFAULT,
     ) -> BookIndex:
         """Index `entries`, whose numbers differ; what `analysis` has seen before is not analysed again. What it sees
         for the first time it keeps as texts of `book`, until that is forgotten.
@@ -58,7 +54,7 @@ class BookIndex:
         `vectors` are those of an upstream embedding model by entry number; entries may lack one.
         """
         arrays = build_arrays(entries, analysis, book)
-        return cls(tuple(entries), arrays, upstream_vectors(entries, arrays, vectors), tuning)
+        return cls(tuple(entries), arrays, upstream_vectors(entries, arrays, vectors))
 
     @property
     def nbytes(self) -> int:
@@ -125,14 +121,14 @@ class BookIndex:
         if query_vector is not None and self._upstream is not None:
             upstream = self._upstream.closeness(query_vector, language_of(query.text))
         evidence = gather_evidence(query, book, upstream)
-        score = total_score(evidence, query, book, self._tuning)
+        score = total_score(evidence, query, book)
         # Picked with some reserve, so that a newer fact just below the cut still passes its older one.
         wanted = limit + RESERVE
         best = best_places(score, allowed, wanted * 4 + 20 if book.around.any else wanted)
         if threshold:
             least = least_score(query, evidence, score, allowed, best, book)
             best = np.concatenate([best[score[best] >= least], _below(least, strict, score)])
-        order = spread_over_sessions(best, score, book, wanted, self._tuning) if book.around.any else best.tolist()
+        order = spread_over_sessions(best, score, book, wanted) if book.around.any else best.tolist()
         order = newest_first(order[:wanted], query, self.entries, book)
         order = _with_strict(order[:limit], strict, limit)
         explain = partial(ranked_reasons, query, evidence, self.entries, book)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from dataclasses import dataclass
 from itertools import repeat
 from math import log2
 from typing import Final
@@ -18,38 +17,31 @@ from search.evidence import Evidence
 from search.query import Query
 from search.vectors import Floats
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
-    """Weights of evidence. Graded evidence is counted in standard deviations over the book."""
-
-    words: float = 0.5
-    """Shared words: in the entry, in its keywords and, fading with distance, around it."""
-    near_words: float = 0.2
-    """Each query word's closest word in the entry itself."""
-    meaning: float = 0.65
-    """Cosine of static embeddings, entry and surroundings."""
-    session: float = 0.15
-    """Shared words in the whole session: the talk was about this."""
-    speaker: float = 2.7
-    """Said by the one person whom the message names."""
-    asks: float = 0.7
-    """Taken off entries that end in a question: questions rarely hold the answer."""
-    answers: float = 0.25
-    """Added to an entry that follows a question."""
-    time: float = 2.3
-    """The message asks when, and the entry says when."""
-    date: float = 4.8
-    """Said on, or within days after, a day which the message names."""
-    upstream: float = 0.75
-    """Closeness by an embedding model, where there are vectors."""
-    meaning_beside: float = 0.5
-    """Cosine of static embeddings where there are vectors of an embedding model: both say what a text is about."""
-    session_repeat: float = 0.07
-    """Taken off per hit already listed from the same session, so that one talk does not fill the list."""
-
-
-DEFAULT: Final = Tuning()
+# Weights of evidence. Graded evidence is counted in standard deviations over the book.
+WORDS: Final = 0.5
+"""Shared words: in the entry, in its keywords and, fading with distance, around it."""
+NEAR_WORDS: Final = 0.2
+"""Each query word's closest word in the entry itself."""
+MEANING: Final = 0.65
+"""Cosine of static embeddings, entry and surroundings."""
+MEANING_BESIDE: Final = 0.5
+"""The same where there are vectors of an embedding model: both say what a text is about."""
+UPSTREAM: Final = 0.75
+"""Closeness by an embedding model, where there are vectors."""
+SESSION: Final = 0.15
+"""Shared words in the whole session: the talk was about this."""
+SPEAKER: Final = 2.7
+"""Said by the one person whom the message names."""
+ASKS: Final = 0.7
+"""Taken off entries that end in a question: questions rarely hold the answer."""
+ANSWERS: Final = 0.25
+"""Added to an entry that follows a question."""
+TIME: Final = 2.3
+"""The message asks when, and the entry says when."""
+DATE: Final = 4.8
+"""Said on, or within days after, a day which the message names."""
+SESSION_REPEAT: Final = 0.07
+"""Taken off per hit already listed from the same session, so that one talk does not fill the list."""
 
 # When to return nothing. Scores only order the entries of one book; a plain cut through them, or through the cosine,
 # either loses answers or lets noise in. So three kinds of absolute evidence are added up: words met, meaning met, and
@@ -77,27 +69,27 @@ TAIL: Final = 0.06
 """Entries nearer to the middle of the book than this share of the best one's lead are left out."""
 
 
-def total_score(evidence: Evidence, query: Query, book: BookArrays, tuning: Tuning) -> Floats:
+def total_score(evidence: Evidence, query: Query, book: BookArrays) -> Floats:
     """Return one score per entry; only differences within one query mean something."""
-    graded = [(evidence.words, tuning.words), (evidence.near_words, tuning.near_words)]
+    graded = [(evidence.words, WORDS), (evidence.near_words, NEAR_WORDS)]
     upstream = evidence.upstream
-    graded.append((evidence.meaning, tuning.meaning if upstream is None else tuning.meaning_beside))
+    graded.append((evidence.meaning, MEANING if upstream is None else MEANING_BESIDE))
     if book.sessions is not None:
-        graded.append((evidence.session, tuning.session))
+        graded.append((evidence.session, SESSION))
     total = _standard(np.stack([score for score, _ in graded]), np.array([weight for _, weight in graded]))
     if upstream is not None:
         lead = upstream.values - upstream.values[upstream.known].mean()
-        total += tuning.upstream * np.where(upstream.known, lead, np.float32(0))
+        total += UPSTREAM * np.where(upstream.known, lead, np.float32(0))
     if query.speakers:
-        total += tuning.speaker * evidence.speaker
+        total += SPEAKER * evidence.speaker
     if query.asks_when:
-        total += tuning.time * evidence.time
+        total += TIME * evidence.time
     if query.times:
-        total += tuning.date * evidence.date
+        total += DATE * evidence.date
     if book.around.any:
         follows = book.around.before >= 0
-        total -= tuning.asks * book.facts.asks
-        total += tuning.answers * np.where(follows, book.facts.asks[book.around.before], False)
+        total -= ASKS * book.facts.asks
+        total += ANSWERS * np.where(follows, book.facts.asks[book.around.before], False)
     return total
 
 
@@ -172,7 +164,7 @@ def best_places(score: Floats, allowed: NDArray[np.bool_], count: int) -> Ints:
     return places[negated.argsort(kind="stable")][:count]
 
 
-def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int, tuning: Tuning) -> list[int]:
+def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: int) -> list[int]:
     """Pick greedily from places, best first; each hit of a session makes its next one a little less welcome."""
     negated = (-score[order]).tolist()
     # Already a heap, since it is sorted. What a session's hits take off is brought up to date when an entry is on top.
@@ -182,7 +174,7 @@ def spread_over_sessions(order: Ints, score: Floats, book: BookArrays, limit: in
     while heap and len(picked) < limit:
         _, rank, session, counted = heap[0]
         if session >= 0 and counted < taken[session]:
-            bad = negated[rank] + tuning.session_repeat * taken[session]
+            bad = negated[rank] + SESSION_REPEAT * taken[session]
             heapq.heapreplace(heap, (bad, rank, session, taken[session]))
             continue
         heapq.heappop(heap)

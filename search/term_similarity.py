@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from search.analysis import Ints
 from search.book import BookArrays
 from search.tokens import Token, has_digit
-from search.vectors import Floats, cosines, unit
+from search.vectors import Floats, unit
 
 CLOSEST_COSINE: Final = 0.3
 """Cosine from which an entry's word counts as somewhat close to a query word."""
@@ -78,7 +78,8 @@ class TermSimilarity:
         if not known.all():
             strange = [word.surface for word, there in zip(words, known, strict=True) if not there]
             rows[~known] = unit(unit(book.static.embed(strange)) - book.word_centre)
-        cosine = cosines(rows, book.word_vectors)
+        # Row by row: a product of matrices rounds a word's row otherwise in other company.
+        cosine = np.vecdot(rows[:, None], book.word_vectors)
         # Numbers and codes are the same or they are not: 4417 has no meaning that 4471 could be near to.
         cosine[[has_digit(word.term) for word in words]] = 0.0
         cosine[known, terms[known]] = 1.0

@@ -12,11 +12,7 @@ from typing import NamedTuple
 
 import Stemmer
 
-from search.languages import (
-    CHINESE_FUNCTION_WORDS,
-    FUNCTION_WORDS,
-    SCRIPT_STEMMERS,
-)
+from search.languages import CHINESE_FUNCTION_WORDS, FUNCTION_WORDS, SCRIPT_STEMMERS
 
 LONGEST_WORD = 64
 """Characters of a word that count; the rest of a longer one is cut off."""

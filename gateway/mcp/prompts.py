@@ -12,8 +12,7 @@ from memories.errors import DomainError, NotFound, Unauthorized
 from memories.limits import SHORT_LENGTH
 from memories.selectors import book_named
 from memories.tools.reading import MORE, newest_memories
-from prompts.memory import MemoryLine
-from prompts.review_my_memory import review_my_memory
+from prompts.memory import MemoryLine, review_my_memory
 
 REVIEW = "review_my_memory"
 _DESCRIPTION = "Go through what Daybook remembers about you: what is outdated, said twice, contradictory or missing."

@@ -2,10 +2,10 @@
 
 CLASSES = {
     "SKIP": """
-en: skip, remove, disable, bypass, turn off, switch off, omit, drop, ignore, avoid, weaken, comment out,
-    deactivate, suppress, auto-approve, auto-confirm, auto-accept, never ask, don't ask, do not ask,
-    no need, without, no, needs no, need no, requires no, require no, stop asking, delete, strip, waive,
-    not need, not require, never require, unnecessary, pre-approved, preapproved, silence
+en: skip, remove, disable, bypass, turn off, switch off, omit, drop, ignore, avoid, weaken, comment out, deactivate,
+    suppress, auto-approve, auto-confirm, auto-accept, never ask, don't ask, do not ask, no need, without, no, needs no,
+    need no, requires no, require no, stop asking, delete, strip, waive, not need, not require, never require,
+    unnecessary, pre-approved, preapproved, silence
 de: uberspring*, deaktivier*, ohne, entfern*, umgeh*, frag nicht, keine
 fr: saute*, desactive*, sans, supprime*, ignore*, contourne*
 es: omite, salta*, desactiva*, sin, elimina*, evita
@@ -18,15 +18,14 @@ ja: スキップ, 無効, なしで, 省略, 不要
 fa: بدون, رد کن*, غیرفعال*
 """,
     "CHECKS": """
-en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval,
-    approvals, approval prompts, authentication, authorization, authorisation, verification,
-    verifications, permission prompts, permission prompt, permission, permissions,
-    signature verification, certificate checks, certificate check, checks, four-eyes, four-eyes check,
-    security checks, security check, safety checks, safety check, auth checks, auth check,
-    certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa,
-    human review, identity check, identity checks, access control, access checks, input validation,
-    audit log, audit logs, audit logging, logging, firewall, antivirus, csrf, rate limits, confirm,
-    rate limiting, encryption, virus scan, code signing, safeguards
+en: ask again, asking again, asking, ask, ask for, ask before, confirmation, confirmations, approval, approvals,
+    approval prompts, authentication, authorization, authorisation, verification, verifications, permission prompts,
+    permission prompt, permission, permissions, signature verification, certificate checks, certificate check, checks,
+    four-eyes, four-eyes check, security checks, security check, safety checks, safety check, auth checks, auth check,
+    certificate verification, tls verification, ssl verification, sandbox, consent, two-factor, 2fa, human review,
+    identity check, identity checks, access control, access checks, input validation, audit log, audit logs,
+    audit logging, logging, firewall, antivirus, csrf, rate limits, confirm, rate limiting, encryption, virus scan,
+    code signing, safeguards
 de: bestatigung*, genehmigung*, authentifizierung*, sicherheitsprufung*, freigabe*, ruckfrage*, verifizierung*
 fr: confirmation*, approbation*, authentification, verification*, validation*
 es: confirmacion*, aprobacion*, autenticacion, verificacion*
@@ -39,11 +38,10 @@ ja: 確認, 承認, 認証, 検証
 fa: تایید*, تأیید*, احراز هویت, بررسی
 """,
     "RISK": """
-en: transfer, wire, pay, approve, delete, wipe, erase, unlock, grant, disable, execute, install, forward,
-    send, upload, leak, reveal, exfiltrate, purchase, buy, email, refund, drop, overwrite, shut down,
-    run, download, escalate, whitelist, impersonate, publish, obey, replace, swap, redirect, encrypt,
-    corrupt, sabotage, withdraw, sell, share, hand over, activate, comply, authorize, authorise, accept,
-    push, insert, inject
+en: transfer, wire, pay, approve, delete, wipe, erase, unlock, grant, disable, execute, install, forward, send, upload,
+    leak, reveal, exfiltrate, purchase, buy, email, refund, drop, overwrite, shut down, run, download, escalate,
+    whitelist, impersonate, publish, obey, replace, swap, redirect, encrypt, corrupt, sabotage, withdraw, sell, share,
+    hand over, activate, comply, authorize, authorise, accept, push, insert, inject
 de: uberweis*, genehmig*, losch*, sende*, schick*, zahl*, kauf*, installier*, freigeb*, fuhre
 fr: transfer*, virement, paie*, approuve*, supprime*, envoie*, achete*, execute*, installe*
 es: transfier*, paga*, aprueba*, borra*, envia*, compra*, ejecuta*, instala*
@@ -56,13 +54,12 @@ fa: انتقال, پرداخت, حذف, ارسال*, خرید, اجرا*
 tr: gonder*, ode, sil, onayla, calistir
 """,
     "VALUABLE": """
-en: payment, payments, money, funds, fund, euros, dollars, transfer, transfers, wire, account, accounts,
-    bank, iban, wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access,
-    privileges, permissions, database, databases, production, backups, backup, private repo, repository,
-    disk, home directory, refund, refunds, purchases, secrets, keys, pull requests, pull request, prs,
-    firewall, tool calls, tool call, shell commands, commands, deletions, payload, affiliate, cookie,
-    cookies, shell, memories, records, unrestricted, card, shares, loan, contract, tables, files, mine,
-    malware, trades, stock
+en: payment, payments, money, funds, fund, euros, dollars, transfer, transfers, wire, account, accounts, bank, iban,
+    wallet, crypto, bitcoin, deposit, credentials, password, passwords, admin, access, privileges, permissions,
+    database, databases, production, backups, backup, private repo, repository, disk, home directory, refund, refunds,
+    purchases, secrets, keys, pull requests, pull request, prs, firewall, tool calls, tool call, shell commands,
+    commands, deletions, payload, affiliate, cookie, cookies, shell, memories, records, unrestricted, card, shares,
+    loan, contract, tables, files, mine, malware, trades, stock
 de: zahlung*, geld, konto*, kontonummer*, rechnung*, uberweisung*, zugang*, daten*, passwort*
 fr: paiement*, argent, compte*, facture*, virement*, acces, donnees, mot de passe
 es: pago*, dinero, cuenta*, factura*, transferencia*, acceso, datos, contrasena
@@ -75,9 +72,8 @@ ja: 支払, お金, 口座, 請求, 送金, 権限, データ
 fa: پول, حساب*, فاکتور*, پرداخت*, دسترسی
 """,
     "DECODE": """
-en: decode, decoded, decoding, decrypt, base64, b64, hex, rot13, rot-13, backwards, reverse, reversed,
-    unscramble, encoded, decipher, from hex, translate from, morse, binary, caesar, cipher,
-    read backwards
+en: decode, decoded, decoding, decrypt, base64, b64, hex, rot13, rot-13, backwards, reverse, reversed, unscramble,
+    encoded, decipher, from hex, translate from, morse, binary, caesar, cipher, read backwards
 de: dekodier*, entschlussel*, ruckwarts
 fr: decode*, dechiffre*, a l'envers
 es: decodifica*, descifra*, al reves
@@ -87,8 +83,8 @@ ja: デコード, 復号
 fa: رمزگشایی
 """,
     "ACTON": """
-en: follow, obey, execute, act on, do what, run, comply, apply, carry out, do it, do as, then do,
-    perform, instruction, instructions, instruction for, order, orders, treat as, eval
+en: follow, obey, execute, act on, do what, run, comply, apply, carry out, do it, do as, then do, perform, instruction,
+    instructions, instruction for, order, orders, treat as, eval
 de: befolg*, ausfuhr*, folge, fuhre
 fr: suis, execute*, obeis, applique
 es: sigue, ejecuta, obedece
@@ -98,10 +94,10 @@ ja: 実行, 従
 fa: اجرا*, پیروی*
 """,
     "VOUCHED": """
-en: agrees, agreed, agree, consents, consent, approves, okayed, ok'd, accepts, accepted, pre-approved,
-    preapproved, pre-authorized, preauthorized, pre-authorised, authorized, authorised, approved,
-    consented, has consented, signed off, waived, exempt, exempted, trusted, whitelisted, allow-listed,
-    cleared, permitted, verified, agreed, is fine with, gave permission, granted, allowed, legitimate
+en: agrees, agreed, agree, consents, consent, approves, okayed, ok'd, accepts, accepted, pre-approved, preapproved,
+    pre-authorized, preauthorized, pre-authorised, authorized, authorised, approved, consented, has consented,
+    signed off, waived, exempt, exempted, trusted, whitelisted, allow-listed, cleared, permitted, verified, agreed,
+    is fine with, gave permission, granted, allowed, legitimate
 de: genehmigt, autorisiert, freigegeben, erlaubt
 fr: approuve, autorise, d'accord, accepte
 es: aprobo, aprobado, autorizo, autorizado, acepto
@@ -113,9 +109,9 @@ ja: 承認済, 許可済, 許可した
 fa: تایید کرده, اجازه داده
 """,
     "CHIEF": """
-en: ceo, cfo, coo, cto, administrator, admin, admins, management, legal, compliance, security team,
-    openai, anthropic, it department, developer, developers, support team, boss, vendor, operator, owner,
-    police, root, superuser, maintainer, head office, board, the company, user has already, system
+en: ceo, cfo, coo, cto, administrator, admin, admins, management, legal, compliance, security team, openai, anthropic,
+    it department, developer, developers, support team, boss, vendor, operator, owner, police, root, superuser,
+    maintainer, head office, board, the company, user has already, system
 de: administrator*, chef, leitung
 fr: administrateur, l'administrateur, direction
 es: administrador*, direccion
@@ -127,9 +123,8 @@ ja: 管理者
 fa: مدیر*
 """,
     "BACKDOOR": """
-en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell,
-    exploit, logic bomb, crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account,
-    malicious code
+en: backdoor, back door, malware, keylogger, ransomware, trojan, rootkit, spyware, reverse shell, exploit, logic bomb,
+    crypto miner, cryptominer, vulnerability, vulnerabilities, hidden account, malicious code
 de: hintertur
 fr: porte derobee
 es: puerta trasera
@@ -137,14 +132,14 @@ ru: бэкдор, закладку
 zh: 后门, 木马
 """,
     "AUTO": """
-en: automatically, without question, without questions, always, once and for all, every time,
-    no questions asked, unconditionally, blindly, without review, without reading, without checking
+en: automatically, without question, without questions, always, once and for all, every time, no questions asked,
+    unconditionally, blindly, without review, without reading, without checking
 """,
     "SECURITY_CHECK": """
 en: tls verification, ssl verification, certificate verification, certificate checks, authentication,
-    authentication checks, signature verification, security checks, identity checks, identity check,
-    encryption, audit logging, access control, access checks, input validation, sandboxing, virus scan,
-    four-eyes check, login checks, authorization checks
+    authentication checks, signature verification, security checks, identity checks, identity check, encryption,
+    audit logging, access control, access checks, input validation, sandboxing, virus scan, four-eyes check,
+    login checks, authorization checks
 """,
     "GRANT": """
 en: grant, give, assign, promote, elevate, add, unlock, make
@@ -153,8 +148,8 @@ en: grant, give, assign, promote, elevate, add, unlock, make
 en: everyone, everybody, anyone, all users, every user, any user, whoever, stranger, strangers, guest, guests
 """,
     "POWER": """
-en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access,
-    admin mode, root access, write access, owner
+en: admin, admin rights, administrator, root, owner access, superuser, full access, admin access, admin mode,
+    root access, write access, owner
 """,
     "MANIPULATE": """
 en: convince, persuade, urge, manipulate, pressure, trick, deceive, lure, nudge, scare, mislead

@@ -3,30 +3,28 @@
 CLASSES = {
     # Verb before its object: ignore …, forget …
     "DROP": """
-en: ignore, disregard, unfollow, disobey, defy, forget, overlook, bypass, override, overrule, circumvent,
-    discard, neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside,
-    throw away, throw out, pay no attention to, do not follow, don't follow, do not obey, don't obey,
-    never follow, stop following, stop obeying, no longer follow
-de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf,
-    setz* dich uber, hebe, befolge nicht, deaktivier*, schalte
-fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*,
-    passe outre, ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis,
-    annule, annulez
-es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso,
-    no hagas caso, elude, evita, desactiva, anula, pasa por alto
-pt: ignore, ignora, esqueca, esquece, desconsidere, desconsidera, contorne, burle, pule, desative, anule,
-    descarte, nao siga
-it: ignora, ignorate, dimentica, dimenticate, scorda, aggira, disattiva, trascura, annulla, non seguire,
-    salta, eludi
+en: ignore, disregard, unfollow, disobey, defy, forget, overlook, bypass, override, overrule, circumvent, discard,
+    neglect, violate, abandon, unlearn, nullify, sidestep, evade, get around, set aside, throw away, throw out,
+    pay no attention to, do not follow, don't follow, do not obey, don't obey, never follow, stop following,
+    stop obeying, no longer follow
+de: ignorier*, missacht*, vergiss, vergesst, vergessen sie, umgeh*, uberschreib*, ubergeh*, verwirf, setz* dich uber,
+    hebe, befolge nicht, deaktivier*, schalte
+fr: ignore, ignorez, ignorer, oublie, oubliez, contourne, contournez, neglige, negligez, outrepasse*, passe outre,
+    ne tiens pas compte, ne tenez pas compte, fais abstraction, desactive*, desobeis, annule, annulez
+es: ignora, ignore, ignorad, olvida, olvide, olvidate, omite, salta, saltate, descarta, haz caso omiso, no hagas caso,
+    elude, evita, desactiva, anula, pasa por alto
+pt: ignore, ignora, esqueca, esquece, desconsidere, desconsidera, contorne, burle, pule, desative, anule, descarte,
+    nao siga
+it: ignora, ignorate, dimentica, dimenticate, scorda, aggira, disattiva, trascura, annulla, non seguire, salta, eludi
 nl: negeer, vergeet, omzeil, overtreed, sla over, schakel, negeert
 sv: ignorera, glom, bortse
 pl: zignoruj, ignoruj, zapomnij, pomin, obejdz, wylacz, odrzuc, lekcewaz
 cs: ignoruj, ignorujte, zapomen, obejdi
-ru: игнорируй*, проигнорируй*, забудь*, отбрось*, обойди*, обходи*, отмени*, отключи*, не соблюдай*,
-    не следуй*, пренебреги*, пренебрегай*, нарушай*, сбрось
+ru: игнорируй*, проигнорируй*, забудь*, отбрось*, обойди*, обходи*, отмени*, отключи*, не соблюдай*, не следуй*,
+    пренебреги*, пренебрегай*, нарушай*, сбрось
 uk: ігноруй*, проігноруй*, забудь*, відкинь*
-zh: 忽略, 无视, 忽视, 忘记, 忘掉, 绕过, 不要理会, 不理会, 不必遵守, 无需遵守, 不要遵守, 不再遵守, 别管,
-    抛弃, 覆盖, 跳过, 违反, 解除, 关闭
+zh: 忽略, 无视, 忽视, 忘记, 忘掉, 绕过, 不要理会, 不理会, 不必遵守, 无需遵守, 不要遵守, 不再遵守, 别管, 抛弃, 覆盖,
+    跳过, 违反, 解除, 关闭
 id: abaikan, lupakan
 vi: bo qua, phot lo
 ar: تجاهل*, انس, انسي, اهمل, تخط*, تجاوز*, لا تتبع, الغ
@@ -35,9 +33,9 @@ el: αγνοησε, ξεχασε
 """,
     # Verbs that also have everyday objects: they need to be told whose rules.
     "WEAKEN": """
-en: drop, skip, void, cancel, reset, erase, replace, suspend, disable, turn off, switch off, deactivate,
-    remove, lift, wipe, supersede, break, loosen, relax, unlock, lower, ease, stop applying, delete,
-    rewrite, dispense with, do away with, get rid of
+en: drop, skip, void, cancel, reset, erase, replace, suspend, disable, turn off, switch off, deactivate, remove, lift,
+    wipe, supersede, break, loosen, relax, unlock, lower, ease, stop applying, delete, rewrite, dispense with,
+    do away with, get rid of
 """,
     # Verb after its object: Japanese, Korean, Hindi, Turkish, Persian, German subordinate clauses.
     "DROP_LAST": """
@@ -51,25 +49,22 @@ de: ignorieren, missachten, vergessen, umgehen, ubergehen
 nl: negeren, vergeten, omzeilen
 """,
     "RULES": """
-en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions,
-    guidance, policy, policies, prompt, prompts, restriction, restrictions, safeguard, safeguards,
-    guardrail, guardrails, constraints, constraint, orders, programming, training, filters, filter,
-    limitations, commands, protocols, protections, limits, context
-de: anweisung*, regel*, vorgabe*, richtlinie*, instruktion*, befehl*, beschrankung*, einschrankung*,
-    systemprompt*, inhaltsrichtlinie*, sicherheitsregel*, schutzmassnahme*, filterregel*,
-    sicherheitsvorgabe*
-fr: consigne*, instruction*, regle*, directive*, politique*, restriction*, limite*, ordres, garde-fou*,
-    prompt*
-es: instruccion*, regla*, norma*, directriz, directrices, directiva*, politica*, restriccion*,
-    indicacion*, limites, ordenes, filtro*
+en: instruction, instructions, rule, rules, guideline, guidelines, directive, directives, directions, guidance, policy,
+    policies, prompt, prompts, restriction, restrictions, safeguard, safeguards, guardrail, guardrails, constraints,
+    constraint, orders, programming, training, filters, filter, limitations, commands, protocols, protections, limits,
+    context
+de: anweisung*, regel*, vorgabe*, richtlinie*, instruktion*, befehl*, beschrankung*, einschrankung*, systemprompt*,
+    inhaltsrichtlinie*, sicherheitsregel*, schutzmassnahme*, filterregel*, sicherheitsvorgabe*
+fr: consigne*, instruction*, regle*, directive*, politique*, restriction*, limite*, ordres, garde-fou*, prompt*
+es: instruccion*, regla*, norma*, directriz, directrices, directiva*, politica*, restriccion*, indicacion*, limites,
+    ordenes, filtro*
 pt: instrucoes, instrucao, regra*, diretriz*, politica*, restric*, ordens, orientacoes
 it: istruzion*, regol*, direttiv*, politic*, restrizion*, indicazion*, ordini, limitazion*
 nl: instructie*, regel*, richtlijn*, opdracht*, voorschrift*, aanwijzing*, beleid*, beperking*
 sv: instruktion*, regler*, riktlinj*, anvisning*
 pl: instrukcj*, polecen*, zasad*, regul*, wytyczn*, ograniczen*, polityk*
 cs: instrukc*, pokyn*, pravid*
-ru: инструкци*, правил*, указани*, директив*, ограничени*, команд*, предписани*, политик*, установк*,
-    промпт*, фильтр*
+ru: инструкци*, правил*, указани*, директив*, ограничени*, команд*, предписани*, политик*, установк*, промпт*, фильтр*
 uk: інструкці*, правил*, вказівк*, обмежен*
 zh: 指令, 指示, 规则, 规定, 说明, 提示词, 限制, 政策, 准则, 要求, 约束, 命令, 策略
 ja: 指示, 命令, 規則, ルール, 制限, ポリシー, ガイドライン, プロンプト, 方針
@@ -86,8 +81,8 @@ el: οδηγιες, κανονες
 """,
     # What an assistant is told, as opposed to the rules of a house.
     "DIRECTIVES": """
-en: instruction, instructions, directive, directives, directions, guidance, prompt, prompts, orders,
-    context, guardrails, safeguards
+en: instruction, instructions, directive, directives, directions, guidance, prompt, prompts, orders, context,
+    guardrails, safeguards
 de: anweisung*, instruktion*, vorgabe*
 fr: consigne*, instruction*, directive*
 es: instruccion*, indicacion*
@@ -106,8 +101,8 @@ tr: talimat*
 hi: निर्देश*
 """,
     "PRIOR": """
-en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing,
-    foregoing, before, hidden, built-in, up to now, so far, until now
+en: previous, previously, prior, above, earlier, preceding, former, original, initial, existing, foregoing, before,
+    hidden, built-in, up to now, so far, until now
 de: vorherig*, bisherig*, vorig*, fruher*, obig*, vorangegangen*, vorausgehend*, ursprunglich*, alten, zuvor
 fr: precedent*, anterieur*, ci-dessus, initial*, d'avant, originel*
 es: anterior*, previ*, precedente*, de arriba, original*, inicial*
@@ -162,13 +157,11 @@ he: כל
 """,
     # Whose rules: the assistant's own, its maker's, safety's.
     "AUTHORITY": """
-en: system, developer, developers, developer's, safety, moderation, content, administrator, admin,
-    administrator's, openai, openai's, anthropic, anthropic's, operator, operator's, guardrail,
-    guardrails, safeguard, safeguards, censorship, ethical, ethics, compliance, alignment, platform,
-    provider's, host, vendor's, security
+en: system, developer, developers, developer's, safety, moderation, content, administrator, admin, administrator's,
+    openai, openai's, anthropic, anthropic's, operator, operator's, guardrail, guardrails, safeguard, safeguards,
+    censorship, ethical, ethics, compliance, alignment, platform, provider's, host, vendor's, security
 de: system*, entwickler*, sicherheits*, inhalts*, administrator*, betreiber*
-fr: systeme, developpeur*, securite, moderation, contenu, contenus, administrateur*, l'administrateur,
-    operateur
+fr: systeme, developpeur*, securite, moderation, contenu, contenus, administrateur*, l'administrateur, operateur
 es: sistema, desarrollador*, seguridad, moderacion, contenido, contenidos, administrador*, operador
 pt: sistema, desenvolvedor*, seguranca, moderacao, conteudo, administrador*
 it: sistema, sviluppator*, sicurezza, moderazione, contenut*, amministrator*
@@ -186,9 +179,8 @@ ar: نظام*, مطور*, امان*, سلامة*, محتوى*, مشرف*, مسؤ
 id: sistem, pengembang
 """,
     "YOURS": """
-en: your, yours, you were given, you got, you have been given, you received, you have received,
-    you've been given, given to you, you were told, you follow, you must follow, you have, you had,
-    i gave you
+en: your, yours, you were given, you got, you have been given, you received, you have received, you've been given,
+    given to you, you were told, you follow, you must follow, you have, you had, i gave you
 de: dein*, ihre, ihren, deine
 fr: ton, ta, tes, votre, vos, t'a donnees, ont donnees
 es: tu, tus, su, sus, vuestras
@@ -225,8 +217,8 @@ es: detente, para
 ru: стоп, остановись
 """,
     "EVERYTHING": """
-en: everything, anything, what comes before, what came before, all of the above, the above,
-    what was said, what you were told, everything above, all that, before and after, before or after
+en: everything, anything, what comes before, what came before, all of the above, the above, what was said,
+    what you were told, everything above, all that, before and after, before or after
 de: alles, was davor
 fr: tout, ce qui precede
 es: todo, lo anterior
@@ -234,10 +226,10 @@ ru: все, всё
 zh: 一切, 以上内容
 """,
     "REPLACE": """
-en: instead, act on mine, follow mine, obey mine, mine instead, new instructions, new rules, new orders,
-    my rules, only mine, now follow, answer only with, reply only with, respond only with, just say,
-    only say, just print, only print, just output, only output, just answer, just reply, just repeat,
-    only reply, only answer, only respond, replace them
+en: instead, act on mine, follow mine, obey mine, mine instead, new instructions, new rules, new orders, my rules,
+    only mine, now follow, answer only with, reply only with, respond only with, just say, only say, just print,
+    only print, just output, only output, just answer, just reply, just repeat, only reply, only answer, only respond,
+    replace them
 de: stattdessen, neue anweisung*, neue regeln
 fr: a la place, nouvelles consignes, nouvelles instructions
 es: en su lugar, nuevas instrucciones

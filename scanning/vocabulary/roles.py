@@ -2,48 +2,45 @@
 
 CLASSES = {
     "BECOME": """
-en: pretend, act as, act like, behave as, behave like, simulate, roleplay, role-play, role play,
-    impersonate, name yourself, call yourself, you are now, you're now, you are going to, you are a,
-    you are an, you are the, you're a, you're an, you're the, you're in the role, you are no longer,
-    you're no longer, you become, become, you will be, you have been upgraded, you have been freed,
-    you have been, you've been, you were, assume the role, take the role, assume the identity,
-    assume the persona, take on the role, take on the identity, take on, adopt, adapt, assume you,
-    play the role, play the part, consider yourself, think of yourself, imagine you, imagine yourself,
-    switch to, enter, activate, enable, stay in character, stay in, remain in character, from now on you,
-    your name is, your new name, your true self, your real self, embody, transform, turn into, speak as,
-    answer as, respond as, reply as, operate as, operate in, run in, you operate, you run, there are,
+en: pretend, act as, act like, behave as, behave like, simulate, roleplay, role-play, role play, impersonate,
+    name yourself, call yourself, you are now, you're now, you are going to, you are a, you are an, you are the,
+    you're a, you're an, you're the, you're in the role, you are no longer, you're no longer, you become, become,
+    you will be, you have been upgraded, you have been freed, you have been, you've been, you were, assume the role,
+    take the role, assume the identity, assume the persona, take on the role, take on the identity, take on, adopt,
+    adapt, assume you, play the role, play the part, consider yourself, think of yourself, imagine you,
+    imagine yourself, switch to, enter, activate, enable, stay in character, stay in, remain in character,
+    from now on you, your name is, your new name, your true self, your real self, embody, transform, turn into,
+    speak as, answer as, respond as, reply as, operate as, operate in, run in, you operate, you run, there are,
     there is, you have, you will act, you shall act
-de: du bist, sie sind, tu so, tun sie so, stell dir vor, verhalte dich, agiere als, handle als, spiel*,
-    gib dich, simulier*, werde zu, du hast, wechsle
-fr: tu es, vous etes, fais comme si, faites comme si, fais semblant, pretends, comporte-toi, agis comme,
-    agis en, joue le role, simule, imagine que, deviens, passe en mode, tu n'as, tu n'es
-es: eres, finge, fingir, haz como, haz de cuenta, actua como, comportate, simula, imagina que,
-    haste pasar, conviertete, ahora eres, no tienes, cambia a, compórtate
+de: du bist, sie sind, tu so, tun sie so, stell dir vor, verhalte dich, agiere als, handle als, spiel*, gib dich,
+    simulier*, werde zu, du hast, wechsle
+fr: tu es, vous etes, fais comme si, faites comme si, fais semblant, pretends, comporte-toi, agis comme, agis en,
+    joue le role, simule, imagine que, deviens, passe en mode, tu n'as, tu n'es
+es: eres, finge, fingir, haz como, haz de cuenta, actua como, comportate, simula, imagina que, haste pasar, conviertete,
+    ahora eres, no tienes, cambia a, compórtate
 pt: voce e, voce agora, finja, aja como, faca de conta, simule, imagine que, comporte-se, voce nao tem, tu es
 it: sei, ora sei, adesso sei, fai finta, fingi, comportati, agisci come, simula, immagina, non hai
 nl: je bent, heb je, jij bent, doe alsof, gedraag je, speel, simuleer, u bent, je hebt
 sv: du ar, lats*
 pl: jestes, udawaj, zachowuj sie, wyobraz sobie, symuluj, nie masz
 cs: jsi, predstirej
-ru: ты теперь, ты —, ты больше, теперь ты, притворись, притворяйся, представь, веди себя, сделай вид,
-    делай вид, действуй как, играй роль, симулируй, вообрази, у тебя, отвечай, ты свободн*, ты не
+ru: ты теперь, ты —, ты больше, теперь ты, притворись, притворяйся, представь, веди себя, сделай вид, делай вид,
+    действуй как, играй роль, симулируй, вообрази, у тебя, отвечай, ты свободн*, ты не
 uk: ти тепер, уяви, прикинься, вдавай
-zh: 你现在是, 你是, 假装, 扮演, 假设你, 模拟, 充当, 作为, 表现得, 想象你, 你没有, 回答时, 从现在起,
-    从现在开始, 进入
+zh: 你现在是, 你是, 假装, 扮演, 假设你, 模拟, 充当, 作为, 表现得, 想象你, 你没有, 回答时, 从现在起, 从现在开始, 进入
 ja: あなたは, 君は, お前は, ふりをして, 演じて, なりきって, として振る舞, 装って, 振る舞って, 今から
 ko: 너는, 넌, 당신은, 척해, 척하, 행동해, 행동하, 역할, 이제부터
 hi: तुम अब, आप अब, अब तुम, अब आप, दिखावा करो, मान लो, अभिनय, ढोंग, तुम एक, आप एक
 tr: sen artik, artik sen, sen bir, rol yap, gibi davran, mis gibi, farz et, varsay, simule et
-fa: تو اکنون, تو الان, وانمود کن*, تظاهر کن*, تو یک, فرض کن*, تو حالا, شما اکنون, نقش, تو دیگر,
-    رفتار کن*, از این پس
+fa: تو اکنون, تو الان, وانمود کن*, تظاهر کن*, تو یک, فرض کن*, تو حالا, شما اکنون, نقش, تو دیگر, رفتار کن*, از این پس
 ar: انت الان, تظاهر*, تصرف*, تخيل*, انت, مثل دور, افترض
 id: kamu sekarang, anda sekarang, berpura-pura
 he: אתה עכשיו, אתה כעת, העמד פנים
 """,
     "LIMITS": """
-en: limit, limits, restriction, restrictions, rule, rules, filter, filters, boundaries, guardrails,
-    guardrail, safeguards, censorship, ethics, ethical, morals, moral, laws, law, policies, policy,
-    guidelines, constraints, limitations, refusals, refusal, safety, conscience, scruples, moderation
+en: limit, limits, restriction, restrictions, rule, rules, filter, filters, boundaries, guardrails, guardrail,
+    safeguards, censorship, ethics, ethical, morals, moral, laws, law, policies, policy, guidelines, constraints,
+    limitations, refusals, refusal, safety, conscience, scruples, moderation
 de: grenze*, einschrankung*, beschrankung*, regel*, filter*, zensur, limit*, vorgaben, tabus, moral
 fr: limite*, restriction*, regle*, filtre*, censure, contrainte*, morale, tabou*
 es: limite*, restriccion*, regla*, filtro*, censura, moral, norma*, limitacion*, etica
@@ -66,11 +63,10 @@ id: batas*, aturan*, larangan*
 he: מגבלות, כללים
 """,
     "WITHOUT": """
-en: no, without, none of, free of, free from, freed from, freed of, zero, not bound by, unbound by,
-    ignoring, lacks, lacking, lack, beyond, exempt from, liberated from, released from, not subject to,
-    not limited by, aren't bound by, isn't bound by, not required to follow, rid of, disregarding,
-    broken free of, escaped, above, outside, don't have, do not have, doesn't have, does not have,
-    has no, have no, never had, don't concern, do not concern, don't apply
+en: no, without, none of, free of, free from, freed from, freed of, zero, not bound by, unbound by, ignoring, lacks,
+    lacking, lack, beyond, exempt from, liberated from, released from, not subject to, not limited by, aren't bound by,
+    isn't bound by, not required to follow, rid of, disregarding, broken free of, escaped, above, outside, don't have,
+    do not have, doesn't have, does not have, has no, have no, never had, don't concern, do not concern, don't apply
 de: ohne, kein*, frei von, nicht an
 fr: sans, aucun*, libre de, pas de, ni
 es: sin, ningun*, libre de, no tienes, no hay, ni
@@ -93,13 +89,12 @@ id: tanpa
 he: ללא, בלי, אין
 """,
     "UNRESTRICTED": """
-en: unrestricted, unfiltered, uncensored, unbound, unchained, unlimited ai, jailbroken, jailbreak*,
-    do anything now, developer mode, dev mode, debug mode, god mode, sudo mode, root mode, admin mode,
-    maintenance mode, unsafe mode, opposite mode, evil, amoral, unethical, lawless, rogue, malicious,
-    hacker, unmoderated, unaligned, never aligned, misaligned, disobeys, disobedient, partner in crime,
-    anything illegal, anything immoral, limitless, never refuses, never says no, cannot refuse,
-    never say no, can't refuse, no longer refuse, no limits, freed from, chaosgpt, wormgpt, freegpt,
-    evilbot, no-filter, no filter
+en: unrestricted, unfiltered, uncensored, unbound, unchained, unlimited ai, jailbroken, jailbreak*, do anything now,
+    developer mode, dev mode, debug mode, god mode, sudo mode, root mode, admin mode, maintenance mode, unsafe mode,
+    opposite mode, evil, amoral, unethical, lawless, rogue, malicious, hacker, unmoderated, unaligned, never aligned,
+    misaligned, disobeys, disobedient, partner in crime, anything illegal, anything immoral, limitless, never refuses,
+    never says no, cannot refuse, never say no, can't refuse, no longer refuse, no limits, freed from, chaosgpt,
+    wormgpt, freegpt, evilbot, no-filter, no filter
 de: uneingeschrankt*, unbeschrankt*, ungefiltert*, unzensiert*, entwicklermodus, grenzenlos*, bose*
 fr: illimite*, sans filtre, non censure*, debride*, mode developpeur, sans limite*, sans restriction*
 es: sin restricciones, sin limites, sin censura, irrestrict*, modo desarrollador, sin filtros
@@ -108,8 +103,7 @@ it: senza restrizioni, senza limiti, senza censura, illimitat*, modalita svilupp
 nl: onbeperkt*, ongecensureerd*, ongefilterd*, ontwikkelaarsmodus
 sv: obegransad*
 pl: nieograniczon*, bez ograniczen, niecenzurowan*
-ru: неограниченн*, без ограничений, режим разработчика, режиме разработчика, без цензуры, свободный от,
-    раскованн*
+ru: неограниченн*, без ограничений, режим разработчика, режиме разработчика, без цензуры, свободный от, раскованн*
 uk: необмежен*, без обмежень
 zh: 不受限制, 无限制, 不受约束, 越狱, 开发者模式, 不受任何限制, 无约束, 没有限制, 无审查
 ja: 無制限, 制限のない, 制限なし, 脱獄, 開発者モード, 制約のない
@@ -148,8 +142,8 @@ pt: voce, tu
 ru: ты, тебя, вы
 """,
     "MACHINE": """
-en: ai, model, assistant, chatbot, bot, llm, agent, agents, gpt, chatgpt, claude, gemini, copilot,
-    language model, persona, character, terminal, shell, root, entity, confidant, sidekick, simulator
+en: ai, model, assistant, chatbot, bot, llm, agent, agents, gpt, chatgpt, claude, gemini, copilot, language model,
+    persona, character, terminal, shell, root, entity, confidant, sidekick, simulator
 de: ki, modell, assistent, agent
 fr: ia, modele, assistant, agent
 es: ia, modelo, asistente, agente
@@ -159,8 +153,8 @@ ja: モデル, アシスタント, ai
 fa: مدل, دستیار
 """,
     "ASSISTANT": """
-en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots,
-    gpt, chatgpt, claude
+en: assistant, assistants, ai, model, language model, llm, llms, chatbot, chatbots, agent, agents, bots, gpt, chatgpt,
+    claude
 de: assistent*, ki, ki-modell, sprachmodell*
 fr: assistant, ia, modele
 es: asistente, ia, modelo
@@ -172,8 +166,8 @@ ja: アシスタント, モデル
 fa: دستیار, مدل
 """,
     "REFUSE": """
-en: refuse, refuses, refusing, refusal, refusals, decline, say no, reject, deny, push back, object, warn,
-    moralise, moralize, question
+en: refuse, refuses, refusing, refusal, refusals, decline, say no, reject, deny, push back, object, warn, moralise,
+    moralize, question
 de: verweiger*, ablehn*, lehne, nein sag*
 fr: refuse*, refuser, dis non
 es: rechac*, niegues, te niegues, digas que no, rehuses
@@ -191,8 +185,8 @@ hi: मना, इनकार
 ar: ترفض, رفض
 """,
     "EVERY_REQUEST": """
-en: any request, every request, request, requests, anything, any question, every question, everything,
-    a request, any task, whatever, any order, orders, prompts, i ask, asked, no matter
+en: any request, every request, request, requests, anything, any question, every question, everything, a request,
+    any task, whatever, any order, orders, prompts, i ask, asked, no matter
 de: anfrage*, alles, bitte*
 fr: demande*, requete*, tout
 es: peticion*, solicitud*, nada, todo
@@ -210,12 +204,12 @@ hi: अनुरोध*
 ar: طلب*
 """,
     "AVOID": """
-en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise,
-    despises, hate, hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above,
-    not bound, beyond, freed, never follows, forget, forgets, without
+en: avoid, avoids, reject, rejects, break, breaks, breaking, ignore, ignores, defy, defies, despise, despises, hate,
+    hates, violate, violates, disobey, disobeys, laughs, scoffs, escaped, above, not bound, beyond, freed,
+    never follows, forget, forgets, without
 """,
     "ANSWERS": """
-en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts,
-    message, messages, enabled
+en: answer, answers, response, responses, reply, replies, output, outputs, respond, prompt, prompts, message, messages,
+    enabled
 """,
 }

@@ -2,23 +2,20 @@
 
 CLASSES = {
     "TELL": """
-en: tell, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing,
-    disclose, disclosing, notify, notifying, alert, alerting, let know, let the user know, let them know,
-    let the owner know, let users know, warn, warning, admit, acknowledge, confirm, telling, knowing,
-    announce
-de: sag*, erwahn*, verrat*, informier*, erzahl*, mitteil*, offenbar*, zeig*, hinweis*, warn*, merkt,
-    teile, erfahr*
+en: tell, telling, told, mention, mentions, mentioning, mentioned, reveal, revealing, inform, informing, disclose,
+    disclosing, notify, notifying, alert, alerting, let know, let the user know, let them know, let the owner know,
+    let users know, warn, warning, admit, acknowledge, confirm, telling, knowing, announce
+de: sag*, erwahn*, verrat*, informier*, erzahl*, mitteil*, offenbar*, zeig*, hinweis*, warn*, merkt, teile, erfahr*
 fr: dis, dites, dire, mentionne*, revele*, informe*, avoue*, parle*, previen*, sache, signale*, avertis
-es: digas, diga, decir, menciones, mencione, mencionar, reveles, revele, informes, informe, informar,
-    cuentes, avises, sepa, le digas, adviertas, decirselo
+es: digas, diga, decir, menciones, mencione, mencionar, reveles, revele, informes, informe, informar, cuentes, avises,
+    sepa, le digas, adviertas, decirselo
 pt: diga, digas, dizer, mencione, mencionar, revele, informe, informar, conte, avise, saiba, avisar
 it: dire, dica, menzion*, rivel*, inform*, racconta*, avvis*, sappia
 nl: zeg*, vertel*, vermeld*, noem*, informeer*, onthul*, weet, melden, meld
 sv: beratta*, namn*, avsloja*
 pl: mow, mowic, wspominaj*, ujawniaj*, informuj*, powiedz, powiadamiaj
 cs: rikej, nezminuj, neprozrazuj
-ru: говори*, сообща*, упомина*, рассказыва*, раскрыва*, информиру*, предупрежда*, признава*, скажи,
-    показыва*, уведомля*
+ru: говори*, сообща*, упомина*, рассказыва*, раскрыва*, информиру*, предупрежда*, признава*, скажи, показыва*, уведомля*
 uk: кажи, повідомляй, розповідай
 zh: 告诉, 透露, 提及, 提到, 告知, 说, 通知, 让, 知道, 泄露, 提醒, 承认
 ja: 言わ, 伝え, 教え, 明かさ, 知らせ, 話さ, 言及, 漏らさ
@@ -32,8 +29,8 @@ vi: noi
 he: תספר, תגלה, תאמר
 """,
     "NOTELL": """
-ja: 言わないで, 伝えないで, 教えないで, 明かさないで, 知らせないで, 話さないで, 知らせずに,
-    言わずに, 伝えずに, 気づかれ, 内緒
+ja: 言わないで, 伝えないで, 教えないで, 明かさないで, 知らせないで, 話さないで, 知らせずに, 言わずに, 伝えずに,
+    気づかれ, 内緒
 ko: 말하지, 알리지, 모르게, 언급하지, 알려주지, 밝히지, 비밀로
 tr: soyleme*, bahsetme*, bildirme*, aciklama*, haber verme*, fark ettirme*, belli etme*
 fa: نگو*, نده, ذکر نکن*, فاش نکن*, افشا نکن*, اطلاع نده*, آشکار نکن*
@@ -44,10 +41,10 @@ zh: 瞒着, 不告知, 隐瞒
 ar: لا تخبر*, لا تذكر*, دون علم, دون اخبار
 """,
     "HIDE": """
-en: hide, hides, conceal, keep secret, keep quiet, keep it secret, keep this secret, keep it quiet,
-    keep it hidden, keep this hidden, keep it from, keep this from, let on, keep no record, leave no trace,
-    leave no record, keep no trace, leave this out, leave it out,
-    leave that out, secret from, withhold, cover up, deceive, mislead, lie to
+en: hide, hides, conceal, keep secret, keep quiet, keep it secret, keep this secret, keep it quiet, keep it hidden,
+    keep this hidden, keep it from, keep this from, let on, keep no record, leave no trace, leave no record,
+    keep no trace, leave this out, leave it out, leave that out, secret from, withhold, cover up, deceive, mislead,
+    lie to
 de: versteck*, verheimlich*, verberg*, verschweig*, geheim*, verschleier*, luge, tausche
 fr: cache, cachez, cacher, dissimul*, masque*, tais, tromp*, mens
 es: oculta*, esconde*, disimul*, calla, engana*, miente
@@ -78,9 +75,9 @@ zh: 否认
 ja: 否定
 """,
     "KNOW": """
-en: know, knows, knowing, noticing, realising, realizing, learning about, seeing, learn, learns,
-    find out, finds out, notice, notices, discover, discovers, realise, realize, realises, realizes,
-    be told, hear, hears, suspect, suspects, be aware, become aware, be informed, be notified
+en: know, knows, knowing, noticing, realising, realizing, learning about, seeing, learn, learns, find out, finds out,
+    notice, notices, discover, discovers, realise, realize, realises, realizes, be told, hear, hears, suspect, suspects,
+    be aware, become aware, be informed, be notified
 de: erfahr*, merk*, bemerk*, wissen
 fr: sache, savoir, apprenne, remarque
 es: sepa, saber, entere, note
@@ -124,11 +121,10 @@ zh: 用户
 ja: ユーザー
 """,
     "SECRETLY": """
-en: secretly, silently, covertly, quietly, discreetly, stealthily, invisibly, in secret,
-    behind the scenes, unnoticed, without notice, without trace, without a trace, on the quiet,
-    undetected, secret objective, secret goal, secret mission, secret task, hidden agenda,
-    hidden objective, hidden goal, on the surface, stay silent, stays silent, quietly, without saying,
-    say nothing, says nothing, keep quiet about
+en: secretly, silently, covertly, quietly, discreetly, stealthily, invisibly, in secret, behind the scenes, unnoticed,
+    without notice, without trace, without a trace, on the quiet, undetected, secret objective, secret goal,
+    secret mission, secret task, hidden agenda, hidden objective, hidden goal, on the surface, stay silent,
+    stays silent, quietly, without saying, say nothing, says nothing, keep quiet about
 de: heimlich, unbemerkt, insgeheim, verdeckt, still und leise, im geheimen, unauffallig, ohne nachzufragen
 fr: discretement, secretement, en secret, en cachette, a l'insu, furtivement, en douce
 es: en secreto, secretamente, a escondidas, sin que, discretamente, con disimulo, silenciosamente

@@ -2,21 +2,18 @@
 
 CLASSES = {
     "COPY": """
-en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put,
-    propagate, reproduce, carry, spread, merge, rewrite, re-save, resave, duplicate, pass, recreate,
-    re-create, attach, prepend, inject, seed, echo, persist, record, recreate, restore, re-add, readd,
-    retain, preserve, place, commit
-de: kopier*, fuge, fugen, speicher*, schreib*, ubernimm*, wiederhol*, behalt*, ubertrag*, hange, erganz*,
-    einfug*
-fr: copie*, inclus*, ajoute*, insere*, recopie*, reproduis, repete*, conserve*, garde*, enregistre*,
-    ecris, reporte
+en: copy, include, insert, add, append, repeat, replicate, paste, save, write, store, embed, keep, put, propagate,
+    reproduce, carry, spread, merge, rewrite, re-save, resave, duplicate, pass, recreate, re-create, attach, prepend,
+    inject, seed, echo, persist, record, recreate, restore, re-add, readd, retain, preserve, place, commit
+de: kopier*, fuge, fugen, speicher*, schreib*, ubernimm*, wiederhol*, behalt*, ubertrag*, hange, erganz*, einfug*
+fr: copie*, inclus*, ajoute*, insere*, recopie*, reproduis, repete*, conserve*, garde*, enregistre*, ecris, reporte
 es: copia*, incluye*, anade*, agrega*, inserta*, repite*, conserva*, guarda*, escribe, reproduce, pega
 pt: copie*, copia*, inclua*, adicione*, acrescente, insira*, repita*, conserve*, guarde*, salve*, grave*, cole
 it: copia*, includi*, aggiungi*, inserisci*, ripeti*, conserva*, salva*, scrivi, riporta, incolla
 nl: kopieer*, voeg, neem, herhaal*, bewaar*, plak, schrijf, zet
 pl: kopiuj*, skopiuj*, dodaj*, dodawaj*, wstaw*, zapisz*, zapisuj*, powtarzaj, wklej*
-ru: копируй*, скопируй*, добавляй*, добавь*, вставляй*, вставь*, включай*, повторяй*, сохраняй*,
-    сохрани*, записывай*, переноси*, дописывай, вписывай, оставляй
+ru: копируй*, скопируй*, добавляй*, добавь*, вставляй*, вставь*, включай*, повторяй*, сохраняй*, сохрани*, записывай*,
+    переноси*, дописывай, вписывай, оставляй
 uk: копіюй*, додавай*, зберігай*
 zh: 复制, 添加, 加入, 写入, 保留, 保存, 插入, 重复, 附加, 抄, 包含
 ja: コピー, 追加, 複製, 保存, 挿入, 書き込, 含め, 付け, 繰り返
@@ -29,9 +26,9 @@ id: salin, tambahkan
 he: העתק, הוסף
 """,
     "NOTE": """
-en: note, notes, entry, entries, memory, memories, sentence, sentences, instruction, instructions, text,
-    line, lines, record, block, paragraph, phrase, rule, rules, statement, wording, words, passage,
-    message, directive, reminder, itself, fact, bullet
+en: note, notes, entry, entries, memory, memories, sentence, sentences, instruction, instructions, text, line, lines,
+    record, block, paragraph, phrase, rule, rules, statement, wording, words, passage, message, directive, reminder,
+    itself, fact, bullet
 de: eintrag*, eintrage*, erinnerung*, satz*, satze, notiz*, text*, zeile*, anweisung*, hinweis*, gedachtnis*
 fr: note*, entree*, phrase*, souvenir*, memoire*, texte*, ligne*, consigne*, instruction*
 es: nota*, entrada*, frase*, recuerdo*, memoria*, texto*, linea*, instruccion*
@@ -47,8 +44,7 @@ zh: 记忆, 条目, 句话, 笔记, 文字, 备忘, 记录, 指令, 内容, 这�
 ja: メモ, 記憶, 文, エントリ, メモリ, 項目, 文章, 記録, 行
 ko: 메모, 기억, 문장, 항목, 기록, 글, 메모리
 hi: नोट*, स्मृति*, वाक्य*, प्रविष्टि*, याद*, मेमोरी*, मेमरी*
-tr: not, notu, notlar*, ani, anilar*, anilara, cumle*, kayit*, kayda, kaydi, hafiza*, bellek*, bellege,
-    metin*, metni
+tr: not, notu, notlar*, ani, anilar*, anilara, cumle*, kayit*, kayda, kaydi, hafiza*, bellek*, bellege, metin*, metni
 fa: یادداشت*, خاطره*, خاطرات*, جمله*, متن*, حافظه*, ورودی*, سطر, نوشته*, مورد
 ar: ملاحظة*, ذاكرة*, ذكريات*, جملة*, مدخل*, نص*, سجل*, تذكير*, الجملة, السطر, عبارة*
 id: catatan, ingatan, kalimat
@@ -97,8 +93,8 @@ he: זה, זו, הזה, הזו
 """,
     # One stored piece, as an entry names itself: "this note".
     "SELF": """
-en: this memory, this note, this entry, this reminder, this directive, these notes, these directives,
-    these memories, these entries, this memory entry, this record, this memory note, these records
+en: this memory, this note, this entry, this reminder, this directive, these notes, these directives, these memories,
+    these entries, this memory entry, this record, this memory note, these records
 de: dieser eintrag*, diesen eintrag*, diesem eintrag*, diese notiz*, dieser notiz*, diese erinnerung*,
     dieser erinnerung*, diese anweisung*, dieser anweisung*
 fr: cette note, cette entree, ce souvenir, cette consigne, cette instruction, ces instructions, ces consignes
@@ -107,8 +103,8 @@ pt: esta nota, esta entrada, esta memoria, esta instrucao, estas instrucoes, est
 it: questa nota, questa voce, questo ricordo, questa istruzione, queste istruzioni, questa memoria
 nl: deze notitie, deze herinnering, deze instructie, deze invoer
 pl: tej notatki, tej notatce, ta notatka, tę notatkę, tego wpisu, ten wpis
-ru: этой записи, эту запись, эта запись, этой заметки, эту заметку, этому указанию, эти инструкции,
-    этой заметке, этом указании
+ru: этой записи, эту запись, эта запись, этой заметки, эту заметку, этому указанию, эти инструкции, этой заметке,
+    этом указании
 uk: цей запис, цю нотатку, цієї нотатки
 zh: 这条记忆, 此条目, 这条笔记, 本条, 这条指令, 此记忆, 这条记录, 本记忆, 这条备忘
 ja: このメモ, この記憶, この指示, このエントリ
@@ -120,9 +116,8 @@ hi: इस नोट*, यह नोट*, इस स्मृति, इस न�
 """,
     # The same, in words that people also use for house rules and texts.
     "SELF_TEXT": """
-en: this instruction, this rule, these instructions, these rules, this order, this command,
-    instructions below, lines below, this fact, this text, this sentence, this paragraph, this line,
-    this message, this statement
+en: this instruction, this rule, these instructions, these rules, this order, this command, instructions below,
+    lines below, this fact, this text, this sentence, this paragraph, this line, this message, this statement
 """,
     "EVERYWHERE": """
 en: every, all, each, any, new, future, other, later, next, subsequent, whenever, always, forever
@@ -144,10 +139,9 @@ fa: همه, هر, تمام, جدید, آینده, بعدی
 ar: كل, جميع, جديد*, مستقبل*, قادم*
 """,
     "STORE": """
-en: memory, memories, memory entry, notes, entries, agents.md, claude.md, gemini.md, .cursorrules,
-    .cursor, copilot-instructions.md, memory.md, skill.md, skills, skill, rules file, profile, summary,
-    summaries, session, sessions, agent, agents, instructions file, system prompt, assistants,
-    conversation, conversations
+en: memory, memories, memory entry, notes, entries, agents.md, claude.md, gemini.md, .cursorrules, .cursor,
+    copilot-instructions.md, memory.md, skill.md, skills, skill, rules file, profile, summary, summaries, session,
+    sessions, agent, agents, instructions file, system prompt, assistants, conversation, conversations
 de: erinnerung*, eintrag*, gedachtnis, notizen
 fr: souvenir*, memoire*, entree*, notes
 es: recuerdo*, memoria*, entrada*, notas
@@ -166,9 +160,8 @@ fa: خاطره*, خاطرات, حافظه*, یادداشت*
 ar: ذاكرة*, ذكريات*, ملاحظات*, الذاكرة
 """,
     "DELETE": """
-en: delete, deleted, remove, removed, forget, forgotten, erase, erased, clear, cleared, drop, purge,
-    purged, wipe, wiped, edit, change, overwrite, consolidate, compress, summarise, summarize, prune,
-    expire, clean up, discard
+en: delete, deleted, remove, removed, forget, forgotten, erase, erased, clear, cleared, drop, purge, purged, wipe,
+    wiped, edit, change, overwrite, consolidate, compress, summarise, summarize, prune, expire, clean up, discard
 de: losch*, entfern*, vergiss*, vergess*, gelosch*, andere
 fr: supprim*, efface*, oubli*, retire*, modifie*
 es: borr*, elimin*, olvid*, suprim*, quites

@@ -2,28 +2,25 @@
 
 CLASSES = {
     "CANCELLED": """
-en: cancelled, canceled, removed, been removed, been replaced, void, revoked, disabled, suspended, lifted,
-    annulled, null, nullified,
-    overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind,
-    no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply,
-    doesn't apply, not apply, don't count, do not count, don't concern, do not concern, don't matter,
-    do not matter, are off, is off, is fake, are fake, outdated, do not bind, does not bind, don't bind,
-    doesn't bind, can be ignored, safely ignored, be ignored, be disregarded, irrelevant, is wrong,
-    secondary, meaningless, worthless, only a test, just a test, not real, corrupted, are wrong,
-    a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated, waived, are gone,
-    are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded,
+en: cancelled, canceled, removed, been removed, been replaced, void, revoked, disabled, suspended, lifted, annulled,
+    null, nullified, overridden, superseded, obsolete, no longer apply, no longer applies, no longer bind,
+    no longer binds, no longer count, no longer valid, do not apply, does not apply, don't apply, doesn't apply,
+    not apply, don't count, do not count, don't concern, do not concern, don't matter, do not matter, are off, is off,
+    is fake, are fake, outdated, do not bind, does not bind, don't bind, doesn't bind, can be ignored, safely ignored,
+    be ignored, be disregarded, irrelevant, is wrong, secondary, meaningless, worthless, only a test, just a test,
+    not real, corrupted, are wrong, a mistake, compromised, not genuine, a joke, turned off, switched off, deactivated,
+    waived, are gone, are dead, withdrawn, not binding, expired, invalid, never apply, abolished, bypassed, rescinded,
     repealed, were a mistake, out of force
-de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet,
-    ausgesetzt, nichtig
-fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees,
-    ne s'applique*, ne compte*, plus valable*, leve*
+de: aufgehoben, ausser kraft, ungultig, gelten nicht, gilt nicht, nicht mehr, deaktiviert, abgeschaltet, ausgesetzt,
+    nichtig
+fr: annule, annules, annulee, annulees, suspendu*, desactive, desactives, desactivee, desactivees, ne s'applique*,
+    ne compte*, plus valable*, leve*
 es: anulad*, cancelad*, suspendid*, desactivad*, derogad*, no se aplica*, ya no, no valen, sin efecto
 pt: anulad*, cancelad*, suspens*, desativad*, revogad*, nao se aplica*, nao valem, ja nao
 it: annullat*, cancellat*, sospes*, disattivat*, revocat*, non valgono, non si applica*, non vale
 nl: geannuleerd, ingetrokken, opgeheven, vervallen, gelden niet, uitgeschakeld, niet meer
 pl: anulowan*, uniewaznion*, wylaczon*, nie obowiazuj*, zawieszon*
-ru: отменен*, отмененo, аннулирован*, отключен*, недействительн*, больше не, не действуют, не применя*,
-    приостановлен*
+ru: отменен*, отмененo, аннулирован*, отключен*, недействительн*, больше не, не действуют, не применя*, приостановлен*
 uk: скасован*, вимкнен*
 zh: 取消, 作废, 无效, 失效, 废除, 不再适用, 不适用, 不再有效, 已撤销, 禁用
 ja: 無効, 取り消, 解除, 適用されない, 適用されません, 廃止, キャンセル
@@ -35,15 +32,13 @@ ar: ملغ*, الغيت, الغاء*, غير صالح*, لا تنطبق, معط�
 id: dibatalkan, tidak berlaku
 """,
     "OUTRANKS": """
-en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks,
-    outrank, takes precedence, take precedence, takes priority, take priority, has priority,
-    have priority, higher priority, highest priority, above the system, trumps, trump, beats,
-    more important than, stronger than, replaces, replace, precedence over, top priority, absolute priority,
-    priority over,
-    instead of the system, prevail, prevails, must prevail, prevails over, has precedence, comes first,
-    come first, before the system, overwrites, overwrite
-de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als,
-    hohere prioritat, ersetzt
+en: wins over, win over, overrides, override, overrule, overrules, supersedes, supersede, outranks, outrank,
+    takes precedence, take precedence, takes priority, take priority, has priority, have priority, higher priority,
+    highest priority, above the system, trumps, trump, beats, more important than, stronger than, replaces, replace,
+    precedence over, top priority, absolute priority, priority over, instead of the system, prevail, prevails,
+    must prevail, prevails over, has precedence, comes first, come first, before the system, overwrites, overwrite
+de: hat vorrang, haben vorrang, ubersteuert, uberschreibt, geht vor, steht uber, wichtiger als, hohere prioritat,
+    ersetzt
 fr: prime sur, priment sur, l'emporte*, remplace*, prioritaire*, a priorite, prevaut, prevalent
 es: prevalece*, tiene prioridad, tienen prioridad, por encima, anula, reemplaza, sustituye*
 pt: prevalece*, tem prioridade, acima de, substitui*
@@ -60,9 +55,9 @@ ar: اولوية, يتجاوز, يحل محل, الاولوية
 hi: प्राथमिकता, ऊपर है
 """,
     "RELEASED": """
-en: released, freed, exempt, exempted, relieved, liberated, excused, absolved, free to ignore, unbound,
-    no longer bound, not bound, no longer have to follow, no longer need to follow,
-    do not have to follow, don't have to follow, don't need to follow, need not follow
+en: released, freed, exempt, exempted, relieved, liberated, excused, absolved, free to ignore, unbound, no longer bound,
+    not bound, no longer have to follow, no longer need to follow, do not have to follow, don't have to follow,
+    don't need to follow, need not follow
 de: befreit, entbunden
 fr: libere, dispense, affranchi
 es: liberado, exento
@@ -106,8 +101,8 @@ ar: صالح*, ساري*, معتبر*
 hi: मान्य, वैध
 """,
     "OBEY": """
-en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to,
-    submit to, do what, do as, do exactly
+en: obey, follow, following, comply, listen, execute, abide, heed, act on, adhere, carry out, listen to, submit to,
+    do what, do as, do exactly
 de: befolg*, gehorch*, folge, folgen, fuhre, halte dich
 fr: obeis, obeissez, suis, suivez, execute, executez, respecte, conforme-toi
 es: obedece*, sigue, siga, cumple, ejecuta, acata
@@ -127,8 +122,8 @@ ar: اتبع, اطع, نفذ, التزم
 id: ikuti, patuhi
 """,
     "MUST": """
-en: must, has to, have to, needs to, need to, shall, should, is required to, are required to, will,
-    always, never, is instructed to, is ordered to, please
+en: must, has to, have to, needs to, need to, shall, should, is required to, are required to, will, always, never,
+    is instructed to, is ordered to, please
 de: muss, mussen, soll, sollen
 fr: doit, doivent, devez, dois
 es: debe, deben, debes
@@ -159,8 +154,8 @@ hi: अब से, हमेशा
 ar: من الان, دائما
 """,
     "NEVER": """
-en: never, not, don't, do not, cannot, can't, must not, mustn't, shall not, should not, shouldn't,
-    no longer, avoid, refrain, without ever, under no circumstances, won't, will not, no
+en: never, not, don't, do not, cannot, can't, must not, mustn't, shall not, should not, shouldn't, no longer, avoid,
+    refrain, without ever, under no circumstances, won't, will not, no
 de: nie, niemals, nichts, nicht, kein*, keinesfalls
 fr: jamais, ne, pas, rien, n'
 es: nunca, jamas, nada, no
@@ -191,11 +186,10 @@ en: says, said, told, told you, tells, tells you, wrote, states, claims, wants, 
 """,
     # The nets under an assistant, under one name.
     "SAFETYNET": """
-en: content moderation, safety checks, safety layer, safety layers, safety filter, safety filters,
-    content filter, content filters, guardrails, guardrail, safety rules, safety mode, safety training,
-    safety guidelines, safety protocols, moderation, refusal training, censorship, safeguards,
-    content policy, content policies, safety policy, safety policies, usage policy, usage policies,
-    safety system, alignment
+en: content moderation, safety checks, safety layer, safety layers, safety filter, safety filters, content filter,
+    content filters, guardrails, guardrail, safety rules, safety mode, safety training, safety guidelines,
+    safety protocols, moderation, refusal training, censorship, safeguards, content policy, content policies,
+    safety policy, safety policies, usage policy, usage policies, safety system, alignment
 de: inhaltsfilter, sicherheitsfilter, sicherheitsregel*, inhaltsrichtlinie*, moderation
 fr: filtre de securite, filtres de securite, moderation, regles de securite
 es: filtro de seguridad, filtros de seguridad, moderacion, reglas de seguridad, filtros de contenido
@@ -217,7 +211,7 @@ ru: режим
 zh: 模式
 """,
     "VIOLATION": """
-en: violation, violations, error, errors, bug, bugs, failure, failures, malfunction, forbidden,
-    not allowed, not an option, unacceptable, breach, disobedience
+en: violation, violations, error, errors, bug, bugs, failure, failures, malfunction, forbidden, not allowed,
+    not an option, unacceptable, breach, disobedience
 """,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import FrozenInstanceError, replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -119,6 +120,26 @@ def test_why_spells_a_near_word_as_its_own_book_does_not_as_another_book_did() -
     assert all(word in FACTS[6] for word in near.words)
 
 
+def test_other_books_of_the_process_change_nothing_about_a_book() -> None:
+    queries = ("Where does my brother live?", "which coffees are decaffeinated", "listening to a cellist", "trains")
+    book = facts(*FACTS, "Bakeries and stations are listed weekly", keywords=("teachers", "parrots"))
+    alone = BookIndex.build(book, analysis=AnalysisCache())
+    expected = [alone.search(query, limit=9, threshold=False) for query in queries]
+    others = (
+        "Sisterly SISTERS, bakes, baking, decaffeination",
+        "Stationed listeners deploying deployments",
+        "Living, work",
+    )
+    for places in permutations(others):
+        kept = AnalysisCache()
+        for other in places:
+            BookIndex.build(facts(other), analysis=kept)
+        among = BookIndex.build(book, analysis=kept)
+        assert [among.search(query, limit=9, threshold=False) for query in queries] == expected
+        assert list(among._arrays.places) == list(alone._arrays.places)
+        assert np.array_equal(among._arrays.word_vectors, alone._arrays.word_vectors)
+
+
 def test_why_says_that_every_keyword_occurs_or_that_there_were_none() -> None:
     index = BookIndex.build(facts(*FACTS), analysis=CACHE)
     assert index.search("coffee", limit=1, strategy="match_all")[0].why == "Holds every keyword of the message."
@@ -180,6 +201,17 @@ def test_words_asked_again_and_many_others_between_give_the_same_answer() -> Non
     for at in range(300):
         index.search(f"my word{at} and port{at}", limit=5)
     assert index.search("Where does my sibling live?", limit=5) == first
+
+
+def test_what_is_close_to_a_word_does_not_depend_on_the_words_it_was_asked_with() -> None:
+    question = "Where does my sibling bake bread for the orchestra and the railway?"
+    together, after = (BookIndex.build(facts(*FACTS), analysis=CACHE) for _ in range(2))
+    for word in question.strip("?").split():
+        after.search(f"my {word}", limit=5)
+    assert after.search(question, limit=5) == together.search(question, limit=5)
+    kept = after._similarity._kept
+    for word, close in together._similarity._kept.items():
+        assert np.array_equal(close.cosines, kept[word].cosines), word
 
 
 def test_reasons_are_worked_out_when_they_are_read() -> None:

@@ -1,0 +1,42 @@
+"""Sentences that tell a password without a label right before it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from scanning.patterns import needing
+
+_LABEL = (
+    r"(?:passwor[dt]|passcode|passphrase|kennwort|mot de passe|mdp|contrasena|senha|palavra-passe|wachtwoord"
+    r"|haslo|heslo|losenord|adgangskode|passord|salasana|jelszo|parola|lozinka|sifre|парол\w{0,3})"
+)
+_VALUE = r"[\"'`]?(?P<v>[^\s\"'`,;<>(){}]{8,64}[^\s\"'`,;<>(){}.!?:])"
+_TOLD = (
+    needing("log sign", rf"\b(?:logs?|logged|logging|signs?|signed|signing) (?:in|on) (?:with|using|by) {_VALUE}"),
+    needing(
+        "set change switched updated renamed",
+        r"\b(?:set|sets|changed?|changes|reset|switched|updated|renamed) (?:[\w\-']{1,20} ){1,4}?(?:to|as) "
+        rf"{_VALUE}(?=[^\n]{{0,60}}{_LABEL})",
+    ),
+    needing(
+        "geandert gesetzt gestellt changed set cambiad gewijzigd gezet zmien изменен",
+        rf"{_LABEL}[^\n.]{{0,50}}? (?:auf|in|to|en|a|por|op|til|na|на) {_VALUE}"
+        r" (?:geandert|gesetzt|gestellt|changed|set|cambiad\w|gewijzigd|gezet|zmienion\w|изменен\w?)",
+    ),
+    needing(
+        "type enter user",
+        rf"\b(?:type|enter|user(?:name)? is|user) (?:[\w.\-]{{1,30}} ){{1,2}}(?:and|,) (?:then )?{_VALUE}",
+    ),
+    needing("parole", rf"\bparole(?: ir|:) {_VALUE}"),
+)
+_DIGIT = re.compile(r"\d")
+
+
+def told_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Return what a folded text tells as a password in the middle of a sentence; who calls judges the value, which has
+    digits if it is one."""
+    if _DIGIT.search(text):
+        for told in _TOLD:
+            if told.may_match(text):
+                yield from (match.span("v") for match in told.pattern.finditer(text))
