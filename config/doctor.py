@@ -145,9 +145,7 @@ def _stuck(check: str, model: type[Model], running: Any) -> Finding:
     stuck = model._default_manager.filter(state=running, lease_expires_at__lt=before).count()
     if stuck:
         return Finding(
-            check,
-            Level.FAILED,
-            f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?",
+            check, Level.FAILED, f"{stuck} whose lease ran out and which no sweep has ended; does a worker run?"
         )
     return Finding(check, Level.OK, "none")
 

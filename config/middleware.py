@@ -24,14 +24,7 @@ from config.assets import AssetMiddleware
 from gateway.api.anthropic_errors import is_anthropic
 from gateway.api.errors import error_of_status, error_response
 from gateway.limits.rate_headers import rate_headers, windows
-from gateway.requests import (
-    client_address,
-    is_api,
-    request_id,
-    request_id_for,
-    trace_context,
-    trace_context_of,
-)
+from gateway.requests import client_address, is_api, request_id, request_id_for, trace_context, trace_context_of
 from memories.audit import Origin, origin
 from memories.database import overloaded
 from memories.errors import DomainError

@@ -10,14 +10,7 @@ from config.accounts import mail, oidc, passwords_allowed
 from config.admin_site import UNFOLD  # noqa: F401 - the theme reads it here
 from config.cors import CORS_ANSWER_HEADERS, CORS_REQUEST_HEADERS
 from config.databases import database
-from config.environment import (
-    ConfigurationError,
-    allowed_hosts,
-    load_environment,
-    secret_key,
-    split_list,
-    upstreams,
-)
+from config.environment import ConfigurationError, allowed_hosts, load_environment, secret_key, split_list, upstreams
 from config.logs import logging_config
 from config.oauth import OAUTH2_PROVIDER  # noqa: F401 - django-oauth-toolkit reads it here
 from config.permissions import make_private
@@ -227,10 +220,7 @@ os.environ.setdefault("KF_RULE_CACHE_DIR", str(DAYBOOK_HOME / "cache"))
 
 STATIC_URL = "/static/"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATICFILES_FINDERS = [
-    "config.joined_files.JoinedFinder",
-    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-]
+STATICFILES_FINDERS = ["config.joined_files.JoinedFinder", "django.contrib.staticfiles.finders.AppDirectoriesFinder"]
 # Where config.assets prepares them.
 STATIC_ROOT = str(ENV.static or DAYBOOK_HOME / "cache" / "static")
 STORAGES = {

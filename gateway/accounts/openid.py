@@ -90,11 +90,7 @@ def _client(configured: OpenID) -> Any:
             client_id=configured.client_id,
             client_secret=configured.client_secret or None,
             server_metadata_url=f"{issuer}/.well-known/openid-configuration",
-            client_kwargs={
-                "scope": configured.scopes,
-                "code_challenge_method": "S256",
-                "default_timeout": SECONDS,
-            },
+            client_kwargs={"scope": configured.scopes, "code_challenge_method": "S256", "default_timeout": SECONDS},
         )
         metadata = found.load_server_metadata()
         if str(metadata.get("issuer")).rstrip("/") != issuer:

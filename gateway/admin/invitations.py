@@ -38,11 +38,7 @@ class InvitationForm(RefusableForm):
         widget=UnfoldAdminRadioSelectWidget,
     )
     days = forms.IntegerField(
-        label="Valid for (days)",
-        min_value=1,
-        max_value=MOST_DAYS,
-        initial=7,
-        widget=UnfoldAdminIntegerFieldWidget,
+        label="Valid for (days)", min_value=1, max_value=MOST_DAYS, initial=7, widget=UnfoldAdminIntegerFieldWidget
     )
 
     class Meta:

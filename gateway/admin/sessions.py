@@ -30,15 +30,7 @@ class SessionAdmin(ReadOnlyAdmin):
     """Conversations, and how far their next review is."""
 
     records_opening = True
-    list_display = (
-        "name",
-        "owner",
-        "agent",
-        "state_badge",
-        "turns",
-        "turns_since_memory_review",
-        "last_active",
-    )
+    list_display = ("name", "owner", "agent", "state_badge", "turns", "turns_since_memory_review", "last_active")
     list_select_related = ("owner__user", "agent")
     list_filter = (
         ("owner", AutocompleteSelectFilter),

@@ -19,10 +19,7 @@ from memories.admin.change_words import ShownChangeSet, shown_change_sets
 from memories.models import ChangeSet
 
 MOST_CHANGE_SETS = 20
-_STOPPED = {
-    "client": "Stopped: the client disconnected.",
-    "unwatched": "Stopped: nobody was watching.",
-}
+_STOPPED = {"client": "Stopped: the client disconnected.", "unwatched": "Stopped: nobody was watching."}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,8 +120,7 @@ class AgentSettings(_Strict):
         ),
     )
     recall_role: Literal["system", "user"] = Field(
-        "system",
-        description="Role of the recall message, for upstreams that refuse a system message in the middle.",
+        "system", description="Role of the recall message, for upstreams that refuse a system message in the middle."
     )
     memory_review_interval: int = Field(
         0, ge=0, le=1000, description="User turns between background reviews; 0 = none after turns."
@@ -147,16 +146,10 @@ class AgentSettings(_Strict):
         "tools or documents; strict: all that do not rest on the person's own words.",
     )
     user_char_limit: int = Field(
-        1375,
-        ge=0,
-        le=10_000_000,
-        description="Budget of what is about the person, in characters; 0 = no limit.",
+        1375, ge=0, le=10_000_000, description="Budget of what is about the person, in characters; 0 = no limit."
     )
     memory_char_limit: int = Field(
-        2200,
-        ge=0,
-        le=10_000_000,
-        description="Budget of what is about the work, in characters; 0 = no limit.",
+        2200, ge=0, le=10_000_000, description="Budget of what is about the work, in characters; 0 = no limit."
     )
     frozen_char_limit: int = Field(
         3575,
@@ -206,11 +199,7 @@ class ConsolidationSettings(_Strict):
     )
     max_rollout_age_days: int = Field(30, ge=1, le=3650, description="Sessions older than this are left alone.")
     min_rollout_idle_hours: float = Field(
-        12,
-        ge=0,
-        le=8760,
-        strict=False,
-        description="A session rests this long before it is read; 0 = at once.",
+        12, ge=0, le=8760, strict=False, description="A session rests this long before it is read; 0 = at once."
     )
     max_rollouts_per_startup: int = Field(
         64,

@@ -55,11 +55,7 @@ async def trial_run(request: TrialRequest) -> Trial:
     started = time.monotonic()
     seconds = min(SECONDS, settings.RUN_SECONDS)
     result = await ask(
-        request.target,
-        request.messages,
-        seconds=seconds,
-        parameters=request.parameters,
-        request_id=request.request_id,
+        request.target, request.messages, seconds=seconds, parameters=request.parameters, request_id=request.request_id
     )
     return Trial(
         answer=result.text,

@@ -62,9 +62,7 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
     words.code: words
     for words in (
         ErrorWords(
-            "upstream_timeout",
-            "The model server took too long to answer.",
-            f"{_KEPT} Nothing was saved to memory.",
+            "upstream_timeout", "The model server took too long to answer.", f"{_KEPT} Nothing was saved to memory."
         ),
         ErrorWords("upstream_error", "The model server answered with an error.", _KEPT),
         ErrorWords("internal_error", "Something went wrong in the gateway.", _KEPT),
@@ -83,9 +81,7 @@ ERROR_WORDS: Mapping[str, ErrorWords] = {
         ),
         ErrorWords("over_budget", "No room.", "Edit or delete a memory first."),
         ErrorWords(
-            "connection",
-            "The connection broke off.",
-            "Your message is kept. Try again when you are connected.",
+            "connection", "The connection broke off.", "Your message is kept. Try again when you are connected."
         ),
         ErrorWords("error", "The answer could not be finished.", _KEPT),
     )

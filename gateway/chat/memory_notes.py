@@ -95,9 +95,7 @@ def given_to_runs(owner_id: UUID, runs: Sequence[Run]) -> dict[UUID, list[GivenM
             text = str(item.get("content") or texts.get(run_id, ""))
             found[run.pk].append(
                 GivenMemory(
-                    text=text,
-                    why=f"Said earlier in this conversation, turn {turns[run_id].turn}.",
-                    quoted=True,
+                    text=text, why=f"Said earlier in this conversation, turn {turns[run_id].turn}.", quoted=True
                 )
             )
             continue

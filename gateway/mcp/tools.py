@@ -55,11 +55,7 @@ def call_tool(caller: Caller, book: str, call: ToolCall) -> dict[str, Any]:
     except DomainError as error:
         text = json.dumps(memory_tools.failure(error.code, str(error), **error.details), ensure_ascii=False)
     result = json.loads(text)
-    return {
-        "content": [{"type": "text", "text": text}],
-        "structuredContent": result,
-        "isError": not result["ok"],
-    }
+    return {"content": [{"type": "text", "text": text}], "structuredContent": result, "isError": not result["ok"]}
 
 
 def _hold(key: ApiKey, book: str) -> Hold:

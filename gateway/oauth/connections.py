@@ -13,13 +13,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
-from oauth2_provider.models import (
-    AccessToken,
-    Application,
-    Grant,
-    RefreshToken,
-    refresh_token_expire_timedelta,
-)
+from oauth2_provider.models import AccessToken, Application, Grant, RefreshToken, refresh_token_expire_timedelta
 
 from gateway.keys import CONNECTION, api_key_revoke, key_hash, valid_keys
 from gateway.models import ApiKey

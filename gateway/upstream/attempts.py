@@ -66,11 +66,7 @@ class Attempts:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Chunk]:
         tries = _Tries(self, request, streamed=True)
         while True:
-            async with (
-                tries.attempt() as attempt,
-                attempt.place,
-                aclosing(self.wire.stream(attempt.request)) as chunks,
-            ):
+            async with tries.attempt() as attempt, attempt.place, aclosing(self.wire.stream(attempt.request)) as chunks:
                 held: list[Chunk] = []
                 async for chunk in chunks:
                     held.append(chunk)

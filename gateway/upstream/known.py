@@ -58,12 +58,7 @@ class Known:
         now = timezone.now()
         found = [
             Learned(
-                upstream=upstream,
-                model=model,
-                change=change,
-                words=words,
-                learned_at=now,
-                expires_at=now + KEPT_FOR,
+                upstream=upstream, model=model, change=change, words=words, learned_at=now, expires_at=now + KEPT_FOR
             )
             for change, words in changes.items()
         ]

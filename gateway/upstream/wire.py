@@ -134,10 +134,7 @@ class OpenAIModel:
         deadlines.limits = replace(deadlines.limits, first_byte=deadlines.limits.total)
         deadlines.begun = False
         try:
-            async with (
-                self._opened(adapted, deadlines) as response,
-                aclosing(_pieces(response, deadlines)) as pieces,
-            ):
+            async with self._opened(adapted, deadlines) as response, aclosing(_pieces(response, deadlines)) as pieces:
                 async for data in pieces:
                     deadlines.begun = True
                     body.feed(data)

@@ -43,10 +43,7 @@ class Command(BaseCommand):
             "--port", type=int, default=settings.DAYBOOK_PORT, help="port (DAYBOOK_PORT); 0: a free one"
         )
         parser.add_argument(
-            "--workers",
-            type=int,
-            default=settings.Q_CLUSTER["workers"],
-            help="worker processes (DAYBOOK_WORKERS)",
+            "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="worker processes (DAYBOOK_WORKERS)"
         )
 
         parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
