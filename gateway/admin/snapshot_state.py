@@ -84,9 +84,8 @@ def _held(session: Session) -> str:
 
 def _trace(run: Run) -> Mapping[str, Any] | None:
     """Return the snapshot's part of a run's trace, as gateway.injection wrote it."""
-    recall = run.trace.get("recall") if isinstance(run.trace, dict) else None
-    given = recall.get("snapshot") if isinstance(recall, dict) else None
-    return given if isinstance(given, dict) and "generation" in given else None  # one that failed has none
+    given: Mapping[str, Any] = run.trace.get("recall", {}).get("snapshot", {})
+    return given if "generation" in given else None  # one that failed has none
 
 
 def _number(count: int, one: str, many: str = "") -> str:

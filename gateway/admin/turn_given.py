@@ -94,8 +94,8 @@ def given_to(run: Run, sight: Sight) -> Given:
 
 def recall_trace(run: Run) -> Mapping[str, Any]:
     """Return what the run's trace says of recall."""
-    found = run.trace.get("recall") if isinstance(run.trace, dict) else None
-    return found if isinstance(found, dict) else {}
+    found: Mapping[str, Any] = run.trace.get("recall", {})
+    return found
 
 
 def _as_of(run: Run, numbers: Sequence[int]) -> dict[int, Revision]:

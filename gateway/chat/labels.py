@@ -107,9 +107,9 @@ def error_words(error: Mapping[str, Any] | None, *, wrote: bool = False) -> Erro
     return ErrorWords(code, said, f"{rest} {to_do}".strip())
 
 
-def stopped_words(by: str) -> str:
+def stopped_words(by: str, *, by_person: str = "Stopped by you.") -> str:
     """Return why an answer ends early, by what its run's trace says."""
-    return _STOPPED.get(by, "Stopped by you.")
+    return _STOPPED.get(by, by_person)
 
 
 def ended_words(answer: str, finish_reason: str) -> str:

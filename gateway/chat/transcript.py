@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Left
 from django.urls import reverse
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from gateway.agents.configuration import prices_of
 from gateway.chat.folding import folded_size
@@ -230,8 +230,9 @@ def _views(session: Session, messages: Iterable[Message], zone: ZoneInfo) -> lis
             day = turn.new_day = at.astimezone(zone).date()
     colours = Budget(PAGE_BUDGET)
     for turn in reversed(turns):  # the newest, which is read first, has its colours first
-        turn.answer_html = _safe(turn.answer, colours, scope=turn.key)
-        turn.said_html = _said_html(turn.said, colours, scope=f"{turn.key}-said")
+        turn.answer_html = render_markdown(turn.answer, colours, scope=turn.key)
+        if "```" in turn.said:  # a person's words stay as typed; only a fence says that Markdown was meant
+            turn.said_html = render_markdown(turn.said, colours, scope=f"{turn.key}-said")
     return turns
 
 
@@ -298,12 +299,3 @@ def _add_run(turn: TurnView, run: Run) -> None:
     elif run.state == Run.State.STOPPED:
         by = str(run.trace.get("stopped_by", ""))
         turn.stopped, turn.interrupted = stopped_words(by), by in INTERRUPTED
-
-
-def _said_html(text: str, colours: Budget, *, scope: str) -> SafeString:
-    # A person's words stay as typed; only a fence says that Markdown was meant.
-    return _safe(text, colours, scope=scope) if "```" in text else SafeString()
-
-
-def _safe(text: str, colours: Budget, *, scope: str) -> SafeString:
-    return mark_safe(render_markdown(text, colours, scope=scope)) if text else SafeString()  # noqa: S308 - sanitised by nh3
