@@ -29,7 +29,6 @@ FORMAT = 1
 MANIFEST = "manifest.json"
 KEY_FILE = "secret_key"
 _DATABASE = {"sqlite": "daybook.sqlite3", "postgresql": "daybook.dump"}
-_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,13 +167,22 @@ def _copy_sqlite(source: Path, target: Path) -> None:
 
 
 def _check_sqlite(database: Path) -> None:
-    try:
-        with closing(sqlite3.connect(f"file:{database}?mode=ro&immutable=1", uri=True)) as copy:
-            answer = copy.execute("PRAGMA integrity_check").fetchone()[0]
-    except sqlite3.DatabaseError as error:
-        answer = str(error)
-    if answer != "ok":
+    if (answer := _integrity(_at_rest(database))) != "ok":
         raise CommandError(f"{database} is damaged: {answer}. Nothing was changed.")
+
+
+def _at_rest(database: Path) -> str:
+    """Return SQLite's address of a file that nobody writes to."""
+    return f"{database.absolute().as_uri()}?mode=ro&immutable=1"
+
+
+def _integrity(address: str) -> str:
+    """Return what SQLite says of a database: "ok", or what is wrong with it."""
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as database:
+            return str(database.execute("PRAGMA integrity_check").fetchone()[0])
+    except sqlite3.DatabaseError as error:
+        return str(error)
 
 
 def _restore_sqlite(source: Path, *, into: bool) -> None:
@@ -190,17 +198,12 @@ def _restore_sqlite(source: Path, *, into: bool) -> None:
             (part / target.name).replace(target)
         return
     with (
-        closing(sqlite3.connect(f"file:{source}?mode=ro&immutable=1", uri=True)) as copy,
+        closing(sqlite3.connect(_at_rest(source), uri=True)) as copy,
         closing(sqlite3.connect(target, timeout=30)) as live,
     ):
         copy.backup(live)
-    _check_live(target)
-
-
-def _check_live(target: Path) -> None:
-    with closing(sqlite3.connect(target)) as live:
-        if (answer := live.execute("PRAGMA integrity_check").fetchone()[0]) != "ok":
-            raise CommandError(f"{target} is damaged after the restore: {answer}.")
+    if (answer := _integrity(target.as_uri())) != "ok":
+        raise CommandError(f"{target} is damaged after the restore: {answer}.")
 
 
 # ---- Files -----------------------------------------------------------------------------------------------------------
@@ -239,11 +242,8 @@ def _temporary_folder(parent: Path) -> Iterator[Path]:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _sync(path: Path) -> None:

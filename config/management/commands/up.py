@@ -15,10 +15,10 @@ from django.core.management.base import BaseCommand
 
 from config import collector
 from config.bootstrap import Prepared, prepare
+from config.checks import MEANWHILE
 from config.environment import ConfigurationError
 from config.health import model_kind
 from config.processes import STOPS, fork, may_fork
-from config.prompt_checks import MEANWHILE
 from config.serve import address, listening_socket, preload, reachable, serve
 from config.supervisor import start
 from config.warm import warm_up
@@ -45,7 +45,6 @@ class Command(BaseCommand):
         parser.add_argument(
             "--workers", type=int, default=settings.Q_CLUSTER["workers"], help="worker processes (DAYBOOK_WORKERS)"
         )
-
         parser.add_argument("--web", type=int, default=1, metavar="N", help="web processes, on the one address")
 
     def handle(self, *args: Any, host: str, port: int, workers: int, web: int, **options: Any) -> None:
