@@ -13,7 +13,7 @@ from django.utils.decorators import method_decorator
 from django.views.decorators.http import require_POST
 from unfold.widgets import UnfoldAdminTextareaWidget
 
-from gateway.agents.trial import MOST, SECONDS, trial_request, trial_run
+from gateway.agents.trial import MOST, SECONDS, trial_run
 from gateway.models import Agent
 from gateway.requests import request_id_for
 from memories.admin.access import action_record
@@ -69,8 +69,8 @@ class TrialAdmin(DaybookAdmin):
         action_record(request, Agent, "Tried.", [agent])
         try:
             # Runs in the server's own loop, where the connections to the model server are.
-            asked = trial_request(agent, form.cleaned_data["message"], request_id=request_id_for(request))
-            return {"trial": async_to_sync(trial_run)(asked)}
+            ask = async_to_sync(trial_run)
+            return {"trial": ask(agent, form.cleaned_data["message"], request_id=request_id_for(request))}
         except DomainError as refusal:
             return {"trial_error": str(refusal), "trial_code": refusal.code}
 

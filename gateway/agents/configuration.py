@@ -1,11 +1,13 @@
 """Memory settings, model roles and prices as they are now: rows that administrators edit and the agents file sets."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 from uuid import UUID
 
 from gateway.agents.settings import ConsolidationSettings, ModelRoles, Price
 from gateway.models import Agent, Configuration
 
+T = TypeVar("T")
 _checked: dict[UUID, tuple[int, ConsolidationSettings]] = {}
 _prices: dict[UUID, tuple[int, dict[str, Price]]] = {}
 
@@ -16,12 +18,8 @@ def consolidation_settings() -> ConsolidationSettings:
 
 
 def consolidation_settings_of(agent: Agent) -> ConsolidationSettings:
-    """Return the settings of consolidation for a turn. They are cached by the agent's version, which these settings
-    raise as well, so a warm cache needs no query."""
-    found = _checked.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = _checked[agent.pk] = (agent.version, consolidation_settings())
-    return found[1]
+    """Return the settings of consolidation for a turn; a warm cache needs no query."""
+    return _of_version(_checked, agent, consolidation_settings)
 
 
 def prices() -> dict[str, Price]:
@@ -30,11 +28,8 @@ def prices() -> dict[str, Price]:
 
 
 def prices_of(agent: Agent) -> dict[str, Price]:
-    """Return the prices for a turn, cached by the agent's version as the settings of consolidation are."""
-    found = _prices.get(agent.pk)
-    if found is None or found[0] != agent.version:
-        found = _prices[agent.pk] = (agent.version, prices())
-    return found[1]
+    """Return the prices for a turn; a warm cache needs no query."""
+    return _of_version(_prices, agent, prices)
 
 
 def price_of(model: str) -> Price | None:
@@ -45,6 +40,14 @@ def price_of(model: str) -> Price | None:
 def model_roles() -> ModelRoles:
     """Return the models of background work as they are now. One query."""
     return ModelRoles.model_validate(_section("model_roles"))
+
+
+def _of_version(cache: dict[UUID, tuple[int, T]], agent: Agent, read: Callable[[], T]) -> T:
+    """Return what is cached for the agent's version, which every change of these settings raises as well."""
+    found = cache.get(agent.pk)
+    if found is None or found[0] != agent.version:
+        found = cache[agent.pk] = (agent.version, read())
+    return found[1]
 
 
 def _section(name: str) -> dict[str, Any]:

@@ -38,19 +38,10 @@ _MOST_PARAMETERS = 4000  # characters of JSON
 # What the gateway itself puts into a request, or reads from a client's.
 RESERVED = frozenset(
     {
-        "function_call",
-        "functions",
-        "messages",
-        "metadata",
-        "model",
-        "n",
-        "stream",
-        "stream_options",
-        "tool_choice",
-        "tools",
-        "user",
+        "function_call", "functions", "messages", "metadata", "model", "n", "stream", "stream_options", "tool_choice",
+        "tools", "user",
     }
-)
+)  # fmt: skip
 
 
 def _checked_parameters(value: dict[str, Any]) -> dict[str, Any]:
@@ -114,10 +105,8 @@ class AgentSettings(_Strict):
         20,
         ge=1,
         le=1000,
-        description=(
-            "Most distinct memories in one request, frozen and recalled together. Recalled ones must fit within 4 KiB "
-            "of recall, so they may be fewer."
-        ),
+        description="Most distinct memories in one request, frozen and recalled together. Recalled ones must fit "
+        "within 4 KiB of recall, so they may be fewer.",
     )
     recall_role: Literal["system", "user"] = Field(
         "system", description="Role of the recall message, for upstreams that refuse a system message in the middle."
@@ -205,10 +194,8 @@ class ConsolidationSettings(_Strict):
         64,
         ge=1,
         le=1000,
-        description=(
-            "Most sessions read when a worker starts or the schedule comes round, over all books; a run that somebody "
-            "asks for may read as many by itself."
-        ),
+        description="Most sessions read when a worker starts or the schedule comes round, over all books; a run that "
+        "somebody asks for may read as many by itself.",
     )
     summary_injection_token_limit: int = Field(
         5000, ge=100, le=100_000, description="Most tokens of the summary in a request."
