@@ -19,6 +19,7 @@ class ErrorWords:
     rest: str
 
 
+_UNFOLDED_LINES, _UNFOLDED_CHARACTERS = 30, 3_000
 _KEPT = "Your message is kept."
 _WROTE = f"{_KEPT} Memory was changed already: see below."
 _PRECISE = frozenset({"upstream_error", "upstream_timeout", "rate_limited", "overloaded"})
@@ -191,3 +192,13 @@ def why_words(*, lane: str, why: str, usage_count: int) -> str:
     often = "twice" if usage_count == 2 else f"{usage_count} times"
     times = f" Recalled {often}." if lane == "long_term" and usage_count > 1 else ""
     return f"{reason[0].upper()}{reason[1:].rstrip('.')}.{times}"
+
+
+def folded_size(text: str) -> str:
+    """Return the size of a person's message that the page shows folded, as "50 kB" or "31 lines"; "" for one that is
+    not that long. static/gateway/fold.js has the same rule."""
+    lines = text.count("\n") + 1
+    if lines <= _UNFOLDED_LINES and len(text) <= _UNFOLDED_CHARACTERS:
+        return ""
+    size = len(text.encode(errors="replace"))
+    return f"{round(size / 1000)} kB" if size >= 1000 else f"{lines} lines"
