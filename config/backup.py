@@ -75,7 +75,7 @@ def restore(folder: Path, *, force: bool = False) -> Restored:
     Raises CommandError for a backup that is not whole or not for this installation and, without `force`, when
     something is there already or Daybook runs. With `force` what is there is backed up first."""
     manifest = verify(folder)
-    there = _has_tables()
+    there = bool(connection.introspection.table_names())
     if not force:
         if there and heartbeat.alive():
             raise CommandError("Daybook runs on this database. Stop it first, or use --force.")
@@ -220,10 +220,6 @@ def _restore_key(folder: Path) -> Literal["restored", "environment", "missing"]:
     _sync(fresh)
     fresh.replace(target)
     return "restored"
-
-
-def _has_tables() -> bool:
-    return bool(connection.introspection.table_names())
 
 
 def _default_folder(name: str) -> Path:

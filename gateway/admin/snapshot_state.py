@@ -22,13 +22,9 @@ def snapshot_lines(session: Session) -> list[str]:
     if not (agent_settings(session.agent).inject_memories or consolidation_settings_of(session.agent).enabled):
         return ["None: its agent is given nothing from memory."]
     book = Book.objects.filter(owner_id=session.owner_id, name=session.agent.book).first()
-    run = _last_run(session)
-    return [*_given(session, book, run), *_counted(run), *_compacted(session), _held(session)]
-
-
-def _last_run(session: Session) -> Run | None:
     over = Run.objects.filter(owner_id=session.owner_id, session=session).exclude(state=Run.State.RUNNING)
-    return over.order_by("-pk").first()
+    run = over.order_by("-pk").first()
+    return [*_given(session, book, run), *_counted(run), *_compacted(session), _held(session)]
 
 
 def _given(session: Session, book: Book | None, run: Run | None) -> Iterator[str]:

@@ -46,7 +46,8 @@ def challenge(request: HttpRequest, error: str = "") -> str:
     return f"Bearer {', '.join(parts)}"
 
 
-def keep_opener(response: HttpResponseBase) -> None:
-    """Let the page keep its tie to the window that opened it: apps open the consent in a window of their own, and learn
-    of its end through that tie. Frames stay forbidden."""
-    response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"
+def keep_opener(response: HttpResponseBase, leads_to: str = AUTHORIZE_PATH) -> None:
+    """Let a page that leads to the consent keep its tie to the window that opened it: apps open the consent in a window
+    of their own, and learn of its end through that tie. Frames stay forbidden."""
+    if urlsplit(leads_to).path == AUTHORIZE_PATH:
+        response.headers["Cross-Origin-Opener-Policy"] = "unsafe-none"

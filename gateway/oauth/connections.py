@@ -59,7 +59,8 @@ def app_connect(owner: Owner, application: Application, *, book: str, read_only:
     key.name = (application.name or "An app without a name")[:80]
     key.book, key.read_only = book, read_only
     key.save()
-    audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=_rights_note(read_only))
+    note = "It may read." if read_only else "It may read and write."
+    audit_record(Action.ALLOW, actor=by, kind=CONNECTION, object_id=key.pk, owner=owner, note=note)
     return key
 
 
@@ -131,7 +132,3 @@ def connections_sweep(now: datetime, *, most: int = 500) -> None:
     )
     for model, ended in over:
         deleting(model.objects.filter(ended))(most)
-
-
-def _rights_note(read_only: bool) -> str:
-    return "It may read." if read_only else "It may read and write."

@@ -3,7 +3,7 @@ the environment, the agents file or the admin, where an administrator may also c
 the sources of each rule."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -138,10 +138,6 @@ ADDRESSES: Mapping[str, str] = {
     "open.bigmodel.cn": "zai",
 }
 PORTS: Mapping[int, str] = {11434: "ollama", 1234: "lmstudio"}
-OPTIONS = frozenset(part.name for part in fields(Dialect)) - {
-    "name", "lost_said", "lost_called", "lost_call", "text_results", "null_said", "metadata_alone"
-}  # fmt: skip
-
 
 # Dialects by upstream, with the environment and the stored settings that they were made of.
 _made: dict[str, tuple[Mapping[str, Any], Mapping[str, Any], Dialect]] = {}
@@ -154,7 +150,7 @@ def dialect_of(upstream: str) -> Dialect:
     stored = known.settings_of(upstream)
     made = _made.get(upstream)
     if made is None or made[0] is not configured or made[1] is not stored:
-        name = configured.get("dialect") or stored.get("dialect") or _known(str(configured.get("url") or ""))
+        name = configured.get("dialect") or stored.get("dialect") or recognised(str(configured.get("url") or ""))
         options = {**(stored.get("options") or _NOTHING), **(configured.get("options") or _NOTHING)}
         dialect = DIALECTS[name] if name else _UNKNOWN
         made = _made[upstream] = (configured, stored, dialect.changed(options))
@@ -162,12 +158,7 @@ def dialect_of(upstream: str) -> Dialect:
 
 
 def recognised(url: str) -> str:
-    """Return the dialect of the server at an address, by its host's name or its port; `openai` for one that is not
-    known."""
-    return _known(url) or "openai"
-
-
-def _known(url: str) -> str:
+    """Return the dialect of the server at an address, by its host's name or its port; "" for one that is not known."""
     parts = urlsplit(url)
     host = (parts.hostname or "").lower()
     for address, name in ADDRESSES.items():

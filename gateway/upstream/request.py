@@ -115,11 +115,6 @@ class ModelRequest:
     course: Course = field(default_factory=Course, compare=False)
 
     @property
-    def limits(self) -> TimeLimits:
-        """How long this request may take."""
-        return self.limits_in(dialect_of(self.upstream))
-
-    @property
     def answered_by(self) -> tuple[str, str]:
         """The upstream and the model that answered, or that are asked first."""
         by = self.course.by or self
